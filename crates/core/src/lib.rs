@@ -1,0 +1,19 @@
+//! What the papers define, as pure state machines: models, estimators, layers, and the schemes made of them.
+//!
+//! Not here: clocks, sockets, disks, threads. Everything a protocol needs comes in through [`endpoint::Endpoint`], and
+//! everything it wants goes out through it, so the simulator and the sockets run the same code.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod endpoint;
+pub mod estimate;
+pub mod layers;
+pub mod model;
+pub mod observation;
+pub mod registry;
+pub mod scheme;
+
+pub use endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+pub use observation::Observation;

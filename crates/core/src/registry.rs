@@ -1,0 +1,133 @@
+//! The schemes by name. Everything that lists schemes walks [`SCHEMES`].
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use weir_units::Bytes;
+use weir_wire::CciForm;
+
+use crate::endpoint::Endpoint;
+use crate::layers::Ladder;
+use crate::scheme::avmrc;
+
+/// All schemes. A new one is a folder under `scheme/` and a line here.
+pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC];
+
+/// A scheme: what it is called, where it is from, and how its parties are built.
+#[derive(Debug)]
+pub struct Scheme {
+    /// The name on the command line, in scenarios and in session descriptions.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Authors and year.
+    pub paper: &'static str,
+    /// Builds the sender of a session.
+    pub sender: fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+    /// Builds a receiver of a session.
+    pub receiver: fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+    /// The settings that both take, with their defaults.
+    pub settings: &'static [SettingHelp],
+}
+
+/// What sender and receivers of a layered session agree on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// The channels and their rates.
+    pub ladder: Ladder,
+    /// Bytes of a full packet on the network, all headers included; the rates count these.
+    pub packet_size: Bytes,
+    /// How wide sequence numbers and slots are.
+    pub form: CciForm,
+    /// Where the endpoint runs: it decides a few defaults that the papers' simulations and real networks need different.
+    pub habitat: Habitat,
+}
+
+/// Where an endpoint runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Habitat {
+    /// The laboratory: defaults are the paper's.
+    Lab,
+    /// Real sockets: defaults are what real networks need (each is named in the scheme's paper page).
+    Sockets,
+}
+
+/// One setting of a scheme, as the user gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Name.
+    pub key: String,
+    /// Value, in the units that the name tells.
+    pub value: String,
+}
+
+/// One line of help about a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingHelp {
+    /// Name.
+    pub key: &'static str,
+    /// What it does, its unit, and its default.
+    pub help: &'static str,
+}
+
+/// A configuration that cannot work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No scheme has this name.
+    #[error("there is no scheme {name:?}; there are {}", Names)]
+    UnknownScheme {
+        /// The name asked for.
+        name: String,
+    },
+    /// The scheme has no such setting.
+    #[error("{scheme} has no setting {key:?}")]
+    UnknownSetting {
+        /// The scheme.
+        scheme: &'static str,
+        /// The setting asked for.
+        key: String,
+    },
+    /// The value of a setting cannot be used.
+    #[error("setting {key}={value}: expected {expected}")]
+    BadValue {
+        /// The setting.
+        key: String,
+        /// The value given.
+        value: String,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
+    /// The ladder of rates cannot be made.
+    #[error("rates {low} to {high} at ratio {ratio}: {reason}")]
+    BadLadder {
+        /// Lowest rate.
+        low: weir_units::Rate,
+        /// Highest rate.
+        high: weir_units::Rate,
+        /// Ratio asked for.
+        ratio: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+/// The scheme called `name`.
+pub fn find(name: &str) -> Result<&'static Scheme, ConfigError> {
+    SCHEMES
+        .iter()
+        .copied()
+        .find(|scheme| scheme.name == name)
+        .ok_or_else(|| ConfigError::UnknownScheme { name: String::from(name) })
+}
+
+struct Names;
+
+impl core::fmt::Display for Names {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (i, scheme) in SCHEMES.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "" } else { ", " }, scheme.name)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! The schemes, a folder each. [`crate::registry::SCHEMES`] lists them.
+
+pub mod avmrc;

@@ -1,0 +1,16 @@
+//! Quantities with their units: instants, rates, byte counts, sequence numbers, and seeded random streams.
+//!
+//! Not here: clocks. Nothing in this crate can tell what time it is, only how far apart two instants are.
+
+#![no_std]
+
+pub mod math;
+mod quantity;
+mod random;
+mod seq;
+mod time;
+
+pub use quantity::{Bytes, ParseQuantityError, Rate};
+pub use random::Random;
+pub use seq::Seq;
+pub use time::Time;

@@ -1,0 +1,61 @@
+//! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), receipts.
+//!
+//! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
+//! every layout.
+
+#![no_std]
+
+pub mod alc;
+pub mod extension;
+pub mod fec;
+mod layered;
+pub mod lct;
+pub mod receipt;
+
+pub use layered::{CciForm, Layered};
+
+/// Why bytes are not a packet of ours. The packet is dropped and counted; nothing else may follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The packet ends inside a field.
+    #[error("{field} needs {needed} bytes, {left} are left")]
+    Truncated {
+        /// The field.
+        field: &'static str,
+        /// Bytes that the field needs.
+        needed: usize,
+        /// Bytes that are left.
+        left: usize,
+    },
+    /// A version that this code does not speak.
+    #[error("{protocol} version {version} is not supported")]
+    Version {
+        /// The protocol.
+        protocol: &'static str,
+        /// The version in the packet.
+        version: u8,
+    },
+    /// A field whose value contradicts the rest of the packet.
+    #[error("{field} has the impossible value {value}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+}
+
+/// Splits `n` bytes off the front of `bytes`.
+fn take<'a>(bytes: &mut &'a [u8], n: usize, field: &'static str) -> Result<&'a [u8], DecodeError> {
+    let (head, tail) =
+        bytes.split_at_checked(n).ok_or(DecodeError::Truncated { field, needed: n, left: bytes.len() })?;
+    *bytes = tail;
+    Ok(head)
+}
+
+/// Splits an array of `N` bytes off the front of `bytes`.
+fn take_array<const N: usize>(bytes: &mut &[u8], field: &'static str) -> Result<[u8; N], DecodeError> {
+    let head = take(bytes, N, field)?;
+    Ok(head.try_into().expect("take returned exactly N bytes"))
+}
