@@ -1,0 +1,334 @@
+//! The command line: what can be asked for. What is done about it is elsewhere.
+
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use weir_core::registry::{self, SCHEMES, Scheme, Setting};
+use weir_units::{Bytes, Rate};
+
+pub(crate) use values::{LinkSpec, RateRange, SessionSource};
+
+use crate::exit;
+
+/// Sends one thing to many receivers, each at the rate that its own path can fairly carry.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, arg_required_else_help = true, max_term_width = 110, after_help = TOP_EXAMPLES)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send to a multicast group.
+    #[command(subcommand, after_help = SEND_EXAMPLES)]
+    Send(SendWhat),
+    /// Receive a session: each file appears under its name once it is complete and verified.
+    #[command(after_help = RECV_EXAMPLES, after_long_help = with_exit_codes(RECV_EXAMPLES))]
+    Recv(Box<Recv>),
+    /// Say in words what a session description holds.
+    Describe(Describe),
+    /// List the congestion control schemes, where they come from, and their settings.
+    Schemes,
+    /// Show it on this machine: one sender, several receivers behind modelled links, and a report of how each fared.
+    #[command(after_help = DEMO_EXAMPLES, after_long_help = with_exit_codes(DEMO_EXAMPLES))]
+    Demo(Box<Demo>),
+    /// Print a completion script for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell to write it for.
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What can be sent.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SendWhat {
+    /// Send files and folders, over and over, until the time is up or enough receivers have them.
+    #[command(after_help = SEND_EXAMPLES, after_long_help = with_exit_codes(SEND_EXAMPLES))]
+    File(Box<SendFile>),
+}
+
+/// `weir send file`.
+#[derive(Debug, Args)]
+pub(crate) struct SendFile {
+    /// Files and folders to send; a folder goes with everything in it.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Multicast group and port of the base layer; the other layers take the groups that follow it.
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
+    pub(crate) to: SocketAddr,
+
+    /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
+    pub(crate) iface: Option<String>,
+
+    /// How many routers the packets may pass, plus one; 1 keeps them in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
+    pub(crate) ttl: u8,
+
+    /// Describe the session as source-specific (SSM): receivers take packets from this sender's address only.
+    #[arg(long, help_heading = "Network")]
+    pub(crate) source_specific: bool,
+
+    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
+    #[arg(long, value_name = "BYTES", default_value_t = 1428, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
+    pub(crate) packet_size: u16,
+
+    #[command(flatten)]
+    pub(crate) rates: Rates,
+
+    /// Stop after this long, such as 30s, 10m or 1h30m [default: go on until --receipts or Ctrl-C].
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
+    pub(crate) duration: Option<Duration>,
+
+    /// Stop as soon as this many receivers have said that they have everything; with --for, whichever comes first.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
+    pub(crate) receipts: Option<u32>,
+
+    /// Where to write the session description that receivers need.
+    #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
+    pub(crate) session: PathBuf,
+
+    /// Write the session description and stop; a later run with the same --tsi, --key and rates sends that session.
+    #[arg(long, help_heading = "Session")]
+    pub(crate) describe: bool,
+
+    /// Name of the session, for people [default: the name of the first file].
+    #[arg(long, value_name = "TEXT", help_heading = "Session")]
+    pub(crate) name: Option<String>,
+
+    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: a random one].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
+    pub(crate) tsi: Option<u16>,
+
+    /// File with the secret key that signs what is sent (Ed25519), made if missing [default: a new key each time].
+    #[arg(long, value_name = "FILE", help_heading = "Session")]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Width of sequence numbers: short (every FLUTE tool takes it), long or clocked (above some 500 Mbit/s); auto chooses by rate.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t, help_heading = "Session")]
+    pub(crate) cci: CciChoice,
+
+    /// FLUTE version to announce, 1 or 2: some receivers take only 1.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "Session")]
+    pub(crate) flute_version: u8,
+
+    /// Add MD5 digests for receivers of other makers; Weir's own verify BLAKE3 and the signature in any case.
+    #[arg(long, help_heading = "Session")]
+    pub(crate) md5: bool,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// The rates of a session and what chooses among them.
+#[derive(Debug, Args)]
+pub(crate) struct Rates {
+    /// Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all.
+    #[arg(long, value_name = "LOW..HIGH", default_value = "256k..100M", help_heading = "Rates")]
+    pub(crate) rates: RateRange,
+
+    /// Ratio of each rate to the one below it: smaller fits each link better and takes more groups.
+    #[arg(long, value_name = "R", default_value = "1.5", value_parser = values::ratio, help_heading = "Rates")]
+    pub(crate) ratio: f64,
+
+    /// Congestion control scheme; `weir schemes` tells them apart.
+    #[arg(long, value_name = "SCHEME", default_value = "avmrc", value_parser = scheme_parser(), help_heading = "Rates")]
+    pub(crate) cc: &'static Scheme,
+
+    /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rates")]
+    pub(crate) cc_set: Vec<Setting>,
+}
+
+/// `weir recv`.
+#[derive(Debug, Args)]
+pub(crate) struct Recv {
+    /// The session description: a file, - for standard input, or an http(s) address.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionSource,
+
+    /// Folder to put the files in; made if missing.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Replace files that exist; without this an existing file is left alone and counts as a failure.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Take content that is not signed, as plain FLUTE senders send it: digests still guard against damage, not against forgery.
+    #[arg(long)]
+    pub(crate) any_sender: bool,
+
+    /// Most memory to use for received data, in bytes; the rest waits on disk.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = values::size)]
+    pub(crate) memory: Bytes,
+
+    /// Network interface to receive on, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
+    pub(crate) iface: Option<String>,
+
+    /// Put a modelled link in front of the socket, for trials on one machine: rate=2mbit,delay=20ms,buffer=100ms,loss=2%.
+    #[arg(long, value_name = "LINK", help_heading = "Network")]
+    pub(crate) link: Option<LinkSpec>,
+
+    /// Give up after this long, such as 10m; what came is kept, and a later run goes on from there [default: never].
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
+    pub(crate) duration: Option<Duration>,
+
+    /// Give up when no packet has come for this long, such as 30s [default: never].
+    #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
+    pub(crate) idle_timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// What a command tells while it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub(crate) struct Output {
+    /// Print events as JSON, one a line, instead of text for people; docs/events.md describes them.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// Say nothing but errors.
+    #[arg(short, long, conflicts_with = "json", help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    /// Write every packet to this file (pcapng), for Wireshark.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+/// `weir describe`.
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// The session description: a file, - for standard input, or an http(s) address.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionSource,
+}
+
+/// `weir demo`.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// File to send [default: one made for the occasion, of --size].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Size of the file that is made, in bytes: 10.5 MB take a 2 Mbit/s link about a minute.
+    #[arg(long, value_name = "BYTES", default_value = "10.5MB", value_parser = values::size, conflicts_with = "file")]
+    pub(crate) size: Bytes,
+
+    /// Rates of the receivers' links, in bits a second; one receiver each.
+    #[arg(long, value_name = "RATE,…", value_delimiter = ',', default_value = "2M,8M,32M,100M", value_parser = link_rate)]
+    pub(crate) links: Vec<Rate>,
+
+    /// One-way delay of every link.
+    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = values::span)]
+    pub(crate) delay: Duration,
+
+    /// Buffer of every link, as the time that it takes to drain.
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = values::span)]
+    pub(crate) buffer: Duration,
+
+    /// Share of packets that every link loses at random, such as 2%.
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = values::loss)]
+    pub(crate) loss: f64,
+
+    #[command(flatten)]
+    pub(crate) rates: Rates,
+
+    /// Give up after this long [default: six times what the slowest link needs at best, and a minute].
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Folder for everything that the demonstration writes; its report is report.html in it.
+    #[arg(long, value_name = "DIR", default_value = "target/demo")]
+    pub(crate) out: PathBuf,
+}
+
+/// The form of the congestion control information, as the user may choose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum CciChoice {
+    /// By the highest rate.
+    #[default]
+    Auto,
+    /// 32 bits.
+    Short,
+    /// 64 bits.
+    Long,
+    /// 96 bits, clock included.
+    Clocked,
+}
+
+/// A scheme by its name; the help lists those of the registry.
+fn scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
+    PossibleValuesParser::new(SCHEMES.iter().map(|scheme| scheme.name))
+        .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
+}
+
+/// The rate of a demonstration link.
+fn link_rate(text: &str) -> Result<Rate, &'static str> {
+    let rate = text.trim().parse::<Rate>().ok().filter(|rate| *rate >= Rate::from_kbps(10));
+    rate.ok_or("expected rates of 10k or more, separated by commas, such as 2M,8M,32M,100M")
+}
+
+fn with_exit_codes(examples: &str) -> String {
+    format!("{examples}\n\n{}", exit::table())
+}
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  weir send file image.iso --to 239.255.0.1:5004 --receipts 40
+  weir recv weir.sdp --out /srv/images
+  weir demo
+
+`weir COMMAND --help` tells more, with examples and exit codes.";
+
+const SEND_EXAMPLES: &str = "\
+Examples:
+  weir send file image.iso --to 239.255.0.1:5004 --receipts 40
+      writes weir.sdp, sends until 40 receivers have verified image.iso
+  weir send file maps/ --to 239.255.0.1:5004 --for 2h --rates 64k..20M --ttl 8 --iface eth1
+      a folder, for two hours, over up to seven routers, to sites on 64 kbit/s and better
+  weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key sender.key --describe
+      only writes weir.sdp, to be handed out before the session starts
+
+Receivers that come late, sleep or restart lose nothing: what is sent is always new.";
+
+const RECV_EXAMPLES: &str = "\
+Examples:
+  weir recv weir.sdp --out /srv/images
+  weir recv https://updates.example.org/weir.sdp --out . --for 1h --json
+  ssh sender cat weir.sdp | weir recv - --out .
+  weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
+
+A receiver that was stopped goes on where it was when it is started again with the same --out.";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  weir demo
+      a made-up file of 10.5 MB to links of 2, 8, 32 and 100 Mbit/s; the slowest takes about a minute
+  weir demo photo.tif --links 500k,4M,50M --loss 1%
+
+Needs no privileges and no configuration: everything goes over this machine's loopback interface. It leaves report.html,
+overview.svg and summary.json in --out, with the received files, logs and events of each process.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  weir completions bash > ~/.local/share/bash-completion/completions/weir
+  weir completions zsh > ~/.zfunc/_weir
+  weir completions fish > ~/.config/fish/completions/weir.fish";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+use super::*;
+use clap::CommandFactory;
+
+fn parse(line: &str) -> Result<Command, String> {
+    let words = std::iter::once("weir").chain(line.split_whitespace());
+    Cli::try_parse_from(words).map(|cli| cli.command).map_err(|error| error.to_string())
+}
+
+fn send(line: &str) -> SendFile {
+    match parse(&format!("send file {line}")) {
+        Ok(Command::Send(SendWhat::File(send))) => *send,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn recv(line: &str) -> Recv {
+    match parse(&format!("recv {line}")) {
+        Ok(Command::Recv(recv)) => *recv,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
+    let send = send("image.iso --to 239.255.0.1:5004");
+    assert_eq!(send.paths, [PathBuf::from("image.iso")]);
+    assert_eq!((send.rates.rates.low, send.rates.rates.high), (Rate::from_kbps(256), Rate::from_mbps(100)));
+    assert_eq!((send.rates.ratio, send.rates.cc.name), (1.5, "avmrc"));
+    assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1428, 2, CciChoice::Auto));
+    assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));
+    assert_eq!(send.session, PathBuf::from("weir.sdp"));
+}
+
+#[test]
+fn every_option_of_send_is_read() {
+    let send = send(
+        "a b --to [ff15::7]:6000 --iface eth1 --ttl 8 --source-specific --packet-size 1200 --rates 64k..20M --ratio 1.15 \
+         --cc rmrc --cc-set a=1 --cc-set b=2 --for 1h30m --receipts 3 --session s.sdp --describe --name N --tsi 7 --key k \
+         --cci clocked --flute-version 1 --md5 --json --pcap p",
+    );
+    assert_eq!((send.paths.len(), send.to.port(), send.iface.as_deref()), (2, 6000, Some("eth1")));
+    assert_eq!((send.rates.cc.name, send.rates.cc_set.len(), send.rates.ratio), ("rmrc", 2, 1.15));
+    assert_eq!((send.duration, send.receipts), (Some(Duration::from_secs(5400)), Some(3)));
+    assert_eq!((send.tsi, send.cci, send.flute_version, send.packet_size), (Some(7), CciChoice::Clocked, 1, 1200));
+    assert!(send.describe && send.md5 && send.source_specific && send.output.json && send.output.pcap.is_some());
+}
+
+#[test]
+fn receiving_needs_a_session_only() {
+    let plain = recv("weir.sdp");
+    assert_eq!((plain.out, plain.memory, plain.link), (PathBuf::from("."), Bytes::new(256_000_000), None));
+    let full = recv("- --out o --link rate=2mbit,delay=20ms --overwrite --any-sender --for 10m --idle-timeout 30s -q");
+    assert_eq!(full.session, SessionSource::Stdin);
+    assert_eq!(full.link.map(|link| link.buffer), Some(Bytes::new(25_000)));
+    assert_eq!((full.duration, full.idle_timeout), (Some(Duration::from_secs(600)), Some(Duration::from_secs(30))));
+    assert!(full.overwrite && full.any_sender && full.output.quiet);
+}
+
+#[test]
+fn a_demonstration_has_four_links_unless_told_otherwise() {
+    let demo = |line: &str| match parse(line) {
+        Ok(Command::Demo(demo)) => *demo,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(demo("demo").links, [2, 8, 32, 100].map(Rate::from_mbps));
+    assert_eq!(demo("demo").size, Bytes::new(10_500_000));
+    assert_eq!(demo("demo f --links 500k,4M --loss 1%").links, [Rate::from_kbps(500), Rate::from_mbps(4)]);
+}
+
+#[test]
+fn mistakes_are_answered_with_what_is_accepted() {
+    let table = [
+        ("send file a --to 10.0.0.1:5004", "not a multicast address"),
+        ("send file a --to 239.255.0.1", "a group and a port"),
+        ("send file --to 239.255.0.1:5004", "PATH"),
+        ("send file a", "--to"),
+        ("send file a --to 239.255.0.1:5004 --for 10", "30s, 10m, 1h30m"),
+        ("send file a --to 239.255.0.1:5004 --rates fast", "256k..100M"),
+        ("send file a --to 239.255.0.1:5004 --ratio 1", "1.01 to 16"),
+        ("send file a --to 239.255.0.1:5004 --cc tcp", "avmrc"),
+        ("send file a --to 239.255.0.1:5004 --cc-set x", "KEY=VALUE"),
+        ("send file a --to 239.255.0.1:5004 --json -q", "cannot be used with"),
+        ("recv s --link delay=20ms", "rate=2mbit"),
+        ("recv s --memory 0", "256M"),
+        ("demo --links 2M,slow", "2M,8M"),
+        ("demo f --size 3M", "cannot be used with"),
+        ("completions tcl", "bash"),
+    ];
+    for (line, expected) in table {
+        let text = parse(line).expect_err(line);
+        assert!(text.contains(expected), "{line}: {text}");
+    }
+}
+
+#[test]
+fn help_gives_every_option_a_sentence_and_names_the_exit_codes() {
+    fn walk(command: &clap::Command) {
+        for arg in command.get_arguments() {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.len() > 9, "{} {}", command.get_name(), arg.get_id());
+        }
+        command.get_subcommands().for_each(walk);
+    }
+    walk(&Cli::command());
+    for path in ["send file", "recv", "demo"] {
+        let help = parse(&format!("{path} --help")).expect_err("help is not a command");
+        for exit in exit::Exit::ALL {
+            assert!(help.contains(exit.meaning().split(';').next().expect("one part")), "{path}: {exit:?}\n{help}");
+        }
+        assert!(help.contains("Examples:"), "{path}");
+    }
+}

@@ -1,0 +1,301 @@
+//! Values on the command line: how each is written, and what is said when it is not.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use weir_core::registry::Setting;
+use weir_units::{Bytes, Rate};
+
+/// The lowest and the highest rate of a session: `256k..100M`, or one rate, `4M`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RateRange {
+    /// The rate of the base layer.
+    pub(crate) low: Rate,
+    /// The rate of all layers together.
+    pub(crate) high: Rate,
+}
+
+/// A modelled link: `rate=2mbit,delay=20ms,buffer=100ms,loss=2%`. Only the rate is required.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LinkSpec {
+    /// Capacity.
+    pub(crate) rate: Rate,
+    /// One-way propagation delay; 0 if not given.
+    pub(crate) delay: Duration,
+    /// Room for waiting packets; 100 ms at the link's rate if not given.
+    pub(crate) buffer: Bytes,
+    /// Probability that a packet is lost at random; 0 if not given.
+    pub(crate) loss: f64,
+}
+
+/// Where a session description is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionSource {
+    /// A file.
+    File(PathBuf),
+    /// Standard input, written `-`.
+    Stdin,
+    /// An `http://` or `https://` address.
+    Url(String),
+}
+
+/// A text that cannot be read as the value asked for. The text says what is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ValueError {
+    /// Not a duration.
+    #[error("expected a duration with its unit, such as 30s, 10m, 1h30m or 500ms")]
+    Span,
+    /// Not a rate range.
+    #[error("expected lowest..highest rate, such as 256k..100M, or one rate, such as 4M, each 1k or more")]
+    Rates,
+    /// Not a group and port.
+    #[error("expected a group and a port, such as 239.255.0.1:5004 or [ff15::77]:5004")]
+    Group,
+    /// A unicast address.
+    #[error(
+        "that is not a multicast address; groups are 224.0.0.0 to 239.255.255.255 (239.255.x.y is for use within a site) and ff00::/8"
+    )]
+    NotMulticast,
+    /// Not a link.
+    #[error(
+        "expected rate=RATE with any of delay=DURATION, buffer=DURATION or BYTES, loss=PERCENT, separated by commas, such as rate=2mbit,delay=20ms,buffer=100ms,loss=2%"
+    )]
+    Link,
+    /// A link that carries nothing.
+    #[error("a link needs a rate above zero, such as rate=2mbit")]
+    LinkRate,
+    /// Not a probability.
+    #[error("expected a share of packets from 0 to below 100%, such as 2% or 0.02")]
+    Loss,
+    /// Not a setting.
+    #[error("expected KEY=VALUE; `weir schemes` lists the keys")]
+    Setting,
+    /// Not a ratio.
+    #[error("expected a number from 1.01 to 16, such as 1.5")]
+    Ratio,
+    /// Too few bytes.
+    #[error("expected a number of bytes above zero, such as 256M or 64kB")]
+    Size,
+}
+
+impl FromStr for RateRange {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<RateRange, ValueError> {
+        let (low, high) = text.split_once("..").unwrap_or((text, text));
+        let rate = |text: &str| text.trim().parse::<Rate>().map_err(|_| ValueError::Rates);
+        let range = RateRange { low: rate(low)?, high: rate(high)? };
+        let usable = range.low >= Rate::from_kbps(1) && range.low <= range.high;
+        usable.then_some(range).ok_or(ValueError::Rates)
+    }
+}
+
+impl FromStr for LinkSpec {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<LinkSpec, ValueError> {
+        let mut rate = None;
+        let mut delay = None;
+        let mut buffer = None;
+        let mut chance = None;
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').ok_or(ValueError::Link)?;
+            let value = value.trim();
+            let fresh = match key.trim() {
+                "rate" => rate.replace(value.parse::<Rate>().map_err(|_| ValueError::Link)?).is_none(),
+                "delay" => delay.replace(span(value)?).is_none(),
+                "buffer" => buffer.replace(value).is_none(),
+                "loss" => chance.replace(loss(value)?).is_none(),
+                _ => false,
+            };
+            if !fresh {
+                return Err(ValueError::Link);
+            }
+        }
+        let rate = rate.filter(|rate| *rate > Rate::ZERO).ok_or(ValueError::LinkRate)?;
+        let buffer = match buffer {
+            None => rate * DEFAULT_BUFFER,
+            Some(text) => match span(text) {
+                Ok(time) => rate * time,
+                Err(_) => text.parse().map_err(|_| ValueError::Link)?,
+            },
+        };
+        Ok(LinkSpec { rate, delay: delay.unwrap_or_default(), buffer, loss: chance.unwrap_or_default() })
+    }
+}
+
+impl FromStr for SessionSource {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<SessionSource, Self::Err> {
+        let is_url = ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+        Ok(match text {
+            "-" => SessionSource::Stdin,
+            url if is_url => SessionSource::Url(url.to_owned()),
+            path => SessionSource::File(path.into()),
+        })
+    }
+}
+
+impl std::fmt::Display for SessionSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SessionSource::File(path) => write!(f, "{}", path.display()),
+            SessionSource::Stdin => f.write_str("standard input"),
+            SessionSource::Url(url) => f.write_str(url),
+        }
+    }
+}
+
+/// A duration: spans with units in a row, as in `1h30m`. A bare number is refused: people mean different units by it.
+pub(crate) fn span(text: &str) -> Result<Duration, ValueError> {
+    let mut rest = text.trim();
+    let mut sum = Duration::ZERO;
+    loop {
+        let unit_at = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+        let unit_len = rest[unit_at..].find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len() - unit_at);
+        let (part, after) = rest.split_at(unit_at + unit_len);
+        let part = weir_units::parse_span(part).map_err(|_| ValueError::Span)?;
+        sum = sum.checked_add(part).filter(|sum| *sum <= LONGEST_SPAN).ok_or(ValueError::Span)?;
+        rest = after.trim_start();
+        if rest.is_empty() {
+            return Ok(sum);
+        }
+    }
+}
+
+/// A multicast group and a port other than 0.
+pub(crate) fn group(text: &str) -> Result<SocketAddr, ValueError> {
+    let address: SocketAddr = text.parse().map_err(|_| ValueError::Group)?;
+    match address.ip() {
+        _ if address.port() == 0 => Err(ValueError::Group),
+        ip if ip.is_multicast() => Ok(address),
+        IpAddr::V4(_) | IpAddr::V6(_) => Err(ValueError::NotMulticast),
+    }
+}
+
+/// A share of packets, as a probability: `2%` or `0.02`.
+pub(crate) fn loss(text: &str) -> Result<f64, ValueError> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let chance = number.trim().parse::<f64>().map_err(|_| ValueError::Loss)? * scale;
+    (0.0..1.0).contains(&chance).then_some(chance).ok_or(ValueError::Loss)
+}
+
+/// A setting of a scheme, `KEY=VALUE`.
+pub(crate) fn setting(text: &str) -> Result<Setting, ValueError> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok(Setting { key: key.trim().to_owned(), value: value.trim().to_owned() })
+        }
+        _ => Err(ValueError::Setting),
+    }
+}
+
+/// The ratio of neighbouring rates.
+pub(crate) fn ratio(text: &str) -> Result<f64, ValueError> {
+    let ratio: f64 = text.parse().map_err(|_| ValueError::Ratio)?;
+    (1.01..=16.0).contains(&ratio).then_some(ratio).ok_or(ValueError::Ratio)
+}
+
+/// A number of bytes above zero.
+pub(crate) fn size(text: &str) -> Result<Bytes, ValueError> {
+    text.parse::<Bytes>().ok().filter(|size| *size > Bytes::ZERO).ok_or(ValueError::Size)
+}
+
+/// Buffers of routers hold about this much; also the figure of AVMRC's experiments.
+const DEFAULT_BUFFER: Duration = Duration::from_millis(100);
+
+/// Ten years: beyond that somebody has mistyped, and sums of times stay far from their end.
+const LONGEST_SPAN: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_units() {
+        let table = [("30s", 30_000), ("10m", 600_000), ("1h30m", 5_400_000), ("500ms", 500), ("1.5s", 1_500)];
+        for (text, millis) in table {
+            assert_eq!(span(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        assert_eq!(span("24h 120m"), Ok(Duration::from_secs(26 * 3600)));
+        for text in ["", "10", "m", "10x", "-3s", "1..5s", "99999999h", "3s4"] {
+            assert_eq!(span(text), Err(ValueError::Span), "{text}");
+        }
+    }
+
+    #[test]
+    fn rate_ranges_are_two_rates_or_one() {
+        let range = |low, high| Ok(RateRange { low: Rate::from_kbps(low), high: Rate::from_kbps(high) });
+        assert_eq!("256k..100M".parse(), range(256, 100_000));
+        assert_eq!("4M".parse(), range(4_000, 4_000));
+        for text in ["", "..", "256k..", "100M..256k", "0..4M", "1..2..3"] {
+            assert_eq!(text.parse::<RateRange>(), Err(ValueError::Rates), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_read_in_any_order_with_defaults_for_all_but_the_rate() {
+        let link = LinkSpec {
+            rate: Rate::from_mbps(2),
+            delay: Duration::from_millis(20),
+            buffer: Bytes::new(25_000),
+            loss: 0.02,
+        };
+        assert_eq!("rate=2mbit,delay=20ms,buffer=100ms,loss=2%".parse(), Ok(link));
+        assert_eq!("loss=0.02,buffer=25kB,rate=2M,delay=20ms".parse(), Ok(link));
+        let plain = LinkSpec { delay: Duration::ZERO, loss: 0.0, ..link };
+        assert_eq!("rate=2mbit".parse(), Ok(plain));
+    }
+
+    #[test]
+    fn links_that_cannot_be_are_refused_with_what_would_do() {
+        let refused = [
+            ("", ValueError::Link),
+            ("delay=20ms", ValueError::LinkRate),
+            ("rate=0", ValueError::LinkRate),
+            ("rate=2M,rate=3M", ValueError::Link),
+            ("rate=2M,colour=blue", ValueError::Link),
+            ("rate=2M,delay=20", ValueError::Span),
+            ("rate=2M,loss=100%", ValueError::Loss),
+            ("rate=2M,loss=nan", ValueError::Loss),
+        ];
+        for (text, error) in refused {
+            assert_eq!(text.parse::<LinkSpec>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_are_multicast_addresses_with_a_port() {
+        assert!(group("239.255.0.1:5004").is_ok() && group("[ff15::77]:5004").is_ok());
+        assert_eq!(group("239.255.0.1"), Err(ValueError::Group));
+        assert_eq!(group("239.255.0.1:0"), Err(ValueError::Group));
+        assert_eq!(group("10.0.0.1:5004"), Err(ValueError::NotMulticast));
+    }
+
+    #[test]
+    fn sessions_come_from_a_file_standard_input_or_the_web() {
+        let source = |text: &str| text.parse::<SessionSource>().expect("any text is a source");
+        assert_eq!(source("weir.sdp"), SessionSource::File("weir.sdp".into()));
+        assert_eq!(source("-"), SessionSource::Stdin);
+        assert_eq!(source("HTTPS://example.org/a.sdp"), SessionSource::Url("HTTPS://example.org/a.sdp".into()));
+        assert_eq!(source("httpd.sdp"), SessionSource::File("httpd.sdp".into()));
+        assert_eq!(source("überhttp"), SessionSource::File("überhttp".into()));
+    }
+
+    #[test]
+    fn settings_and_numbers_have_their_bounds() {
+        assert_eq!(setting("tau = 100ms"), Ok(Setting { key: "tau".into(), value: "100ms".into() }));
+        assert_eq!(setting("tau"), Err(ValueError::Setting));
+        assert_eq!(setting("=1"), Err(ValueError::Setting));
+        assert_eq!(
+            (ratio("1.15"), ratio("1"), ratio("nan")),
+            (Ok(1.15), Err(ValueError::Ratio), Err(ValueError::Ratio))
+        );
+        assert_eq!((size("256M"), size("0")), (Ok(Bytes::new(256_000_000)), Err(ValueError::Size)));
+    }
+}

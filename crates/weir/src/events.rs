@@ -1,0 +1,433 @@
+//! What `--json` prints: one event a line. `docs/events.md` is their page; a test keeps the two together.
+//!
+//! Times are seconds since the command started (`t_s`), sizes bytes, rates bits per second; units stand in the names.
+//! New events and new fields may be added; none is renamed or given another meaning.
+
+use serde::{Deserialize, Serialize};
+use weir_core::observation::LevelCause;
+
+/// An event of `weir recv`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum ReceiverEvent {
+    /// The receiver is ready and joins.
+    Start(ReceiverStart),
+    /// The subscription level changed.
+    Level(Level),
+    /// How it stands, several times a second.
+    Progress(ReceiverProgress),
+    /// A file is complete.
+    File(FileDone),
+    /// The sender acknowledged the receipt, or all tries are used up.
+    Receipt(ReceiptSent),
+    /// Something failed.
+    Error(Trouble),
+    /// The last event.
+    End(ReceiverEnd),
+}
+
+/// An event of `weir send file`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum SenderEvent {
+    /// The session is described and the sender starts.
+    Start(SenderStart),
+    /// How it stands, several times a second.
+    Progress(SenderProgress),
+    /// A receiver has everything.
+    Receipt(ReceiptReceived),
+    /// Something failed.
+    Error(Trouble),
+    /// The last event.
+    End(SenderEnd),
+}
+
+/// The side of a session that a process is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    /// `weir send`.
+    Sender,
+    /// `weir recv`.
+    #[default]
+    Receiver,
+}
+
+/// The receiver is ready and joins.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiverStart {
+    /// `receiver`.
+    pub(crate) role: Role,
+    /// Version of Weir.
+    pub(crate) version: String,
+    /// Name of the session.
+    pub(crate) session: String,
+    /// Number of the session.
+    pub(crate) tsi: u64,
+    /// Congestion control scheme.
+    pub(crate) scheme: String,
+    /// Cumulative rates of the levels, level 1 first.
+    pub(crate) rates_bps: Vec<u64>,
+    /// Group and port of the base layer.
+    pub(crate) address: String,
+    /// Interface, by name or address; null if the system chooses.
+    pub(crate) interface: Option<String>,
+    /// Rate of the modelled link; null without one.
+    pub(crate) link_bps: Option<u64>,
+    /// Folder for the files.
+    pub(crate) out: String,
+}
+
+/// The subscription level changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Level {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// The new level: how many channels are taken.
+    pub(crate) level: usize,
+    /// Rate of that level.
+    pub(crate) rate_bps: u64,
+    /// Why.
+    pub(crate) cause: Cause,
+}
+
+/// Why a subscription level changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Cause {
+    /// The session started.
+    Start,
+    /// Slow start went on.
+    SlowStart,
+    /// Slow start went too far.
+    SlowStartEnd,
+    /// The target rate allows more.
+    Add,
+    /// The target rate allows less.
+    Drop,
+    /// This host could not keep up.
+    HostDrops,
+    /// The application is done.
+    Finish,
+    /// A cause that this version has no word for.
+    #[serde(other)]
+    Other,
+}
+
+impl Cause {
+    /// For people.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Cause::Start => "start",
+            Cause::SlowStart => "slow start",
+            Cause::SlowStartEnd => "end of slow start",
+            Cause::Add => "the path allows more",
+            Cause::Drop => "the path allows less",
+            Cause::HostDrops => "this host cannot keep up",
+            Cause::Finish => "all received",
+            Cause::Other => "another cause",
+        }
+    }
+}
+
+impl From<LevelCause> for Cause {
+    fn from(cause: LevelCause) -> Cause {
+        match cause {
+            LevelCause::Start => Cause::Start,
+            LevelCause::SlowStart => Cause::SlowStart,
+            LevelCause::SlowStartEnd => Cause::SlowStartEnd,
+            LevelCause::Add => Cause::Add,
+            LevelCause::Drop => Cause::Drop,
+            LevelCause::HostDrops => Cause::HostDrops,
+            LevelCause::Finish => Cause::Finish,
+            _ => Cause::Other,
+        }
+    }
+}
+
+/// How a receiver stands.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiverProgress {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// Bytes of packets received, all headers included.
+    pub(crate) received_bytes: u64,
+    /// Bytes of content gained: symbols that were new.
+    pub(crate) useful_bytes: u64,
+    /// Bytes of content needed; null until the sender's table of files has come.
+    pub(crate) needed_bytes: Option<u64>,
+    /// Rate received since the last progress event.
+    pub(crate) rate_bps: u64,
+    /// Subscription level.
+    pub(crate) level: usize,
+    /// How many levels there are.
+    pub(crate) levels: usize,
+    /// Rate of the subscription level.
+    pub(crate) level_rate_bps: u64,
+    /// Short-term loss event rate; null before the first loss event.
+    pub(crate) loss_event_rate: Option<f64>,
+    /// Packets received.
+    pub(crate) received_packets: u64,
+    /// Packets that the network lost.
+    pub(crate) lost_packets: u64,
+    /// Packets that this host dropped after the network had delivered them.
+    pub(crate) host_dropped_packets: u64,
+    /// Short-term average of the one-way queuing delay.
+    pub(crate) queuing_delay_ms: f64,
+    /// Seconds to go at the present pace; null while unknown.
+    pub(crate) eta_s: Option<f64>,
+}
+
+/// A file is complete.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct FileDone {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// Name, as the sender gives it, relative to the folder.
+    pub(crate) name: String,
+    /// Size.
+    pub(crate) bytes: u64,
+    /// From the first join to the verified file.
+    pub(crate) seconds: f64,
+    /// BLAKE3 digest, in hexadecimal.
+    pub(crate) blake3: String,
+    /// True if the digest is the one that the sender signed.
+    pub(crate) verified: bool,
+}
+
+/// A receipt was sent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiptSent {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// True if the sender acknowledged it.
+    pub(crate) acknowledged: bool,
+    /// How often it was sent.
+    pub(crate) tries: u32,
+}
+
+/// Something failed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Trouble {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// What, and what to do.
+    pub(crate) message: String,
+    /// The exit code that it leads to; null if the command goes on.
+    pub(crate) exit_code: Option<u8>,
+}
+
+/// The receiver is done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiverEnd {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// True if every file came and is verified.
+    pub(crate) verified: bool,
+    /// How many files came and are verified.
+    pub(crate) files: u64,
+    /// Their size.
+    pub(crate) bytes: u64,
+    /// From the first join to the last verified file, or to giving up.
+    pub(crate) seconds: f64,
+    /// Bytes of packets received, all headers included.
+    pub(crate) received_bytes: u64,
+    /// Packets received.
+    pub(crate) received_packets: u64,
+    /// Packets that the network lost.
+    pub(crate) lost_packets: u64,
+    /// Packets that this host dropped.
+    pub(crate) host_dropped_packets: u64,
+    /// The exit code.
+    pub(crate) exit_code: u8,
+}
+
+/// The sender starts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct SenderStart {
+    /// `sender`.
+    pub(crate) role: Role,
+    /// Version of Weir.
+    pub(crate) version: String,
+    /// Name of the session.
+    pub(crate) session: String,
+    /// Number of the session.
+    pub(crate) tsi: u64,
+    /// Congestion control scheme.
+    pub(crate) scheme: String,
+    /// Cumulative rates of the levels, level 1 first.
+    pub(crate) rates_bps: Vec<u64>,
+    /// Group and port of the base layer.
+    pub(crate) address: String,
+    /// Interface, by name or address; null if the system chooses.
+    pub(crate) interface: Option<String>,
+    /// How many files are sent.
+    pub(crate) files: u64,
+    /// Their size.
+    pub(crate) bytes: u64,
+    /// Where the session description was written.
+    pub(crate) description: String,
+    /// How many receipts are waited for; null for any number.
+    pub(crate) receipts_wanted: Option<u64>,
+}
+
+/// How a sender stands.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct SenderProgress {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// Bytes of packets sent, all headers included.
+    pub(crate) sent_bytes: u64,
+    /// Packets sent.
+    pub(crate) sent_packets: u64,
+    /// Rate sent since the last progress event.
+    pub(crate) rate_bps: u64,
+    /// Receivers that have sent a receipt.
+    pub(crate) receipts: u64,
+    /// Content sent, in times the size of the files.
+    pub(crate) passes: f64,
+}
+
+/// A receiver has everything.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiptReceived {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// The receiver's address and port.
+    pub(crate) from: String,
+    /// The receiver's random number, in hexadecimal.
+    pub(crate) receiver: String,
+    /// What it received for the session, all headers included.
+    pub(crate) received_bytes: u64,
+    /// From its first packet to its verified end.
+    pub(crate) seconds: f64,
+    /// Receivers that have sent a receipt, this one included.
+    pub(crate) receipts: u64,
+}
+
+/// The sender is done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct SenderEnd {
+    /// Seconds since the start.
+    pub(crate) t_s: f64,
+    /// How long it sent.
+    pub(crate) seconds: f64,
+    /// Bytes of packets sent, all headers included.
+    pub(crate) sent_bytes: u64,
+    /// Packets sent.
+    pub(crate) sent_packets: u64,
+    /// Content sent, in times the size of the files.
+    pub(crate) passes: f64,
+    /// Receivers that have sent a receipt.
+    pub(crate) receipts: u64,
+    /// The exit code.
+    pub(crate) exit_code: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    /// One of each, so that the page and the round trip miss none.
+    fn receiver_events() -> Vec<ReceiverEvent> {
+        let level = Level { t_s: 0.5, level: 2, rate_bps: 384_000, cause: Cause::SlowStart };
+        let all = vec![
+            ReceiverEvent::Start(ReceiverStart { rates_bps: vec![256_000, 384_000], ..Default::default() }),
+            ReceiverEvent::Level(level),
+            ReceiverEvent::Progress(ReceiverProgress { loss_event_rate: Some(0.01), ..Default::default() }),
+            ReceiverEvent::File(FileDone { name: "a\nb\u{202e}".into(), ..Default::default() }),
+            ReceiverEvent::Receipt(ReceiptSent::default()),
+            ReceiverEvent::Error(Trouble::default()),
+            ReceiverEvent::End(ReceiverEnd::default()),
+        ];
+        all.iter().for_each(|event| match event {
+            // A new kind needs a line above too.
+            ReceiverEvent::Start(_) | ReceiverEvent::Level(_) | ReceiverEvent::Progress(_) | ReceiverEvent::File(_) => {
+            }
+            ReceiverEvent::Receipt(_) | ReceiverEvent::Error(_) | ReceiverEvent::End(_) => {}
+        });
+        all
+    }
+
+    fn sender_events() -> Vec<SenderEvent> {
+        let all = vec![
+            SenderEvent::Start(SenderStart { role: Role::Sender, ..Default::default() }),
+            SenderEvent::Progress(SenderProgress::default()),
+            SenderEvent::Receipt(ReceiptReceived::default()),
+            SenderEvent::Error(Trouble::default()),
+            SenderEvent::End(SenderEnd::default()),
+        ];
+        all.iter().for_each(|event| match event {
+            SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
+            SenderEvent::Error(_) | SenderEvent::End(_) => {}
+        });
+        all
+    }
+
+    #[test]
+    fn events_survive_the_line_that_carries_them() {
+        for event in receiver_events() {
+            let line = serde_json::to_string(&event).expect("events are plain data");
+            assert!(!line.contains('\n'), "{line}");
+            assert_eq!(serde_json::from_str::<ReceiverEvent>(&line).expect("reads back"), event);
+        }
+        for event in sender_events() {
+            let line = serde_json::to_string(&event).expect("events are plain data");
+            assert_eq!(serde_json::from_str::<SenderEvent>(&line).expect("reads back"), event);
+        }
+    }
+
+    #[test]
+    fn a_line_starts_with_its_kind_and_knows_causes_of_later_versions() {
+        let level = ReceiverEvent::Level(Level { t_s: 1.5, level: 3, rate_bps: 576_000, cause: Cause::HostDrops });
+        let line = r#"{"event":"level","t_s":1.5,"level":3,"rate_bps":576000,"cause":"host_drops"}"#;
+        assert_eq!(serde_json::to_string(&level).expect("plain data"), line);
+        let later = line.replace("host_drops", "moonshine");
+        let Ok(ReceiverEvent::Level(level)) = serde_json::from_str(&later) else { panic!("{later}") };
+        assert_eq!(level.cause, Cause::Other);
+    }
+
+    /// The (heading, field) pairs of the page, from `### kind` and the tables below each.
+    fn documented(page: &str) -> BTreeSet<(String, String)> {
+        let mut role = "";
+        let mut kind = "";
+        let mut fields = BTreeSet::new();
+        for line in page.lines() {
+            if let Some(title) = line.strip_prefix("## ") {
+                role = title;
+            } else if let Some(title) = line.strip_prefix("### ") {
+                kind = title;
+            } else if let Some(field) = line.strip_prefix("| `").and_then(|row| row.split('`').next()) {
+                fields.insert((format!("{role}/{kind}"), field.to_owned()));
+            }
+        }
+        fields
+    }
+
+    #[test]
+    fn the_page_lists_exactly_the_fields_that_there_are() {
+        let page = include_str!("../../../docs/events.md");
+        let receivers = receiver_events().into_iter().map(|event| ("weir recv", serde_json::to_value(event)));
+        let senders = sender_events().into_iter().map(|event| ("weir send file", serde_json::to_value(event)));
+        let mut real = BTreeSet::new();
+        for (role, event) in receivers.chain(senders) {
+            let Ok(Value::Object(fields)) = event else { panic!("an event is an object") };
+            let kind = fields["event"].as_str().expect("the kind is a text").to_owned();
+            let names = fields.keys().filter(|name| *name != "event");
+            real.extend(names.map(|name| (format!("{role}/{kind}"), name.clone())));
+        }
+        assert_eq!(documented(page), real, "docs/events.md (left) and the events (right) differ");
+    }
+
+    #[test]
+    fn the_page_lists_every_cause() {
+        let page = include_str!("../../../docs/events.md");
+        let causes = [Cause::Start, Cause::SlowStart, Cause::SlowStartEnd, Cause::Add, Cause::Drop];
+        for cause in causes.into_iter().chain([Cause::HostDrops, Cause::Finish, Cause::Other]) {
+            let name = serde_json::to_string(&cause).expect("plain data");
+            assert!(page.contains(&format!("`{}`", name.trim_matches('"'))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Reads a session description from a file, standard input or the web.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::time::Duration;
+
+use crate::args::SessionSource;
+use crate::exit::{Exit, Failure};
+
+/// The text of the description. It is small: more than [`MAX_BYTES`] is refused, whatever the source.
+pub(crate) fn session(source: &SessionSource) -> Result<String, Failure> {
+    let refuse = |reason: String| {
+        Failure::new(Exit::Session, format!("cannot read the session description from {source}: {reason}"))
+    };
+    let bytes = match source {
+        SessionSource::File(path) => File::open(path).and_then(limited).map_err(|error| refuse(advice(&error)))?,
+        SessionSource::Stdin => limited(io::stdin().lock()).map_err(|error| refuse(error.to_string()))?,
+        SessionSource::Url(url) => download(url).map_err(refuse)?,
+    };
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(refuse("it is larger than 1 MB; is it really a session description?".to_owned()));
+    }
+    String::from_utf8(bytes).map_err(|_| refuse("it is not text; is it really a session description?".to_owned()))
+}
+
+fn limited(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn download(url: &str) -> Result<Vec<u8>, String> {
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
+    let explain = |error: ureq::Error| match error {
+        ureq::Error::StatusCode(status) => format!("the server answered {status}"),
+        error => format!("{error}; another tool may fetch it, as in `curl … | weir recv -`"),
+    };
+    let mut response = agent.get(url).call().map_err(explain)?;
+    limited(response.body_mut().as_reader()).map_err(|error| error.to_string())
+}
+
+fn advice(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file; the sender writes it, weir.sdp unless told otherwise".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A session of 256 channels is described in some 30 kB.
+const MAX_BYTES: u64 = 1_000_000;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// A web server for one request.
+    fn serve(answer: &'static str) -> SessionSource {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let url = format!("http://{}/weir.sdp", listener.local_addr().expect("bound"));
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client comes");
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).expect("it asks");
+            assert!(request[..length].starts_with(b"GET /weir.sdp"));
+            stream.write_all(answer.as_bytes()).expect("it listens");
+        });
+        SessionSource::Url(url)
+    }
+
+    #[test]
+    fn a_description_comes_from_the_web() {
+        let source = serve("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nv=0\r\n");
+        assert_eq!(session(&source), Ok("v=0\r\n".to_owned()));
+    }
+
+    #[test]
+    fn a_server_s_refusal_is_told() {
+        let failure = session(&serve("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+        let failure = failure.expect_err("there is none");
+        assert!(failure.exit == Exit::Session && failure.message.contains("404"), "{failure}");
+    }
+
+    #[test]
+    fn files_that_cannot_be_descriptions_are_refused_with_the_reason() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("weir.sdp");
+        let source = SessionSource::File(path.clone());
+        let message = || session(&source).expect_err("refused").message;
+        assert!(message().contains("no such file"));
+        std::fs::write(&path, vec![b'a'; 1_000_001]).expect("room for a megabyte");
+        assert!(message().contains("larger than 1 MB"));
+        std::fs::write(&path, [0xff, 0xfe]).expect("room for two bytes");
+        assert!(message().contains("not text"));
+        std::fs::write(&path, "v=0\r\n").expect("room for five bytes");
+        assert_eq!(session(&source), Ok("v=0\r\n".to_owned()));
+    }
+}

@@ -1,0 +1,219 @@
+//! Events in words.
+
+use weir_units::{Bytes, Rate};
+
+use crate::events::{
+    FileDone, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd,
+    SenderProgress, SenderStart,
+};
+
+/// `text` without control characters: names come from the network, and a terminal obeys what it is sent.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || !is_harmful(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// Control characters, and the marks that turn the direction of writing.
+fn is_harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name in one line.
+fn name(text: &str) -> String {
+    clean(text).replace('\n', "\u{fffd}")
+}
+
+/// Time as a clock shows it: `0:07`, `12:34`, `1:02:03`.
+pub(crate) fn clock(seconds: f64) -> String {
+    let s = seconds.clamp(0.0, 359_999_999.0).round() as u64;
+    match s / 3600 {
+        0 => format!("{}:{:02}", s / 60, s % 60),
+        h => format!("{h}:{:02}:{:02}", s / 60 % 60, s % 60),
+    }
+}
+
+/// Seconds with as many digits as matter: `1.24 s`, `52.3 s`, `12:34`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.995 => format!("{s:.2} s"),
+        s if s < 119.95 => format!("{s:.1} s"),
+        s => clock(s),
+    }
+}
+
+/// A share as per cent: `0.31 %`, `12.3 %`, `100 %`.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p == 0.0 => "0 %".to_owned(),
+        p if p < 9.995 => format!("{p:.2} %"),
+        p if p < 99.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// What is done of `all`, at most 1; `None` if `all` is unknown.
+pub(crate) fn share(done: u64, all: Option<u64>) -> Option<f64> {
+    all.map(|all| if all == 0 { 1.0 } else { (done as f64 / all as f64).min(1.0) })
+}
+
+/// Of all packets that were sent this way, the share that `lost` are.
+fn loss(lost: u64, received: u64) -> String {
+    percent(share(lost, Some((lost + received).max(1))).unwrap_or(0.0))
+}
+
+fn levels(rates_bps: &[u64]) -> String {
+    match rates_bps {
+        [] => "one rate".to_owned(),
+        [rate] => format!("one rate, {}", Rate::from_bps(*rate)),
+        [low, .., high] => {
+            format!("{} rates, {} to {}", rates_bps.len(), Rate::from_bps(*low), Rate::from_bps(*high))
+        }
+    }
+}
+
+pub(super) fn receiver_start(start: &ReceiverStart) -> String {
+    let link = start.link_bps.map(|bps| format!(", behind a modelled link of {}", Rate::from_bps(bps)));
+    format!(
+        "receiving {} (session {}, {}) from {}: {}{}",
+        name(&start.session),
+        start.tsi,
+        start.scheme,
+        start.address,
+        levels(&start.rates_bps),
+        link.unwrap_or_default()
+    )
+}
+
+pub(super) fn level(level: &Level) -> String {
+    let rate = Rate::from_bps(level.rate_bps);
+    format!("{:>7}  now at level {}, {rate}: {}", clock(level.t_s), level.level, level.cause.words())
+}
+
+pub(super) fn receiver_progress(p: &ReceiverProgress) -> String {
+    if p.received_packets == 0 {
+        return "waiting for the first packet".to_owned();
+    }
+    let size = match p.needed_bytes {
+        Some(needed) => format!("{} of {}", Bytes::new(p.useful_bytes.min(needed)), Bytes::new(needed)),
+        None => format!("{}, size not known yet", Bytes::new(p.received_bytes)),
+    };
+    let rate = Rate::from_bps(p.rate_bps);
+    let level_rate = Rate::from_bps(p.level_rate_bps);
+    let lost = loss(p.lost_packets, p.received_packets);
+    let mut line = format!(
+        "{size} · {rate} · level {} of {} ({level_rate}) · lost {lost} · delay {:.0} ms",
+        p.level, p.levels, p.queuing_delay_ms
+    );
+    if p.host_dropped_packets > 0 {
+        line += &format!(" · {} dropped by this host", p.host_dropped_packets);
+    }
+    if let Some(eta) = p.eta_s {
+        line += &format!(" · {} to go", clock(eta));
+    }
+    line
+}
+
+pub(super) fn file(file: &FileDone) -> String {
+    let rate =
+        if file.seconds > 0.0 { Rate::from_bps((file.bytes as f64 * 8.0 / file.seconds) as u64) } else { Rate::ZERO };
+    let verdict = if file.verified { "verified" } else { "NOT what the sender signed" };
+    format!("{}  {} in {} ({rate}), {verdict}", name(&file.name), Bytes::new(file.bytes), seconds(file.seconds))
+}
+
+pub(super) fn receipt_sent(receipt: &ReceiptSent) -> &'static str {
+    if receipt.acknowledged { "the sender has our receipt" } else { "the sender did not answer our receipt" }
+}
+
+pub(super) fn receiver_end(end: &ReceiverEnd) -> String {
+    let verdict = if end.verified { "all verified" } else { "not complete" };
+    let mut line = format!(
+        "{} {verdict} in {}: received {}, lost {} in the network",
+        count(end.files, "file"),
+        seconds(end.seconds),
+        Bytes::new(end.received_bytes),
+        loss(end.lost_packets, end.received_packets),
+    );
+    if end.host_dropped_packets > 0 {
+        line +=
+            &format!(", {} dropped by this host (raise net.core.rmem_max)", count(end.host_dropped_packets, "packet"));
+    }
+    line
+}
+
+pub(super) fn sender_start(start: &SenderStart) -> String {
+    let until = match start.receipts_wanted {
+        Some(wanted) => format!(", until {} came", count(wanted, "receipt")),
+        None => String::new(),
+    };
+    format!(
+        "sending {}, {}, to {} (session {}, {}): {}{until}\nreceivers need {}",
+        count(start.files, "file"),
+        Bytes::new(start.bytes),
+        start.address,
+        start.tsi,
+        start.scheme,
+        levels(&start.rates_bps),
+        name(&start.description),
+    )
+}
+
+pub(super) fn sender_progress(p: &SenderProgress, wanted: u64) -> String {
+    let of = if wanted > 0 { format!(" of {wanted}") } else { String::new() };
+    format!(
+        "{} · sent {} ({:.1} × the files) · receipts {}{of}",
+        Rate::from_bps(p.rate_bps),
+        Bytes::new(p.sent_bytes),
+        p.passes,
+        p.receipts
+    )
+}
+
+pub(super) fn receipt_received(receipt: &ReceiptReceived, wanted: u64) -> String {
+    let of = if wanted > 0 { format!(" of {wanted}") } else { String::new() };
+    format!(
+        "{:>7}  receipt {}{of}: {} has all after {}",
+        clock(receipt.t_s),
+        receipt.receipts,
+        receipt.from,
+        seconds(receipt.seconds)
+    )
+}
+
+pub(super) fn sender_end(end: &SenderEnd) -> String {
+    let sent = Bytes::new(end.sent_bytes);
+    format!(
+        "{}; sent {sent} in {} ({:.1} × the files)",
+        count(end.receipts, "receipt"),
+        seconds(end.seconds),
+        end.passes
+    )
+}
+
+fn count(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_matter() {
+        assert_eq!([clock(7.4), clock(754.0), clock(3723.0), clock(-1.0)], ["0:07", "12:34", "1:02:03", "0:00"]);
+        assert_eq!([seconds(1.239), seconds(52.34), seconds(754.0)], ["1.24 s", "52.3 s", "12:34"]);
+        assert_eq!(
+            [percent(0.0), percent(0.0031), percent(0.1234), percent(1.0)],
+            ["0 %", "0.31 %", "12.3 %", "100 %"]
+        );
+    }
+
+    #[test]
+    fn names_from_the_network_cannot_steer_a_terminal() {
+        assert_eq!(name("a\u{1b}[2Jb\n\u{202e}c\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}");
+        assert_eq!(clean("two\nlines"), "two\nlines");
+    }
+
+    #[test]
+    fn a_receiver_without_a_packet_says_so() {
+        assert_eq!(receiver_progress(&ReceiverProgress::default()), "waiting for the first packet");
+    }
+}
