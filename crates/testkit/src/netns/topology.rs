@@ -1,0 +1,258 @@
+//! A bridge with one sender and any number of receivers on it, each a namespace.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::{Command as Program, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use weir_units::Rate;
+
+use super::cleanup::{PREFIX, remove_leftovers, remove_namespace};
+use super::counters::{Snooping, Traffic, member_ports};
+use super::link::{LinkCounters, TokenBucket};
+use super::process::Command;
+
+/// What a network is to be like.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    links: Vec<Option<TokenBucket>>,
+    fast_leave: bool,
+}
+
+impl Builder {
+    /// This many receivers more, on links as fast as the machine.
+    #[must_use]
+    pub fn receivers(mut self, count: usize) -> Builder {
+        self.links.resize(self.links.len() + count, None);
+        self
+    }
+
+    /// One receiver more for each rate, behind a [`TokenBucket`] of it.
+    #[must_use]
+    pub fn links(mut self, rates: impl IntoIterator<Item = Rate>) -> Builder {
+        self.links.extend(rates.into_iter().map(|rate| Some(TokenBucket::new(rate))));
+        self
+    }
+
+    /// Whether the bridge stops at once when a host leaves a group (the default), or asks whether another host on that
+    /// port is still there, which takes two seconds.
+    #[must_use]
+    pub fn fast_leave(mut self, fast_leave: bool) -> Builder {
+        self.fast_leave = fast_leave;
+        self
+    }
+
+    /// Makes the namespaces, the bridge and the links, and waits until the bridge snoops.
+    pub fn build(self) -> Network {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        assert!(self.links.len() <= MAX_RECEIVERS, "a network has at most {MAX_RECEIVERS} receivers");
+        remove_leftovers();
+        let id = format!("{PREFIX}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let hosts = 1 + self.links.len();
+        let host = |index: usize| {
+            let role = if index == 0 { "sender".to_owned() } else { format!("receiver{}", index - 1) };
+            Host { namespace: format!("{id}-{role}"), index }
+        };
+        let network = Network { bridge: format!("{id}-bridge"), hosts: (0..hosts).map(host).collect() };
+        network.make_bridge();
+        for host in &network.hosts {
+            network.connect(host, self.fast_leave);
+        }
+        let querying = Instant::now();
+        run("ip", &["-n", &network.bridge, "link", "set", "br0", "type", "bridge", "mcast_querier", "1"]);
+        for (index, link) in self.links.iter().enumerate() {
+            network.set_link(index, *link);
+        }
+        // A bridge floods until it has waited this long for another querier.
+        super::pause((QUERIER_WAIT + Duration::from_millis(200)).saturating_sub(querying.elapsed()));
+        network
+    }
+}
+
+/// A bridge and the hosts on it. They go away with this value, with every process in them.
+#[derive(Debug)]
+pub struct Network {
+    bridge: String,
+    hosts: Vec<Host>,
+}
+
+impl Network {
+    /// A network with no receivers yet.
+    #[expect(clippy::new_ret_no_self, reason = "a network is made by its builder")]
+    pub fn new() -> Builder {
+        Builder { links: Vec::new(), fast_leave: true }
+    }
+
+    /// The sender.
+    pub fn sender(&self) -> &Host {
+        &self.hosts[0]
+    }
+
+    /// Receiver `index`, from 0.
+    pub fn receiver(&self, index: usize) -> &Host {
+        &self.receivers()[index]
+    }
+
+    /// The receivers.
+    pub fn receivers(&self) -> &[Host] {
+        &self.hosts[1..]
+    }
+
+    /// Puts receiver `index` behind this link, with counters at zero, or behind none.
+    pub fn set_link(&self, index: usize, link: Option<TokenBucket>) {
+        let port = self.receiver(index).port();
+        // There may be none yet.
+        let _ = Program::new("tc").args(["-n", &self.bridge, "qdisc", "del", "dev", &port, "root"]).output();
+        if let Some(link) = link {
+            let words = link.words();
+            let mut all = vec!["-n", &self.bridge, "qdisc", "add", "dev", &port, "root"];
+            all.extend(words.iter().map(String::as_str));
+            run("tc", &all);
+        }
+    }
+
+    /// What the link in front of receiver `index` has done. Panics if there is none.
+    pub fn link_counters(&self, index: usize) -> LinkCounters {
+        let text = run("tc", &["-n", &self.bridge, "-j", "-s", "qdisc", "show", "dev", &self.receiver(index).port()]);
+        LinkCounters::from_json(&text).unwrap_or_else(|| panic!("receiver {index} is behind no link: {text}"))
+    }
+
+    /// What a host has sent and received.
+    pub fn traffic(&self, host: &Host) -> Traffic {
+        let text = run("ip", &["-n", &self.bridge, "-j", "-s", "link", "show", "dev", &host.port()]);
+        Traffic::from_json(&text).unwrap_or_else(|| panic!("no counters in what ip prints: {text}"))
+    }
+
+    /// The membership messages that the bridge has seen.
+    pub fn snooping(&self) -> Snooping {
+        let text = run("ip", &["-n", &self.bridge, "-j", "-s", "link", "xstats", "type", "bridge", "dev", "br0"]);
+        Snooping::from_json(&text).unwrap_or_else(|| panic!("no counters in what ip prints: {text}"))
+    }
+
+    /// The receivers that the bridge takes for members of this group, by index.
+    pub fn members(&self, group: &str) -> Vec<usize> {
+        let text = run("bridge", &["-n", &self.bridge, "-j", "mdb", "show"]);
+        let ports = member_ports(&text, group).unwrap_or_else(|| panic!("no table in what bridge prints: {text}"));
+        let is_member = |host: &&Host| ports.contains(&host.port());
+        self.receivers().iter().filter(is_member).map(|host| host.index - 1).collect()
+    }
+
+    /// Has every host use this TCP congestion control, such as `reno`, `cubic` or `bbr`.
+    pub fn set_tcp_congestion_control(&self, name: &str) {
+        for host in &self.hosts {
+            let setting = format!("net.ipv4.tcp_congestion_control={name}");
+            run("ip", &["netns", "exec", &host.namespace, "sysctl", "-qw", &setting]);
+        }
+    }
+
+    fn make_bridge(&self) {
+        let mut script = format!("netns add {}\n", self.bridge);
+        for host in &self.hosts {
+            writeln!(script, "netns add {}", host.namespace).expect(WRITES);
+        }
+        batch(&["-batch", "-"], &script);
+        // The querier is switched on last: until the response interval is set it would wait for ten seconds.
+        let bridge = "link add br0 type bridge mcast_snooping 1 mcast_igmp_version 3 mcast_mld_version 2 \
+             mcast_query_response_interval 100 mcast_startup_query_interval 100 mcast_stats_enabled 1\n";
+        batch(&["-n", &self.bridge, "-batch", "-"], &format!("{bridge}link set lo up\nlink set br0 up\n"));
+    }
+
+    /// A cable from the host's `e0` to its port of the bridge, addresses, and routes for groups.
+    fn connect(&self, host: &Host, fast_leave: bool) {
+        let (port, namespace) = (host.port(), &host.namespace);
+        // Duplicate address detection would keep IPv6 waiting for seconds, and nobody else is here.
+        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"]);
+        let fast_leave = if fast_leave { "on" } else { "off" };
+        let bridge_end = format!(
+            "link add {port} type veth peer name {INTERFACE} netns {namespace}\n\
+             link set {port} master br0 up\nlink set {port} type bridge_slave mcast_fast_leave {fast_leave}\n"
+        );
+        batch(&["-n", &self.bridge, "-batch", "-"], &bridge_end);
+        let host_end = format!(
+            "link set lo up\naddress add {}/24 dev {INTERFACE}\naddress add {}/64 dev {INTERFACE} nodad\n\
+             link set {INTERFACE} up\nroute add 224.0.0.0/4 dev {INTERFACE}\n",
+            host.ipv4(),
+            host.ipv6(),
+        );
+        batch(&["-n", namespace, "-batch", "-"], &host_end);
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in &self.hosts {
+            remove_namespace(&host.namespace);
+        }
+        remove_namespace(&self.bridge);
+    }
+}
+
+/// A host: a namespace with one interface, `e0`, and its own loopback.
+#[derive(Debug)]
+pub struct Host {
+    namespace: String,
+    index: usize,
+}
+
+impl Host {
+    /// A program to be run on this host.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        Command::new(&self.namespace, program.as_ref())
+    }
+
+    /// The name of its interface.
+    pub fn interface(&self) -> &'static str {
+        INTERFACE
+    }
+
+    /// Its address: 10.77.0.1 for the sender, 10.77.0.10 for receiver 0, and so on.
+    pub fn ipv4(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, 0, self.last_octet())
+    }
+
+    /// Its address: fd77::1 for the sender, fd77::a for receiver 0, and so on. It has a link-local one too.
+    pub fn ipv6(&self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.last_octet()))
+    }
+
+    fn last_octet(&self) -> u8 {
+        if self.index == 0 { 1 } else { u8::try_from(self.index + 9).expect("at most 240 receivers") }
+    }
+
+    /// Its port of the bridge.
+    fn port(&self) -> String {
+        format!("p{}", self.index)
+    }
+}
+
+/// Runs a program of the system and returns what it printed. Panics if it fails.
+fn run(program: &str, words: &[&str]) -> String {
+    let done = Program::new(program).args(words).stdin(Stdio::null()).output();
+    let done = done.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{program} {}: {} {complaint}", words.join(" "), done.status);
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// Has `ip` carry out a script. Panics if a line of it fails.
+fn batch(words: &[&str], script: &str) {
+    let pipe = Stdio::piped;
+    let mut ip = Program::new("ip").args(words).stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().expect("ip starts");
+    ip.stdin.take().expect("standard input is a pipe").write_all(script.as_bytes()).expect("ip reads its script");
+    let done = ip.wait_with_output().expect("ip is our child");
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "ip {}: {complaint}in\n{script}", words.join(" "));
+}
+
+const INTERFACE: &str = "e0";
+
+/// Addresses 10 to 249.
+const MAX_RECEIVERS: usize = 240;
+
+/// The query response interval that the bridge is given.
+const QUERIER_WAIT: Duration = Duration::from_secs(1);
+
+const WRITES: &str = "writing to a string cannot fail";
