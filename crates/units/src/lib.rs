@@ -8,9 +8,11 @@ pub mod math;
 mod quantity;
 mod random;
 mod seq;
+mod span;
 mod time;
 
 pub use quantity::{Bytes, ParseQuantityError, Rate};
 pub use random::Random;
 pub use seq::Seq;
+pub use span::{ParseSpanError, parse_span};
 pub use time::Time;

@@ -37,3 +37,18 @@ pub fn floor(x: f64) -> f64 {
 pub fn round(x: f64) -> f64 {
     libm::round(x)
 }
+
+/// The smallest whole number not below `x`.
+pub fn ceil(x: f64) -> f64 {
+    libm::ceil(x)
+}
+
+/// ln(1 + `x`), exact also where `x` is tiny.
+pub fn ln_1p(x: f64) -> f64 {
+    libm::log1p(x)
+}
+
+/// e to the power `x`, less 1, exact also where `x` is tiny.
+pub fn exp_m1(x: f64) -> f64 {
+    libm::expm1(x)
+}
