@@ -1,1 +1,15 @@
-//! placeholder
+//! What a receiver can learn from the packets that reach it: averages, losses, loss events, queuing delay.
+//!
+//! Pure state; nothing here decides anything.
+
+mod ewma;
+mod loss_events;
+mod loss_intervals;
+mod queuing_delay;
+mod sequence;
+
+pub use ewma::Ewma;
+pub use loss_events::LossEvents;
+pub use loss_intervals::LossIntervals;
+pub use queuing_delay::{DelayWindow, QueuingDelay, TimestampDifference};
+pub use sequence::{Arrival, SequenceTracker};

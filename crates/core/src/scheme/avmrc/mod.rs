@@ -1,18 +1,75 @@
-//! placeholder
-use crate::registry::{ConfigError, Scheme};
-/// placeholder
+//! Adaptive Vegas Multicast Rate Control (Mahanti, Eager, Vernon: "Improving Multirate Congestion Control Using a TCP
+//! Vegas Throughput Model"), and what the paper compares it with.
+//!
+//! One equation-driven controller; AVMRC, RMRC, VMRC and the variants of the paper's §6 are its configurations. What the
+//! paper leaves open is decided in `docs/papers/avmrc.md`, to which "decision n" in these files refers. Not here: TCP,
+//! links, sockets.
+
+mod config;
+mod controller;
+mod host;
+mod leaving;
+mod receiver;
+mod schedule;
+mod sender;
+mod settings;
+mod silence;
+mod slot_end;
+mod slots;
+mod slow_start;
+mod subscription;
+
+pub use config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, Synchronisation};
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+use alloc::boxed::Box;
+
+use crate::endpoint::Endpoint;
+use crate::registry::{ConfigError, Scheme, Session, Setting};
+
+/// AVMRC: the Vegas model with adaptive thresholds.
 pub const AVMRC: Scheme = Scheme {
     name: "avmrc",
-    summary: "",
-    paper: "",
-    sender: |_, _| Err(todo()),
-    receiver: |_, _| Err(todo()),
-    settings: &[],
+    summary: "Receivers follow a TCP Vegas throughput model whose thresholds adapt to the path (no loss where the link is idle)",
+    paper: "Mahanti, Eager, Vernon, Computer Networks",
+    sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
+    receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
+    settings: settings::HELP,
 };
-/// placeholder
-pub const RMRC: Scheme = Scheme { name: "rmrc", ..AVMRC };
-/// placeholder
-pub const VMRC: Scheme = Scheme { name: "vmrc", ..AVMRC };
-fn todo() -> ConfigError {
-    ConfigError::UnknownScheme { name: alloc::string::String::new() }
+
+/// RMRC: the same rules with the Reno model (AVMRC §4.1).
+pub const RMRC: Scheme = Scheme {
+    name: "rmrc",
+    summary: "AVMRC's rules with a TCP Reno throughput model",
+    sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
+    receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
+    ..AVMRC
+};
+
+/// VMRC: the Vegas model with fixed thresholds (AVMRC §4).
+pub const VMRC: Scheme = Scheme {
+    name: "vmrc",
+    summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
+    sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
+    receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
+    ..AVMRC
+};
+
+fn sender(
+    scheme: &'static str,
+    model: Model,
+    session: &Session,
+    settings: &[Setting],
+) -> Result<Box<dyn Endpoint>, ConfigError> {
+    Ok(Box::new(Sender::new(session, &settings::read(scheme, model, session, settings)?)))
+}
+
+fn receiver(
+    scheme: &'static str,
+    model: Model,
+    session: &Session,
+    settings: &[Setting],
+) -> Result<Box<dyn Endpoint>, ConfigError> {
+    Ok(Box::new(Receiver::new(session, settings::read(scheme, model, session, settings)?)))
 }

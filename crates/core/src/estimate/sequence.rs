@@ -1,0 +1,297 @@
+//! Which packets of a channel arrived, which are lost, and which came twice.
+
+use weir_units::Seq;
+
+/// What the arrival of a packet means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The packet is new. `lost` packets of the channel are given up because of it.
+    New {
+        /// Packets of the channel that now count as lost.
+        lost: u64,
+    },
+    /// The packet came before.
+    Duplicate,
+    /// The number is far from what the channel was at: rubbish, or the sender started again. Should the next packet go on
+    /// from here, it is taken as the latter.
+    OutOfPlace,
+}
+
+/// Follows the sequence numbers of one channel.
+///
+/// A missing packet is given up when `reorder` later packets of the channel have arrived (0 is as 1: the first later
+/// packet shows the gap). A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
+/// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
+/// (as in RFC 3550 A.1).
+#[derive(Debug, Clone)]
+pub struct SequenceTracker {
+    bits: u32,
+    reorder: u64,
+    /// The highest number seen.
+    highest: Seq,
+    /// All numbers below are received or given up.
+    undecided: u64,
+    /// Packets received at or above `undecided`.
+    received_undecided: u64,
+    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
+    seen: [u64; WORDS],
+    state: State,
+    /// The wire number that would confirm a jump.
+    suspect: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing is known: the next packet begins a sequence wherever it is.
+    Fresh,
+    /// Packets arrive but losses between them mean nothing: the channel is not subscribed.
+    Unmeasured,
+    /// Gaps are losses.
+    Measured,
+}
+
+impl SequenceTracker {
+    /// Before the first packet. `bits` is the width of the numbers on the wire.
+    pub fn new(bits: u32, reorder: u64) -> SequenceTracker {
+        SequenceTracker {
+            bits,
+            reorder: reorder.max(1),
+            highest: Seq::new(0),
+            undecided: 0,
+            received_undecided: 0,
+            seen: [0; WORDS],
+            state: State::Fresh,
+            suspect: None,
+        }
+    }
+
+    /// The channel was joined: the next packet begins a sequence, whatever was missed before it.
+    pub fn begin(&mut self) {
+        self.state = State::Fresh;
+        self.suspect = None;
+    }
+
+    /// A packet with the number `wire` arrived. Gaps count as losses only between packets that are `measured`.
+    pub fn on_packet(&mut self, wire: u32, measured: bool) -> Arrival {
+        let seq = self.highest.extend(wire, self.bits);
+        let ahead = seq.since(self.highest);
+        let behind = self.highest.since(seq);
+        let near = self.highest.value() >= FIRST && ahead <= self.furthest_ahead() && behind < WINDOW;
+        if !near {
+            if self.state != State::Fresh && self.suspect != Some(wire) {
+                self.suspect = Some(Seq::new(u64::from(wire)).next().truncate(self.bits));
+                return Arrival::OutOfPlace;
+            }
+            self.restart(wire, measured);
+            return Arrival::New { lost: 0 };
+        }
+        self.suspect = None;
+        if ahead == 0 && self.was_seen(seq) {
+            return Arrival::Duplicate;
+        }
+        self.advance(ahead);
+        let mut lost = if measured && self.state == State::Measured { self.give_up_beyond_window() } else { 0 };
+        self.mark(seq);
+        if seq.value() >= self.undecided {
+            self.received_undecided += 1;
+        }
+        if measured && self.state == State::Measured {
+            lost += self.decide();
+        } else {
+            self.undecided = self.highest.value() + 1;
+            self.received_undecided = 0;
+            self.state = if measured { State::Measured } else { State::Unmeasured };
+        }
+        Arrival::New { lost }
+    }
+
+    /// How far ahead a number may be and still tell of losses: a quarter of the number space, at most 2^20.
+    fn furthest_ahead(&self) -> u64 {
+        (1u64 << (self.bits - 2)).min(1 << 20)
+    }
+
+    fn restart(&mut self, wire: u32, measured: bool) {
+        self.highest = Seq::new(FIRST + u64::from(Seq::new(u64::from(wire)).truncate(self.bits)));
+        self.undecided = self.highest.value() + 1;
+        self.received_undecided = 0;
+        self.seen = [0; WORDS];
+        self.mark(self.highest);
+        self.state = if measured { State::Measured } else { State::Unmeasured };
+        self.suspect = None;
+    }
+
+    fn advance(&mut self, ahead: u64) {
+        if ahead >= WINDOW {
+            self.seen = [0; WORDS];
+        } else {
+            for number in self.highest.value() + 1..=self.highest.value() + ahead {
+                self.seen[(number / 64) as usize % WORDS] &= !(1 << (number % 64));
+            }
+        }
+        self.highest = Seq::new(self.highest.value() + ahead);
+    }
+
+    fn mark(&mut self, seq: Seq) {
+        self.seen[(seq.value() / 64) as usize % WORDS] |= 1 << (seq.value() % 64);
+    }
+
+    fn was_seen(&self, seq: Seq) -> bool {
+        self.seen[(seq.value() / 64) as usize % WORDS] & (1 << (seq.value() % 64)) != 0
+    }
+
+    /// Numbers that fell out of the window undecided are lost, but for those that were received.
+    fn give_up_beyond_window(&mut self) -> u64 {
+        let oldest = (self.highest.value() + 1).saturating_sub(WINDOW);
+        if self.undecided >= oldest {
+            return 0;
+        }
+        let passed = oldest - self.undecided;
+        // Received packets at or above `undecided` that are no longer in the window; those in it are counted again.
+        let still_seen: u64 = self.seen.iter().map(|word| u64::from(word.count_ones())).sum();
+        let received_passed = self.received_undecided.saturating_sub(still_seen).min(passed);
+        self.received_undecided -= received_passed;
+        self.undecided = oldest;
+        passed - received_passed
+    }
+
+    /// Gives up what `reorder` later packets have overtaken.
+    fn decide(&mut self) -> u64 {
+        let mut lost = 0;
+        while self.undecided <= self.highest.value() {
+            if self.was_seen(Seq::new(self.undecided)) {
+                self.received_undecided -= 1;
+            } else if self.received_undecided >= self.reorder {
+                lost += 1;
+            } else {
+                break;
+            }
+            self.undecided += 1;
+        }
+        lost
+    }
+}
+
+const WORDS: usize = 16;
+const WINDOW: u64 = WORDS as u64 * 64;
+/// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
+/// wire space.
+const FIRST: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn feed(tracker: &mut SequenceTracker, numbers: &[u32]) -> Vec<Arrival> {
+        numbers.iter().map(|number| tracker.on_packet(*number, true)).collect()
+    }
+
+    fn new(lost: u64) -> Arrival {
+        Arrival::New { lost }
+    }
+
+    #[test]
+    fn without_tolerance_a_gap_is_a_loss_at_once() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        assert_eq!(feed(&mut tracker, &[10, 11, 14, 15]), [new(0), new(0), new(2), new(0)]);
+    }
+
+    #[test]
+    fn with_tolerance_a_gap_is_a_loss_when_that_many_later_packets_have_come() {
+        let mut tracker = SequenceTracker::new(16, 3);
+        assert_eq!(feed(&mut tracker, &[1, 3, 4, 5]), [new(0), new(0), new(0), new(1)]);
+        let mut tracker = SequenceTracker::new(16, 3);
+        assert_eq!(feed(&mut tracker, &[1, 3, 4, 2, 5, 6]), [new(0); 6], "a packet overtaken by two is not lost");
+    }
+
+    #[test]
+    fn duplicates_are_recognised_and_late_packets_are_new_once() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        let dup = Arrival::Duplicate;
+        assert_eq!(feed(&mut tracker, &[1, 1, 4, 2, 2, 1]), [new(0), dup, new(2), new(0), dup, dup]);
+    }
+
+    #[test]
+    fn numbers_wrap_without_a_loss() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        assert_eq!(feed(&mut tracker, &[65_534, 65_535, 0, 2]), [new(0), new(0), new(0), new(1)]);
+    }
+
+    #[test]
+    fn a_joined_channel_begins_a_new_sequence() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        feed(&mut tracker, &[1, 2]);
+        tracker.begin();
+        assert_eq!(feed(&mut tracker, &[40_000, 40_001]), [new(0), new(0)]);
+        tracker.begin();
+        assert_eq!(feed(&mut tracker, &[40_001, 40_100, 40_102]), [Arrival::Duplicate, new(0), new(1)]);
+    }
+
+    #[test]
+    fn gaps_before_and_between_unmeasured_packets_are_no_losses() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        tracker.on_packet(1, true);
+        let unmeasured: Vec<Arrival> = [5, 9, 9].iter().map(|number| tracker.on_packet(*number, false)).collect();
+        assert_eq!(unmeasured, [new(0), new(0), Arrival::Duplicate]);
+        assert_eq!(feed(&mut tracker, &[20, 22]), [new(0), new(1)]);
+    }
+
+    #[test]
+    fn a_sender_that_starts_again_is_believed_at_its_second_packet_and_rubbish_never() {
+        let mut tracker = SequenceTracker::new(32, 0);
+        let out = Arrival::OutOfPlace;
+        let begin = 3_000_000_000;
+        assert_eq!(feed(&mut tracker, &[begin, 7, begin + 1, 7, 8, 9]), [new(0), out, new(0), out, new(0), new(0)]);
+    }
+
+    #[test]
+    fn an_outage_longer_than_the_window_is_counted_exactly() {
+        let mut tracker = SequenceTracker::new(16, 3);
+        assert_eq!(feed(&mut tracker, &[1, 3])[1], new(0));
+        let lost: u64 = [10_003, 10_004, 10_005, 10_006]
+            .iter()
+            .map(|number| match tracker.on_packet(*number, true) {
+                Arrival::New { lost } => lost,
+                other => panic!("{other:?}"),
+            })
+            .sum();
+        assert_eq!(lost, 10_000, "2 and 4 to 10 002");
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_received_or_lost_across_wraps(
+            start in any::<u32>(), keep in proptest::collection::vec(0u8..10, 1..3000), reorder in 0u64..5,
+            bits in prop_oneof![Just(16u32), Just(32)],
+        ) {
+            let mut tracker = SequenceTracker::new(bits, reorder);
+            let mask = u32::MAX >> (32 - bits);
+            let (mut received, mut lost) = (0u64, 0u64);
+            let sent: Vec<u32> = (0..keep.len() as u32).filter(|i| keep[*i as usize] > 1).collect();
+            for i in &sent {
+                match tracker.on_packet(start.wrapping_add(*i) & mask, true) {
+                    Arrival::New { lost: n } => { received += 1; lost += n; }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+            let span = match (sent.first(), sent.last()) { (Some(a), Some(b)) => u64::from(b - a) + 1, _ => 0 };
+            prop_assert_eq!(received, sent.len() as u64);
+            prop_assert!(received + lost <= span);
+            // What is not decided yet lies behind the last few received packets.
+            let undecided_from = sent.len().saturating_sub(reorder.max(1) as usize);
+            let certain = sent.get(undecided_from).map_or(0, |i| u64::from(i - sent[0]));
+            let received_before = undecided_from as u64;
+            prop_assert!(lost + received_before >= certain, "lost {} of {}", lost, certain);
+        }
+
+        #[test]
+        fn any_numbers_are_taken_without_panic(numbers in proptest::collection::vec((any::<u32>(), any::<bool>(), 0u8..20), 0..300)) {
+            let mut tracker = SequenceTracker::new(16, 3);
+            for (number, measured, begin) in numbers {
+                if begin == 0 { tracker.begin(); }
+                tracker.on_packet(number, measured);
+            }
+        }
+    }
+}

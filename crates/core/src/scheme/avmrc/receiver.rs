@@ -1,0 +1,302 @@
+//! The receiver: measures, asks the model, adds and drops channels.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use weir_units::{Bytes, Time};
+use weir_wire::Layered;
+
+use super::config::{Config, FirstInterval, Model, Synchronisation};
+use super::controller::Controller;
+use super::host::HostDrops;
+use super::leaving::Leaving;
+use super::silence::Silence;
+use super::slots::SlotClock;
+use super::slow_start::ArrivalTest;
+use super::subscription::{Subscription, SustainedLevel};
+use crate::endpoint::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet};
+use crate::estimate::{Arrival, LossEvents, QueuingDelay, SequenceTracker};
+use crate::observation::{LevelCause, Observation};
+use crate::registry::Session;
+
+/// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).
+///
+/// Its clock is the driver's time, which need not agree with the sender's.
+#[derive(Debug)]
+pub struct Receiver {
+    pub(super) session: Session,
+    pub(super) config: Config,
+    state: State,
+    pub(super) channels: Vec<Channel>,
+    pub(super) slots: SlotClock,
+    /// When the slot began that is being measured.
+    pub(super) slot_begun: Time,
+    pub(super) delay: QueuingDelay,
+    pub(super) losses: LossEvents,
+    pub(super) arrival: ArrivalTest,
+    pub(super) controller: Controller,
+    pub(super) rules: Subscription,
+    pub(super) sustained: SustainedLevel,
+    pub(super) leaving: Leaving,
+    pub(super) host: HostDrops,
+    pub(super) counts: Counts,
+    pub(super) actions: VecDeque<Action>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Running,
+    Finished,
+}
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    tracker: SequenceTracker,
+    pub(super) silence: Silence,
+    joined: Time,
+    /// The sender's clock on the first measured packet since the join.
+    pub(super) first_clock: Option<u64>,
+}
+
+/// What came in the current slot.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Of subscribed channels.
+    pub(super) measured: u64,
+    pub(super) lost: u64,
+    pub(super) received: u64,
+    pub(super) bytes: Bytes,
+}
+
+impl Receiver {
+    /// A receiver of `session`.
+    pub fn new(session: &Session, config: Config) -> Receiver {
+        let levels = session.ladder.levels();
+        let channel = |channel: usize| Channel {
+            tracker: SequenceTracker::new(session.form.sequence_bits(), config.reorder_packets),
+            silence: Silence::new(session.ladder.channel_rate(channel), session.packet_size),
+            joined: Time::ZERO,
+            first_clock: None,
+        };
+        let window = match config.synchronisation {
+            Synchronisation::Weak => QUARTER_SLOT,
+            Synchronisation::None => WHOLE_SLOT,
+        };
+        Receiver {
+            state: State::Idle,
+            channels: (0..levels).map(channel).collect(),
+            slots: SlotClock::new(config.synchronisation, config.tau, session.form.slot_bits()),
+            slot_begun: Time::ZERO,
+            delay: QueuingDelay::new(config.short_gain, config.long_gain, config.delay_window),
+            losses: LossEvents::new(config.tau),
+            arrival: ArrivalTest::new(config.slow_start_share, config.tau, window),
+            controller: Controller::new(session, &config),
+            rules: Subscription::new(&config, levels),
+            sustained: SustainedLevel::new(&config, levels),
+            leaving: Leaving::new(config.leave_wait, config.tau),
+            host: HostDrops::default(),
+            counts: Counts::default(),
+            // Rejoining every channel takes two actions each, and nothing else happens in that call but a report.
+            actions: VecDeque::with_capacity(2 * levels + 8),
+            session: session.clone(),
+            config,
+        }
+    }
+
+    /// The subscription level: 0 before the start and after the end.
+    pub fn level(&self) -> usize {
+        self.rules.level()
+    }
+
+    fn on_start(&mut self, now: Time) {
+        self.state = State::Running;
+        self.slots.start(now);
+        self.slot_begun = now;
+        self.add_channel(now, LevelCause::Start);
+        if self.rules.is_top() {
+            self.end_slow_start(now, false);
+        }
+    }
+
+    fn on_finish(&mut self) {
+        self.state = State::Finished;
+        if self.rules.level() == 0 {
+            return;
+        }
+        while self.rules.level() > 0 {
+            let channel = self.rules.drop_one();
+            self.actions.push_back(Action::Leave(ChannelId(channel as u16)));
+        }
+        self.observe_level(LevelCause::Finish);
+    }
+
+    fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
+        let Header::Layered(header) = packet.header;
+        if !self.is_plausible(from, &header) {
+            return;
+        }
+        let subscribed = usize::from(header.channel) < self.rules.level();
+        let measured = subscribed && self.is_of_this_membership(&header);
+        let channel = &mut self.channels[usize::from(header.channel)];
+        let missing = match channel.tracker.on_packet(header.sequence, measured) {
+            Arrival::New { lost } => lost,
+            Arrival::Duplicate | Arrival::OutOfPlace => return,
+        };
+        if subscribed {
+            channel.silence.on_heard(now);
+        } else {
+            self.leaving.on_stray(now);
+        }
+        if measured {
+            channel.first_clock.get_or_insert(header.clock_micros);
+            let ended = self.slots.on_packet(now, header.slot);
+            if ended > 0 {
+                let next = self.delay.difference(now, header.clock_micros);
+                self.on_slots_end(now, ended, header.signal, next);
+            }
+            self.measure(now, &header, missing);
+        }
+        self.counts.received += 1;
+        self.counts.bytes += packet.size;
+        self.actions.push_back(Action::Deliver);
+    }
+
+    /// Whether the fields are within their ranges, and the packet came on the channel that it names.
+    fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
+        let form = self.session.form;
+        from == Origin::Channel(ChannelId(header.channel))
+            && usize::from(header.channel) < self.channels.len()
+            && u32::from(header.slot) >> form.slot_bits() == 0
+            && u64::from(header.sequence) >> form.sequence_bits() == 0
+    }
+
+    /// Whether the packet was sent since the channel was joined. One that was sent before, and stood in a queue while the
+    /// channel was left and joined again, is followed by a gap that is no loss.
+    fn is_of_this_membership(&self, header: &Layered) -> bool {
+        let joined = self.channels[usize::from(header.channel)].joined;
+        self.delay.micros_past_empty_path(joined, header.clock_micros).is_none_or(|micros| micros <= 0)
+    }
+
+    /// Takes a packet of a subscribed channel into the estimates.
+    fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
+        let (tsd, restarted) = self.delay.on_packet(now, header.clock_micros);
+        if restarted {
+            self.arrival.forget();
+            self.slots.forget();
+        }
+        self.arrival.on_packet(now, tsd);
+        self.counts.measured += 1;
+        let lost = self.host.attribute(missing);
+        if lost > 0 {
+            self.on_loss(now, lost);
+        }
+        self.losses.on_received();
+    }
+
+    fn on_loss(&mut self, now: Time, lost: u64) {
+        self.counts.lost += lost;
+        let had_history = self.losses.intervals().is_known();
+        let answered = self.leaving.is_pending(now);
+        if self.losses.on_loss(now, answered) {
+            self.actions.push_back(Action::Observe(Observation::LossEvent));
+            self.sustained.on_loss_event(self.rules.level(), self.rules.slot());
+            if !had_history && self.config.first_interval == FirstInterval::Seeded {
+                let kept = self.rules.level().saturating_sub(1).max(1);
+                let implied = self.implied_loss_interval(kept);
+                let counted = self.losses.intervals().newest().unwrap_or(0.0);
+                self.losses.intervals_mut().seed(implied.max(counted));
+            }
+        }
+        if self.rules.is_slow_start() {
+            self.end_slow_start(now, true);
+        }
+    }
+
+    /// Slow start is over; `too_far` if its last channel was one too many (AVMRC §3.4).
+    pub(super) fn end_slow_start(&mut self, now: Time, too_far: bool) {
+        self.rules.end_slow_start();
+        if too_far && self.rules.level() > 1 {
+            self.drop_channel(now, LevelCause::SlowStartEnd);
+        }
+        if self.config.model == Model::Reno && !self.losses.intervals().is_known() {
+            let interval = self.implied_loss_interval(self.rules.level());
+            self.losses.intervals_mut().seed(interval);
+        }
+    }
+
+    fn implied_loss_interval(&self, level: usize) -> f64 {
+        let rate = self.session.ladder.level_rate(level).packets_per_sec(self.session.packet_size);
+        self.controller.implied_loss_interval(rate, self.delay.long_term())
+    }
+
+    pub(super) fn add_channel(&mut self, now: Time, cause: LevelCause) {
+        let number = self.rules.add();
+        self.sustained.on_add(self.rules.level(), self.rules.slot());
+        self.actions.push_back(Action::Join(ChannelId(number as u16)));
+        let channel = &mut self.channels[number];
+        channel.silence.on_join(now);
+        channel.on_join(now);
+        self.observe_level(cause);
+    }
+
+    pub(super) fn drop_channel(&mut self, now: Time, cause: LevelCause) {
+        let number = self.rules.drop_one();
+        self.leaving.on_leave(now);
+        self.actions.push_back(Action::Leave(ChannelId(number as u16)));
+        self.observe_level(cause);
+    }
+
+    /// Joins channels once more that should bring packets and do not. Where the base layer is silent it alone is asked
+    /// for: then it is the sender, or the path, and not one channel.
+    pub(super) fn rejoin_silent_channels(&mut self, now: Time) {
+        let asked_for = if self.channels[0].silence.is_silent(now) { 1 } else { self.rules.level() };
+        for (number, channel) in self.channels[..asked_for].iter_mut().enumerate() {
+            if channel.silence.wants_rejoin(now) {
+                channel.on_join(now);
+                self.actions.push_back(Action::Leave(ChannelId(number as u16)));
+                self.actions.push_back(Action::Join(ChannelId(number as u16)));
+            }
+        }
+    }
+
+    fn observe_level(&mut self, cause: LevelCause) {
+        let level = self.rules.level();
+        let rate = self.session.ladder.level_rate(level);
+        self.actions.push_back(Action::Observe(Observation::Level { level, rate, cause }));
+    }
+}
+
+impl Channel {
+    /// What was missed before a join is no loss.
+    fn on_join(&mut self, now: Time) {
+        self.tracker.begin();
+        self.joined = now;
+        self.first_clock = None;
+    }
+}
+
+impl Endpoint for Receiver {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match (self.state, event) {
+            (State::Idle, Event::Start) => self.on_start(now),
+            (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
+            (State::Running, Event::Deadline) => self.on_time(now),
+            (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(packets),
+            (State::Idle | State::Running, Event::Finish) => self.on_finish(),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        (self.state == State::Running).then(|| self.slots.deadline())
+    }
+}
+
+/// In sixteenths of a slot: how much of it before its end tells the delay there. Without synchronisation a boundary may
+/// fall anywhere into a burst, so that only the whole slot is sure to hold the burst's first packet.
+const QUARTER_SLOT: u64 = 4;
+const WHOLE_SLOT: u64 = 16;

@@ -1,0 +1,133 @@
+//! What a receiver does at the end of each slot.
+
+use weir_units::{Rate, Time};
+
+use super::config::Synchronisation;
+use super::host;
+use super::receiver::{Channel, Counts, Receiver};
+use super::slow_start::jitter;
+use super::subscription::{Change, bps};
+use crate::endpoint::Action;
+use crate::estimate::TimestampDifference;
+use crate::observation::{LevelCause, Observation, SlotReport};
+
+impl Receiver {
+    /// The deadline has come: the receiver's own clock may end a slot.
+    pub(super) fn on_time(&mut self, now: Time) {
+        let ended = self.slots.on_time(now);
+        if ended > 0 {
+            self.on_slots_end(now, ended, false, None);
+        }
+    }
+
+    /// `ended` slots have ended; `next` is the TSD of the first packet of the one that begins, if a packet began it, and
+    /// `signal` what that packet says about adds.
+    pub(super) fn on_slots_end(&mut self, now: Time, ended: u64, signal: bool, next: Option<TimestampDifference>) {
+        for _ in 0..ended.min(MOST_SLOTS_AT_ONCE) {
+            self.delay.on_slot();
+            self.controller.on_slot(self.delay.long_term(), self.losses.intervals(), self.sustained.level());
+        }
+        let before = self.rules.slot();
+        self.rules.on_slots(ended);
+        self.sustained.on_slot(self.rules.level(), self.rules.slot());
+        let targets = (!self.rules.is_slow_start()).then(|| self.targets());
+        let host_dropped = self.host.on_slot();
+        self.report(now, host_dropped, targets);
+        let counts = core::mem::take(&mut self.counts);
+        let may_add = match self.config.synchronisation {
+            Synchronisation::Weak => signal,
+            Synchronisation::None => self.rules.slot() / self.config.n_add > before / self.config.n_add,
+        };
+        let arrived = self.rate_arrived(now, ended, next, counts);
+        if host::is_too_much(host_dropped, counts.received) {
+            self.on_host_overrun(now);
+        } else if self.rules.is_slow_start() {
+            self.continue_slow_start(now, arrived);
+        } else if counts.measured > 0 {
+            self.follow_targets(now, targets.unwrap_or([Rate::ZERO; 2]), may_add);
+        }
+        self.rejoin_silent_channels(now);
+        self.slot_begun = now;
+    }
+
+    fn report(&mut self, now: Time, host_dropped_packets: u64, target_rate: Option<[Rate; 2]>) {
+        let intervals = self.losses.intervals();
+        let report = SlotReport {
+            level: self.rules.level(),
+            received_rate: self.counts.bytes.per(now.since(self.slot_begun)),
+            received_packets: self.counts.received,
+            lost_packets: self.counts.lost,
+            host_dropped_packets,
+            queuing_delay: [self.delay.short_term(), self.delay.long_term()],
+            loss_event_rate: intervals.short_term_rate().zip(intervals.long_term_rate()).map(<[f64; 2]>::from),
+            target_rate,
+            vegas_beta_packets: self.controller.beta_packets(),
+        };
+        self.actions.push_back(Action::Observe(Observation::Slot(report)));
+    }
+
+    /// Slow start's test for the slots that have ended; `None` if it cannot be made.
+    fn rate_arrived(
+        &mut self,
+        now: Time,
+        ended: u64,
+        next: Option<TimestampDifference>,
+        counts: Counts,
+    ) -> Option<bool> {
+        let rate = self.session.ladder.level_rate(self.rules.level());
+        let jitter = jitter(self.config.jitter_packets, self.session.packet_size, rate);
+        self.arrival.on_slots_end(now, ended, next, [counts.measured, counts.lost], jitter)
+    }
+
+    fn continue_slow_start(&mut self, now: Time, arrived: Option<bool>) {
+        match arrived {
+            Some(true) if self.is_newest_in_effect() => {
+                self.sustained.on_confirmed(self.rules.level());
+                self.add_channel(now, LevelCause::SlowStart);
+                if self.rules.is_top() {
+                    self.end_slow_start(now, false);
+                }
+            }
+            Some(false) => self.end_slow_start(now, true),
+            _ => {}
+        }
+    }
+
+    fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
+        match self.rules.judge(&self.session.ladder, targets.map(bps), may_add) {
+            Change::Add if self.newest().silence.has_been_heard() => self.add_channel(now, LevelCause::Add),
+            Change::Drop if !self.leaving.is_pending(now) => self.drop_channel(now, LevelCause::Drop),
+            _ => {}
+        }
+    }
+
+    fn on_host_overrun(&mut self, now: Time) {
+        if self.rules.judge_host_drops() {
+            self.drop_channel(now, LevelCause::HostDrops);
+        }
+        if self.rules.is_slow_start() {
+            self.end_slow_start(now, false);
+        }
+    }
+
+    /// Whether the newest channel's packets were there from the first quarter of the slot that is being measured.
+    fn is_newest_in_effect(&self) -> bool {
+        let past_empty_path =
+            self.newest().first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));
+        let quarter = (self.config.tau / 4).as_micros() as i64;
+        past_empty_path.is_some_and(|micros| micros >= -quarter)
+    }
+
+    fn newest(&self) -> &Channel {
+        &self.channels[self.rules.level() - 1]
+    }
+
+    fn targets(&self) -> [Rate; 2] {
+        let delays = [self.delay.short_term(), self.delay.long_term()];
+        let targets = self.controller.targets(delays, self.losses.intervals());
+        targets.map(|packets| Rate::from_packets_per_sec(packets, self.session.packet_size))
+    }
+}
+
+/// After a long silence the averages do not move any further.
+const MOST_SLOTS_AT_ONCE: u64 = 200;
