@@ -1,0 +1,137 @@
+//! A session's description: everything that a receiver needs to take part.
+//!
+//! It is written as SDP (RFC 8866) with the FLUTE attributes that the field uses (draft-ietf-rmt-flute-sdp), one `m=` line
+//! a channel, and Weir's own attributes:
+//!
+//! | attribute | where | meaning |
+//! |---|---|---|
+//! | `a=weir-cc:NAME [key=value …]` | session | congestion control scheme and its settings |
+//! | `a=weir-cci:short`, `long`, `clocked` | session | form of the congestion control information |
+//! | `a=weir-packet:BYTES` | session | bytes of a full packet on the network, all headers included |
+//! | `a=weir-symbol:BYTES` | session | bytes of an encoding symbol |
+//! | `a=weir-flute:VERSION` | session | FLUTE version of the file delivery table, 1 or 2 |
+//! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
+//! | `a=weir-receipt:ADDRESS:PORT HEX` | session | where receipts go, and the key that tags them |
+//! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
+//! | `a=weir-rate:BPS` | media | cumulative rate of this channel and those before it, bits per second |
+//!
+//! A description without `weir-cc` is a plain FLUTE session: no congestion control, all its channels are joined at once.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_core::endpoint::Endpoint;
+use weir_core::layers::Ladder;
+use weir_core::registry::{self, ConfigError, Habitat, Session, Setting};
+use weir_units::Bytes;
+use weir_wire::CciForm;
+use weir_wire::alc::Profile;
+
+pub use read::{DescriptionError, LineError};
+
+/// Everything that a receiver needs to take part in a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// What people call the session: one line, not empty.
+    pub name: String,
+    /// Transport session identifier.
+    pub tsi: u16,
+    /// FLUTE version of the file delivery table: 2 (RFC 6726) or 1 (RFC 3926).
+    pub flute_version: u8,
+    /// The sender, if only its packets count: channels are then joined for this source.
+    pub source: Option<IpAddr>,
+    /// Group and port of each channel, base layer first. All of one family.
+    pub channels: Vec<SocketAddr>,
+    /// TTL or hop limit that the sender uses.
+    pub ttl: u8,
+    /// Congestion control; `None` for a session without.
+    pub control: Option<Control>,
+    /// Bytes of an encoding symbol, where the description tells.
+    pub symbol_size: Option<u16>,
+    /// The sender's Ed25519 public key, where it signs.
+    pub public_key: Option<[u8; 32]>,
+    /// Where receipts go, where they are asked for.
+    pub receipt: Option<ReceiptAddress>,
+}
+
+/// The congestion control of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Control {
+    /// Name of the scheme in [`registry::SCHEMES`].
+    pub scheme: String,
+    /// Settings of the scheme that differ from its defaults.
+    pub settings: Vec<Setting>,
+    /// Cumulative rates; as many as there are channels.
+    pub ladder: Ladder,
+    /// Form of the congestion control information.
+    pub form: CciForm,
+    /// Bytes of a full packet on the network, all headers included; the rates count these.
+    pub packet_size: Bytes,
+}
+
+/// Where receipts go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiptAddress {
+    /// A unicast address and port of the sender.
+    pub address: SocketAddr,
+    /// The key of the tags; whoever has the description has it.
+    pub key: [u8; 32],
+}
+
+impl Description {
+    /// Channels that count up from `base`, one group after the other, all on its port; `None` if they would run out of the
+    /// family's multicast addresses.
+    ///
+    /// Example: 3 from 239.255.0.255:5004 are 239.255.0.255, 239.255.1.0 and 239.255.1.1.
+    pub fn channels_from(base: SocketAddr, count: usize) -> Option<Vec<SocketAddr>> {
+        let group = |number: usize| -> Option<IpAddr> {
+            let next: IpAddr = match base.ip() {
+                IpAddr::V4(first) => u32::from(first).checked_add(u32::try_from(number).ok()?)?.to_be_bytes().into(),
+                IpAddr::V6(first) => u128::from(first).checked_add(number as u128)?.to_be_bytes().into(),
+            };
+            next.is_multicast().then_some(next)
+        };
+        (0..count).map(|number| Some(SocketAddr::new(group(number)?, base.port()))).collect()
+    }
+
+    /// What the endpoints of a scheme need to know; `None` for a session without congestion control.
+    pub fn session(&self, habitat: Habitat) -> Option<Session> {
+        let control = self.control.as_ref()?;
+        Some(Session { ladder: control.ladder.clone(), packet_size: control.packet_size, form: control.form, habitat })
+    }
+
+    /// What stays the same in all packets.
+    pub fn profile(&self) -> Profile {
+        Profile { tsi: self.tsi, form: self.form().unwrap_or_default() }
+    }
+
+    /// The form of the congestion control information; `None` for a session without congestion control.
+    pub fn form(&self) -> Option<CciForm> {
+        self.control.as_ref().map(|control| control.form)
+    }
+
+    /// The sender's endpoint, on real sockets; `None` for a session without congestion control.
+    pub fn sender_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+        self.endpoint(|scheme| scheme.sender)
+    }
+
+    /// A receiver's endpoint, on real sockets; `None` for a session without congestion control.
+    pub fn receiver_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+        self.endpoint(|scheme| scheme.receiver)
+    }
+
+    fn endpoint(
+        &self,
+        role: fn(&registry::Scheme) -> fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+    ) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+        let Some((control, session)) = self.control.as_ref().zip(self.session(Habitat::Sockets)) else {
+            return Ok(None);
+        };
+        let scheme = registry::find(&control.scheme)?;
+        role(scheme)(&session, &control.settings).map(Some)
+    }
+}

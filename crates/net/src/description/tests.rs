@@ -1,0 +1,181 @@
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+use weir_units::Rate;
+
+use super::*;
+
+fn example() -> Description {
+    Description {
+        name: "Site images".to_owned(),
+        tsi: 7,
+        flute_version: 2,
+        source: Some(Ipv4Addr::new(192, 0, 2, 10).into()),
+        channels: Description::channels_from("239.255.0.1:5004".parse().expect("an address"), 3).expect("three groups"),
+        ttl: 4,
+        control: Some(Control {
+            scheme: "avmrc".to_owned(),
+            settings: vec![Setting { key: "slot_ms".to_owned(), value: "500".to_owned() }],
+            ladder: Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(576), 1.5).expect("three rates"),
+            form: CciForm::Short,
+            packet_size: Bytes::new(1_456),
+        }),
+        symbol_size: Some(1_400),
+        public_key: Some([0xab; 32]),
+        receipt: Some(ReceiptAddress { address: "192.0.2.10:5005".parse().expect("an address"), key: [1; 32] }),
+    }
+}
+
+const EXAMPLE: &str = "v=0\r
+o=- 7 1 IN IP4 192.0.2.10\r
+s=Site images\r
+t=0 0\r
+a=source-filter: incl IN IP4 * 192.0.2.10\r
+a=flute-tsi:7\r
+a=flute-ch:3\r
+a=weir-flute:2\r
+a=weir-cc:avmrc slot_ms=500\r
+a=weir-cci:short\r
+a=weir-packet:1456\r
+a=weir-symbol:1400\r
+a=weir-key:ed25519 abababababababababababababababababababababababababababababababab\r
+a=weir-receipt:192.0.2.10:5005 0101010101010101010101010101010101010101010101010101010101010101\r
+m=application 5004 FLUTE/UDP 0\r
+c=IN IP4 239.255.0.1/4\r
+b=AS:256\r
+a=weir-rate:256000\r
+m=application 5004 FLUTE/UDP 0\r
+c=IN IP4 239.255.0.2/4\r
+b=AS:128\r
+a=weir-rate:384000\r
+m=application 5004 FLUTE/UDP 0\r
+c=IN IP4 239.255.0.3/4\r
+b=AS:192\r
+a=weir-rate:576000\r
+";
+
+#[test]
+fn a_description_stands_line_by_line_as_documented() {
+    assert_eq!(example().to_string(), EXAMPLE);
+    assert_eq!(EXAMPLE.parse(), Ok(example()));
+    assert_eq!(EXAMPLE.replace("\r\n", "\n").parse(), Ok(example()), "line ends of an editor");
+}
+
+#[test]
+fn an_independent_reader_takes_it_for_sdp() {
+    let session = sdp_types::Session::parse(EXAMPLE.as_bytes()).expect("SDP");
+    assert_eq!((session.session_name.as_str(), session.medias.len()), ("Site images", 3));
+    assert_eq!(session.get_first_attribute_value("flute-tsi"), Some(Some("7")));
+    assert_eq!((session.medias[2].port, session.medias[2].proto.as_str()), (5004, "FLUTE/UDP"));
+    assert_eq!(session.medias[2].connections[0].connection_address, "239.255.0.3/4");
+}
+
+#[test]
+fn a_plain_flute_session_has_no_congestion_control() {
+    let text = "v=0\no=user123 2890844526 2890842807 IN IP6 2001:db8::1\ns=File delivery\nt=2873397496 2873404696\n\
+        a=mbms-mode:broadcast 1234 1\na=FEC-declaration:0 encoding-id=1\na=source-filter: incl IN IP6 * 2001:db8::1\n\
+        a=flute-tsi:3\nm=application 12345 FLUTE/UDP 0\nc=IN IP6 ff1e:3ad::7f2e\nb=64\na=lang:EN\na=FEC:0\n";
+    let plain: Description = text.parse().expect("a plain FLUTE session");
+    assert_eq!(plain.channels, ["[ff1e:3ad::7f2e]:12345".parse().expect("an address")]);
+    assert_eq!((plain.tsi, plain.flute_version, plain.control.is_none(), plain.form()), (3, 2, true, None));
+    assert_eq!(plain.source, Some("2001:db8::1".parse().expect("an address")));
+    assert!(plain.receiver_endpoint().expect("nothing to configure").is_none());
+}
+
+#[test]
+fn one_connection_line_can_count_several_groups_and_serve_all_media() {
+    let text = "v=0\ns=x\nc=IN IP4 224.2.1.1/127/3\na=flute-tsi:1\na=flute-ch:3\nm=audio 9 RTP/AVP 0\nc=nonsense\n\
+        m=application 49170 FLUTE/UDP 0\n";
+    let counted: Description = text.parse().expect("three channels");
+    let groups: Vec<String> = counted.channels.iter().map(SocketAddr::to_string).collect();
+    assert_eq!(groups, ["224.2.1.1:49170", "224.2.1.2:49170", "224.2.1.3:49170"]);
+    assert_eq!(counted.ttl, 127);
+}
+
+#[test]
+fn groups_count_over_byte_borders_and_not_out_of_multicast() {
+    let from = |base: &str, count| Description::channels_from(base.parse().expect("an address"), count);
+    let groups = from("239.255.0.255:5004", 2).expect("in range");
+    assert_eq!(groups[1], "239.255.1.0:5004".parse().expect("an address"));
+    assert_eq!(from("239.255.255.255:5004", 2), None);
+    assert_eq!(from("192.0.2.1:5004", 1), None);
+}
+
+#[test]
+fn an_error_names_the_line_and_what_was_expected() {
+    let explain = |from: &str, to: &str| {
+        let text = EXAMPLE.replace(from, to);
+        text.parse::<Description>().expect_err("broken").to_string()
+    };
+    assert_eq!(
+        explain("a=flute-tsi:7", "a=flute-tsi:seven"),
+        r#"line 6 of the description, "a=flute-tsi:seven": expected a=flute-tsi:N with N from 0 to 65535"#
+    );
+    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 20 of"));
+    assert!(explain("v=0", "<html>").contains("this is not SDP"));
+    assert!(explain("a=flute-ch:3", "a=flute-ch:2").contains("another number of channels"));
+    assert!(explain("a=weir-rate:384000", "a=weir-rate:100").contains("must rise"));
+    assert!(explain("a=weir-packet:1456\r\n", "").contains("no a=weir-packet"));
+    assert!(explain("239.255.0.2/4", "239.255.0.1/4").contains("the same group and port"));
+    assert!(explain("a=flute-tsi:7\r\n", "").contains("a=flute-tsi:N"));
+    assert!(explain("192.0.2.10:5005", "239.0.0.1:5005").contains("a=weir-receipt"));
+    assert!("".parse::<Description>().is_err() && "v=0\n".repeat(100_000).parse::<Description>().is_err());
+}
+
+#[test]
+fn a_name_cannot_add_lines() {
+    let sly = Description { name: "x\r\na=flute-tsi:99".to_owned(), ..example() };
+    let read: Description = sly.to_string().parse().expect("it stays a description");
+    assert_eq!((read.tsi, read.name.as_str()), (7, "x  a=flute-tsi:99"));
+}
+
+prop_compose! {
+    fn descriptions()(
+        name in "[a-zA-Z0-9äöü][ -~]{0,30}[a-z]", tsi in any::<u16>(), flute_version in 1u8..=2, is_ipv4 in any::<bool>(),
+        has_source in any::<bool>(), count in 1usize..40, port in 1u16.., ttl in any::<u8>(), is_controlled in any::<bool>(),
+        settings in proptest::collection::vec(("[a-z_]{1,10}", "[!-~]{0,10}"), 0..4), form in 0usize..3,
+        packet in 64u64..65_535, symbol_size in proptest::option::of(1u16..), public_key in any::<Option<[u8; 32]>>(),
+        receipt in any::<Option<(u16, [u8; 32])>>(),
+    ) -> Description {
+        let (group, host) = if is_ipv4 { ("239.1.0.0", "192.0.2.1") } else { ("ff15::1", "2001:db8::1") };
+        let host: IpAddr = host.parse().expect("an address");
+        let base = SocketAddr::new(group.parse().expect("an address"), port);
+        let settings = settings.into_iter().map(|(key, value)| Setting { key, value }).collect();
+        let rates = (1..=count as u64).map(|step| Rate::from_bps(step * 77_777)).collect();
+        let control = Control {
+            scheme: "avmrc".to_owned(),
+            settings,
+            ladder: Ladder::from_rates(rates).expect("they rise"),
+            form: [CciForm::Short, CciForm::Long, CciForm::Clocked][form],
+            packet_size: Bytes::new(packet),
+        };
+        Description {
+            name, tsi, flute_version, ttl, symbol_size, public_key,
+            source: has_source.then_some(host),
+            channels: Description::channels_from(base, count).expect("in range"),
+            control: is_controlled.then_some(control),
+            receipt: receipt.map(|(port, key)| ReceiptAddress { address: SocketAddr::new(host, port.max(1)), key }),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn reading_a_written_description_gives_it_back(description in descriptions()) {
+        let text = description.to_string();
+        prop_assert_eq!(text.parse::<Description>(), Ok(description), "{}", text);
+    }
+
+    #[test]
+    fn rubbish_is_refused_without_panic(text in "\\PC{0,300}") {
+        prop_assert!(text.parse::<Description>().is_err());
+    }
+
+    #[test]
+    fn a_description_with_rubbish_in_it_is_read_or_refused_without_panic(
+        at in 0..EXAMPLE.len(), cut in 0usize..40, rubbish in "[ -~\r\n]{0,20}",
+    ) {
+        let end = (at + cut).min(EXAMPLE.len());
+        let text = format!("{}{rubbish}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
+        let _ = text.parse::<Description>();
+    }
+}

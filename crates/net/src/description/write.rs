@@ -1,0 +1,98 @@
+//! Descriptions as SDP text.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_wire::CciForm;
+
+use super::Description;
+
+impl fmt::Display for Description {
+    /// The description as SDP, lines ended by CR LF (RFC 8866 §5).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = self.channels.first().map_or("IP4", |channel| family(channel.ip()));
+        let origin = self.source.map_or_else(|| unspecified(family).to_owned(), |source| source.to_string());
+        let name = line_of_text(&self.name);
+        write!(f, "v=0\r\no=- {} 1 IN {family} {origin}\r\ns={name}\r\nt=0 0\r\n", self.tsi)?;
+        if let Some(source) = self.source {
+            write!(f, "a=source-filter: incl IN {family} * {source}\r\n")?;
+        }
+        write!(f, "a=flute-tsi:{}\r\na=flute-ch:{}\r\n", self.tsi, self.channels.len())?;
+        write!(f, "a=weir-flute:{}\r\n", self.flute_version)?;
+        if family == "IP6" {
+            write!(f, "a=weir-hops:{}\r\n", self.ttl)?;
+        }
+        self.write_weir(f)?;
+        for (number, channel) in self.channels.iter().enumerate() {
+            self.write_channel(f, number, *channel)?;
+        }
+        Ok(())
+    }
+}
+
+impl Description {
+    fn write_weir(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(control) = &self.control {
+            write!(f, "a=weir-cc:{}", control.scheme)?;
+            for setting in &control.settings {
+                write!(f, " {}={}", setting.key, setting.value)?;
+            }
+            write!(f, "\r\na=weir-cci:{}\r\n", form_name(control.form))?;
+            write!(f, "a=weir-packet:{}\r\n", control.packet_size.count())?;
+        }
+        if let Some(symbol_size) = self.symbol_size {
+            write!(f, "a=weir-symbol:{symbol_size}\r\n")?;
+        }
+        if let Some(key) = &self.public_key {
+            write!(f, "a=weir-key:ed25519 {}\r\n", Hex(key))?;
+        }
+        if let Some(receipt) = &self.receipt {
+            write!(f, "a=weir-receipt:{} {}\r\n", receipt.address, Hex(&receipt.key))?;
+        }
+        Ok(())
+    }
+
+    fn write_channel(&self, f: &mut fmt::Formatter<'_>, number: usize, channel: SocketAddr) -> fmt::Result {
+        write!(f, "m=application {} FLUTE/UDP 0\r\n", channel.port())?;
+        match channel.ip() {
+            IpAddr::V4(group) => write!(f, "c=IN IP4 {group}/{}\r\n", self.ttl)?,
+            IpAddr::V6(group) => write!(f, "c=IN IP6 {group}\r\n")?,
+        }
+        if let Some(control) = &self.control {
+            write!(f, "b=AS:{}\r\n", control.ladder.channel_rate(number).bps().div_ceil(1_000))?;
+            write!(f, "a=weir-rate:{}\r\n", control.ladder.level_rate(number + 1).bps())?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn form_name(form: CciForm) -> &'static str {
+    match form {
+        CciForm::Short => "short",
+        CciForm::Long => "long",
+        CciForm::Clocked => "clocked",
+    }
+}
+
+pub(super) fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IP4" } else { "IP6" }
+}
+
+fn unspecified(family: &str) -> &'static str {
+    if family == "IP4" { "0.0.0.0" } else { "::" }
+}
+
+/// A name that cannot break out of its line.
+fn line_of_text(name: &str) -> String {
+    let line: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = line.trim();
+    if line.is_empty() { "-".to_owned() } else { line.to_owned() }
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

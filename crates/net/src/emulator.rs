@@ -1,0 +1,89 @@
+//! A modelled link between a receiver's sockets and its endpoint, in real time.
+//!
+//! A packet enters the link at the time at which the kernel got it and comes out, if it does, when the model says. What
+//! waits in the link is bounded by the link's own queue. Memberships need no model: a channel that is not joined does not
+//! arrive at the sockets.
+
+use std::net::IpAddr;
+
+use weir_core::ChannelId;
+use weir_link::{Link, LinkConfig};
+use weir_units::{Bytes, Random, Time};
+
+/// A link to put in front of a receiver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkInFront {
+    /// What it is like.
+    pub config: LinkConfig,
+    /// Decides which packets it loses.
+    pub seed: u64,
+}
+
+/// The link, and memory that is used again for the packets in it.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    link: Link<Held>,
+    spare: Vec<Vec<u8>>,
+    header_len: u64,
+    /// The link's time never goes back.
+    time: Time,
+}
+
+/// A packet in the link.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) channel: ChannelId,
+    pub(crate) from: IpAddr,
+    pub(crate) packet: Vec<u8>,
+}
+
+impl Emulator {
+    /// An idle link. `header_len` is added to each packet: the IP and UDP headers.
+    pub(crate) fn new(link: &LinkInFront, header_len: u64) -> Emulator {
+        let random = Random::new(link.seed, "link in front");
+        Emulator { link: Link::new(link.config, random), spare: Vec::new(), header_len, time: Time::ZERO }
+    }
+
+    /// A packet enters. `false` if the queue dropped one for it.
+    pub(crate) fn offer(&mut self, at: Time, channel: ChannelId, from: IpAddr, packet: &[u8]) -> bool {
+        self.time = self.time.max(at);
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(packet);
+        let size = Bytes::new(packet.len() as u64 + self.header_len);
+        match self.link.enqueue(self.time, size, Held { channel, from, packet: copy }) {
+            Ok(()) => true,
+            Err(dropped) => {
+                self.recycle(dropped);
+                false
+            }
+        }
+    }
+
+    /// When the next packet may come out.
+    pub(crate) fn next_departure(&self) -> Option<Time> {
+        self.link.next_arrival()
+    }
+
+    /// The packet that comes out by `at`; `None` if it was lost on the way.
+    pub(crate) fn release(&mut self, at: Time) -> Option<Held> {
+        self.time = self.time.max(at);
+        self.link.dequeue(self.time)
+    }
+
+    /// The memory of a packet can be used again.
+    pub(crate) fn recycle(&mut self, packet: Held) {
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(packet.packet);
+        }
+    }
+
+    /// Packets that the link has dropped and lost so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        let counters = self.link.counters();
+        counters.dropped + counters.lost
+    }
+}
+
+/// Packets whose memory is kept, 1.5 MB at 1500 bytes.
+const MAX_SPARE: usize = 1_024;

@@ -1,0 +1,130 @@
+//! Multicast sockets: one that sends to all channels, and as many as the memberships need that receive.
+//!
+//! Not here: what the packets mean.
+
+mod membership;
+mod receive;
+mod send;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use weir_units::Bytes;
+
+use crate::error::NetError;
+
+pub use receive::{Arrival, Reading, ReceiveConfig, ReceiveSockets};
+pub use send::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, SendConfig, SendOutcome, SendSocket};
+
+/// What the system granted. Where something is missing, things still work, slower or less exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Packets are handed to the kernel many at a time (`UDP_SEGMENT`), or come from it so (`UDP_GRO`).
+    pub offload: bool,
+    /// Arrivals are stamped by the kernel, not when the driver gets round to them.
+    pub kernel_timestamps: bool,
+    /// The kernel tells how many packets it dropped because the receive buffer was full.
+    pub drop_counter: bool,
+    /// Sockets get only the groups that they joined. Without it, packets of other programs' groups are sorted out here.
+    pub own_groups_only: bool,
+    /// The socket buffer.
+    pub buffer: BufferSize,
+}
+
+/// How large a socket buffer is, beside what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSize {
+    /// Asked for.
+    pub wanted: Bytes,
+    /// Granted. The kernel keeps its own records in as much again.
+    pub granted: Bytes,
+    /// The sysctl that limits it.
+    pub limited_by: &'static str,
+}
+
+impl BufferSize {
+    /// Whether the system granted less than asked for.
+    pub fn is_clamped(&self) -> bool {
+        self.granted < self.wanted
+    }
+}
+
+impl fmt::Display for BufferSize {
+    /// The size, and if it is less than wanted, what to do about it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.granted)?;
+        if self.is_clamped() {
+            let (wanted, sysctl) = (self.wanted, self.limited_by);
+            write!(f, " of {wanted} wanted; allow it with: sysctl -w {sysctl}={}", wanted.count())?;
+        }
+        Ok(())
+    }
+}
+
+/// Two addresses for one thing: the kind that is compared and shown, and the kind that the system takes.
+fn sockaddr(address: SocketAddr, interface: u32) -> SockAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() == 0 && needs_scope(*v6.ip()) => {
+            SockAddr::from(SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), interface))
+        }
+        _ => SockAddr::from(address),
+    }
+}
+
+/// Link-local and interface-local addresses mean nothing without an interface (RFC 4007 §6).
+fn needs_scope(address: Ipv6Addr) -> bool {
+    let scope = address.octets()[1] & 0x0f;
+    address.is_unicast_link_local() || (address.is_multicast() && matches!(scope, 1 | 2))
+}
+
+/// A UDP socket that never blocks.
+fn udp(address: SocketAddr) -> Result<Socket, NetError> {
+    let make = || {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        io::Result::Ok(socket)
+    };
+    make().map_err(|source| NetError::Socket { address, source })
+}
+
+/// Any address of the family of `address`.
+fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Bytes of the IP and UDP headers before a payload that goes to `address`: 28 for IPv4, 48 for IPv6.
+pub fn header_len(address: IpAddr) -> u64 {
+    if address.is_ipv4() { 28 } else { 48 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clamped_buffer_says_which_sysctl_to_set() {
+        let size =
+            BufferSize { wanted: Bytes::new(8_000_000), granted: Bytes::new(212_992), limited_by: "net.core.rmem_max" };
+        assert_eq!(size.to_string(), "213 kB of 8.00 MB wanted; allow it with: sysctl -w net.core.rmem_max=8000000");
+        assert_eq!(BufferSize { granted: size.wanted, ..size }.to_string(), "8.00 MB");
+    }
+
+    #[test]
+    fn link_local_groups_get_the_interface_s_scope() {
+        let scope = |text: &str| {
+            let address = sockaddr(text.parse().expect("an address"), 7);
+            address.as_socket_ipv6().map(|v6| v6.scope_id())
+        };
+        assert_eq!(scope("[ff02::1234]:5004"), Some(7));
+        assert_eq!(scope("[ff15::1234]:5004"), Some(0));
+        assert_eq!(scope("239.0.0.1:5004"), None);
+    }
+}
