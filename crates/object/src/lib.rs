@@ -1,1 +1,16 @@
-//! placeholder
+//! Files and folders as ALC/FLUTE objects, and back: RaptorQ (RFC 6330), file delivery tables (RFC 6726), digests,
+//! signatures, partial files that survive a restart.
+//!
+//! Not here: sockets, clocks, or when a packet is due. [`Carousel`] says what the next packet of a channel carries,
+//! [`Store`] takes what arrived; whoever drives them brings the time and the network.
+
+pub mod carousel;
+pub mod keys;
+pub mod manifest;
+pub mod name;
+pub mod partition;
+pub mod source;
+
+pub use carousel::{Carousel, CarouselError};
+pub use keys::{PublicKey, SecretKey};
+pub use source::{SourceError, SourceSet};

@@ -1,0 +1,118 @@
+//! When the file delivery table takes a packet's place.
+
+use weir_wire::alc::{Content, FdtInstance};
+use weir_wire::fec::{NO_CODE, Oti, PayloadId};
+
+use crate::manifest::Manifest;
+
+/// The instances of the table, cut into symbols, and where each channel is in them.
+#[derive(Debug)]
+pub(crate) struct FdtCarousel {
+    symbols: Vec<(Content, Vec<u8>)>,
+    channels: Vec<Turn>,
+}
+
+/// One channel's place in the table.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    next: usize,
+    /// Packets between two of the table; `None` for a channel that carries none.
+    spacing: Option<u32>,
+    /// Packets until the next one.
+    wait: u32,
+    /// Symbols left of the first, quick round.
+    first_round: usize,
+}
+
+impl FdtCarousel {
+    /// The table for `channels` channels. `interval` is how many packets of channel 0 pass from one turn of the whole
+    /// table to the next; it is stretched so that at most one packet in ten is the table's.
+    ///
+    /// Instances take the ids from `first_id` on. Each packet of the table is as long as a packet of data: the symbols are
+    /// shorter by what EXT_FDT and EXT_FTI take.
+    pub(crate) fn new(
+        manifests: &[Manifest],
+        version: u8,
+        first_id: u32,
+        symbol_size: u16,
+        channels: usize,
+        interval: u64,
+    ) -> FdtCarousel {
+        let symbol_size = symbol_size - HEADER_DIFFERENCE;
+        let mut symbols = Vec::new();
+        for (i, manifest) in manifests.iter().enumerate() {
+            let xml = manifest.to_xml(version).into_bytes();
+            let max_block_len = xml.len().div_ceil(usize::from(symbol_size)) as u32;
+            let oti = Oti::NoCode { transfer_length: xml.len() as u64, symbol_size, max_block_len };
+            let id = (first_id + i as u32) & ID_MASK;
+            for (symbol, bytes) in xml.chunks(usize::from(symbol_size)).enumerate() {
+                let content = Content {
+                    toi: 0,
+                    encoding_id: NO_CODE,
+                    payload_id: PayloadId { block: 0, symbol: symbol as u32 },
+                    fdt: Some(FdtInstance { version, id, content_encoding: 0 }),
+                    oti: Some(oti),
+                };
+                symbols.push((content, bytes.to_vec()));
+            }
+        }
+        let large = symbols.len() > QUICK_SYMBOLS;
+        let base_spacing = (interval / symbols.len() as u64).clamp(MIN_SPACING, 1 << 30) as u32;
+        let channels = (0..channels)
+            .map(|channel| match channel {
+                0 => Turn { next: 0, spacing: Some(base_spacing), wait: 0, first_round: symbols.len() },
+                // A large table on the lowest channel alone would keep everybody waiting. Elsewhere it starts at other
+                // places, so that a receiver of many channels has it soonest.
+                _ if large => Turn {
+                    next: symbols.len() * channel / channels,
+                    spacing: Some(OTHER_SPACING),
+                    wait: 0,
+                    first_round: 0,
+                },
+                _ => Turn { next: 0, spacing: None, wait: 0, first_round: 0 },
+            })
+            .collect();
+        FdtCarousel { symbols, channels }
+    }
+
+    /// The table's packet for `channel`, if it is the table's turn.
+    pub(crate) fn due(&mut self, channel: usize) -> Option<usize> {
+        let count = self.symbols.len();
+        let turn = self.channels.get_mut(channel)?;
+        let spacing = turn.spacing?;
+        if turn.wait > 0 {
+            turn.wait -= 1;
+            return None;
+        }
+        turn.wait = spacing - 1;
+        if turn.first_round > 0 {
+            turn.first_round -= 1;
+            if turn.first_round > 0 {
+                turn.wait = u32::from(count > QUICK_SYMBOLS);
+            }
+        }
+        let symbol = turn.next;
+        turn.next = (turn.next + 1) % count;
+        Some(symbol)
+    }
+
+    pub(crate) fn symbol(&self, index: usize) -> (Content, &[u8]) {
+        let (content, bytes) = &self.symbols[index];
+        (*content, bytes)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.symbols.len()
+    }
+}
+
+/// EXT_FDT and EXT_FTI, which only the table's packets have.
+const HEADER_DIFFERENCE: u16 = 4 + 16;
+/// At most one packet in ten of channel 0 is the table's.
+const MIN_SPACING: u64 = 10;
+/// On the other channels, where they carry it at all, one in 50.
+const OTHER_SPACING: u32 = 50;
+/// Up to so many symbols are sent in one go at the start; a larger table in every second packet.
+const QUICK_SYMBOLS: usize = 64;
+/// Instance ids have 20 bits.
+const ID_MASK: u32 = (1 << 20) - 1;

@@ -1,0 +1,283 @@
+//! The sending side: a carousel of encoding symbols.
+//!
+//! Each call of [`Carousel::next`] gives the next fresh symbol for one channel. In the first cycle these are the source
+//! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode;
+//! from then on they are repair symbols, never the same twice (until 2^24 of a block are used up). Any set of channels
+//! sees all blocks of a window evenly.
+//!
+//! Not here: time and rates, beyond the shares of the channels. Files that fit are encoded once and kept; larger ones are
+//! sent in windows of bounded size, each visited many times a cycle, so that memory does not grow with the file.
+
+mod cycle;
+mod fdt;
+mod plan;
+mod worker;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_units::Rate;
+use weir_wire::alc::Content;
+use weir_wire::fec::{PayloadId, RAPTORQ};
+
+use self::cycle::Shares;
+use self::fdt::FdtCarousel;
+use self::plan::Plan;
+use self::worker::{Batch, Slot, Worker};
+use crate::keys::SecretKey;
+use crate::manifest::Manifest;
+use crate::source::{SourceError, SourceSet};
+
+/// How a set of files is to be sent.
+#[derive(Debug, Clone)]
+pub struct CarouselOptions {
+    /// Transport session identifier.
+    pub tsi: u16,
+    /// Bytes of a symbol: a multiple of 8, at least 64.
+    pub symbol_size: u16,
+    /// Rate of each channel (not cumulative). Only their proportions count for the order; their sum bounds how much work
+    /// goes into encoding.
+    pub channel_rates: Vec<Rate>,
+    /// Bytes of memory for symbols and encoders.
+    pub memory_limit: u64,
+    /// Source symbols of a block, about. The default is a compromise: with fewer, more blocks wait for their last
+    /// symbol; with more, blocks outgrow the processor's cache and decoding slows down.
+    pub block_symbols: u32,
+    /// Most blocks in an object.
+    pub max_blocks: u8,
+    /// FLUTE version of the table: 2 (RFC 6726) or 1 (RFC 3926).
+    pub flute_version: u8,
+    /// From one turn of the file delivery table to the next. Stretched so that at most one packet in ten of channel 0 is
+    /// the table's.
+    pub fdt_interval: Duration,
+    /// Bytes of an FDT instance, about; more files take more instances.
+    pub fdt_instance_bytes: usize,
+    /// When the table expires, seconds of the NTP era.
+    pub expires: u32,
+    /// Signs the table.
+    pub key: Option<SecretKey>,
+}
+
+impl Default for CarouselOptions {
+    fn default() -> CarouselOptions {
+        CarouselOptions {
+            tsi: 1,
+            symbol_size: 1400,
+            channel_rates: vec![Rate::from_mbps(1)],
+            memory_limit: 256_000_000,
+            block_symbols: 2048,
+            max_blocks: 255,
+            flute_version: 2,
+            fdt_interval: Duration::from_secs(1),
+            fdt_instance_bytes: 48 << 10,
+            expires: u32::MAX,
+            key: None,
+        }
+    }
+}
+
+/// What a carousel has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CarouselStats {
+    /// Symbols of files.
+    pub symbols: u64,
+    /// Symbols of the file delivery table.
+    pub fdt_symbols: u64,
+    /// Source symbols of all files: one cycle.
+    pub symbols_per_cycle: u64,
+    /// Whole cycles.
+    pub cycles: u64,
+}
+
+/// The sending side of a session.
+#[derive(Debug)]
+pub struct Carousel {
+    plan: Arc<Plan>,
+    manifests: Vec<Manifest>,
+    fdt: FdtCarousel,
+    channels: usize,
+    batches: Option<Receiver<Result<Batch, SourceError>>>,
+    used: Sender<Batch>,
+    /// At most two: a channel that is ahead of its share goes on to the second, not further.
+    open: VecDeque<Batch>,
+    stats: CarouselStats,
+    failure: Option<SourceError>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Carousel {
+    /// Makes the carousel of `set` and starts its background thread.
+    ///
+    /// # Errors
+    /// [`CarouselError`] for options that cannot be.
+    pub fn new(set: SourceSet, options: &CarouselOptions) -> Result<Carousel, CarouselError> {
+        if options.channel_rates.is_empty() {
+            return Err(CarouselError::NoChannels);
+        }
+        if !matches!(options.flute_version, 1 | 2) {
+            return Err(CarouselError::FluteVersion { version: options.flute_version });
+        }
+        let rates: Vec<u64> = options.channel_rates.iter().map(|rate| rate.bps()).collect();
+        let shares = Shares::new(&rates);
+        let (plan, manifests) = Plan::new(set, options)?;
+        let packet_bits = (u64::from(options.symbol_size) + PACKET_OVERHEAD) * 8;
+        let interval_millis = u64::try_from(options.fdt_interval.as_millis()).unwrap_or(u64::MAX);
+        let interval = (rates[0] / packet_bits).saturating_mul(interval_millis) / 1000;
+        // Ids that differ from set to set, so that a receiver notices a sender that was restarted with other files.
+        let set_id = manifests[0].set.expect("our manifests have a set").id;
+        let first_id = u32::from_be_bytes([0, set_id[0] & 0x0f, set_id[1], set_id[2]]);
+        let channels = rates.len();
+        let fdt =
+            FdtCarousel::new(&manifests, options.flute_version, first_id, options.symbol_size, channels, interval);
+        let plan = Arc::new(plan);
+        let (batch_sender, batches) = sync_channel(1);
+        let (used, used_receiver) = channel();
+        let worker = Worker::new(Arc::clone(&plan), shares);
+        let worker = (!plan.blocks.is_empty())
+            .then(|| std::thread::Builder::new().name("weir-carousel".to_owned()))
+            .map(|builder| builder.spawn(move || worker.run(&batch_sender, &used_receiver)))
+            .transpose()
+            .map_err(CarouselError::Thread)?;
+        let stats = CarouselStats { symbols_per_cycle: plan.symbols, ..CarouselStats::default() };
+        Ok(Carousel {
+            plan,
+            manifests,
+            fdt,
+            channels,
+            batches: Some(batches),
+            used,
+            open: VecDeque::with_capacity(2),
+            stats,
+            failure: None,
+            worker,
+        })
+    }
+
+    /// What the next packet of `channel` carries: its header fields and its symbol.
+    ///
+    /// `None` means that there is nothing to send: the channel does not exist, the set has no content (the table's turn
+    /// may come later), or sending failed, which [`Carousel::failure`] tells. Waits for the disk where it must.
+    pub fn next(&mut self, channel: u16) -> Option<(Content, &[u8])> {
+        let channel = usize::from(channel);
+        if channel >= self.channels || self.failure.is_some() {
+            return None;
+        }
+        if let Some(symbol) = self.fdt.due(channel) {
+            self.stats.fdt_symbols += 1;
+            return Some(self.fdt.symbol(symbol));
+        }
+        let (batch, slot) = self.pick(channel)?;
+        self.stats.symbols += 1;
+        let block = &self.plan.blocks[slot.block as usize];
+        let content = Content {
+            toi: u128::from(block.toi),
+            encoding_id: RAPTORQ,
+            payload_id: PayloadId { block: u32::from(block.number), symbol: slot.symbol },
+            fdt: None,
+            oti: None,
+        };
+        Some((content, self.open[batch].data(slot, self.plan.symbol_size)))
+    }
+
+    /// Chooses the slot: the channel's own in the oldest batch, else its own in the next, else whoever's is left.
+    fn pick(&mut self, channel: usize) -> Option<(usize, Slot)> {
+        loop {
+            while self.open.front().is_some_and(|batch| batch.left() == 0) {
+                let batch = self.open.pop_front().expect("there is a first batch");
+                // Nobody takes it back when the worker has stopped.
+                let _ = self.used.send(batch);
+            }
+            for i in 0..2 {
+                if self.open.len() == i {
+                    let batch = self.receive()?;
+                    self.open.push_back(batch);
+                }
+                if let Some(slot) = self.open[i].take(channel) {
+                    return Some((i, slot));
+                }
+            }
+            if let Some(slot) = self.open[0].steal() {
+                return Some((0, slot));
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Option<Batch> {
+        if self.worker.is_none() {
+            return None;
+        }
+        match self.batches.as_ref()?.recv() {
+            Ok(Ok(batch)) => Some(batch),
+            Ok(Err(failure)) => {
+                self.failure = Some(failure);
+                None
+            }
+            Err(_) => panic!("the carousel's worker ended without saying why"),
+        }
+    }
+
+    /// Why nothing more is sent: a file could not be read or changed.
+    pub fn failure(&self) -> Option<&SourceError> {
+        self.failure.as_ref()
+    }
+
+    /// What was sent so far.
+    pub fn stats(&self) -> CarouselStats {
+        let cycles = self.stats.symbols / self.stats.symbols_per_cycle.max(1);
+        CarouselStats { cycles, ..self.stats }
+    }
+
+    /// The manifest, in the instances in which it is sent.
+    pub fn manifests(&self) -> &[Manifest] {
+        &self.manifests
+    }
+
+    /// Symbols of the file delivery table: so many packets of channel 0 carry all of it.
+    pub fn fdt_symbols(&self) -> usize {
+        self.fdt.len()
+    }
+}
+
+impl Drop for Carousel {
+    fn drop(&mut self) {
+        // The worker ends when nobody takes its batches.
+        self.batches = None;
+        if let Some(worker) = self.worker.take() {
+            // Its panic, if that was it, has been reported by the panic hook.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Options with which nothing can be sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CarouselError {
+    /// There is no channel.
+    #[error("a session needs at least one channel")]
+    NoChannels,
+    /// The symbol size cannot be used.
+    #[error("a symbol size of {symbol_size} bytes cannot be used: take a multiple of 8, from 64 on")]
+    SymbolSize {
+        /// Bytes of a symbol.
+        symbol_size: u16,
+    },
+    /// The FLUTE version is unknown.
+    #[error("there is no FLUTE version {version}: take 2 (RFC 6726) or 1 (RFC 3926)")]
+    FluteVersion {
+        /// The version.
+        version: u8,
+    },
+    /// More files than object identifiers.
+    #[error("too many files for one session; send them in several")]
+    TooManyFiles,
+    /// The system gives no thread.
+    #[error("cannot start the reading thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// LCT, FEC payload ID, UDP and IP headers around a symbol, about; only the table's interval depends on it.
+const PACKET_OVERHEAD: u64 = 56;

@@ -1,0 +1,273 @@
+//! What is decided before the first packet: objects, blocks, windows, and the manifest.
+
+use std::ops::Range;
+
+use weir_wire::fec::Oti;
+
+use super::{CarouselError, CarouselOptions};
+use crate::manifest::{FileEntry, Manifest, SetTotals};
+use crate::partition::Layout;
+use crate::source::{SourceFile, SourceSet};
+
+/// Everything about a session that does not change while it is sent.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) blocks: Vec<Block>,
+    /// Consecutive blocks that are sent together, so that memory is bounded.
+    pub(crate) windows: Vec<Range<usize>>,
+    pub(crate) symbol_size: usize,
+    /// Source symbols of all blocks.
+    pub(crate) symbols: u64,
+    /// Symbols in a batch, about.
+    pub(crate) batch_symbols: u64,
+    /// Whether the encoders of all blocks are kept.
+    pub(crate) keep_encoders: bool,
+    /// In how many visits a window's cycle is sent at least.
+    pub(crate) visits: u64,
+}
+
+/// One source block of one object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) toi: u32,
+    pub(crate) number: u8,
+    /// Index into [`Plan::files`].
+    pub(crate) file: u32,
+    /// Where in the file it starts, bytes.
+    pub(crate) offset: u64,
+    /// Bytes of the file in it.
+    pub(crate) length: u64,
+    /// Source symbols.
+    pub(crate) symbols: u32,
+}
+
+/// One object: a file or a part of one.
+struct Object {
+    toi: u32,
+    file: usize,
+    offset: u64,
+    layout: Layout,
+}
+
+impl Plan {
+    /// Cuts `set` into objects and blocks and describes it.
+    pub(crate) fn new(set: SourceSet, options: &CarouselOptions) -> Result<(Plan, Vec<Manifest>), CarouselError> {
+        let objects = cut(&set.files, options)?;
+        let mut blocks = Vec::new();
+        for object in &objects {
+            for number in 0..object.layout.blocks() {
+                let offset = object.layout.offset(number);
+                let symbols = object.layout.symbols(number);
+                let padded = u64::from(symbols) * u64::from(options.symbol_size);
+                blocks.push(Block {
+                    toi: object.toi,
+                    number: u8::try_from(number).expect("a RaptorQ layout has at most 255 blocks"),
+                    file: u32::try_from(object.file).expect("the number of files was checked"),
+                    offset: object.offset + offset,
+                    length: padded.min(object.layout.transfer_length() - offset),
+                    symbols,
+                });
+            }
+        }
+        let manifests = manifests(&set, &objects, options);
+        let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
+        let symbol_size = u64::from(options.symbol_size);
+        let batch_symbols = (options.memory_limit / BATCHES_IN_MEMORY / symbol_size).max(16);
+        let keep_encoders = symbols * symbol_size * ENCODER_PER_SOURCE <= options.memory_limit / 2 * 10;
+        let visits = if keep_encoders { 1 } else { visits(options) };
+        let window_symbols = if keep_encoders { u64::MAX } else { batch_symbols * visits };
+        let windows = windows(&blocks, window_symbols);
+        let symbol_size = usize::from(options.symbol_size);
+        let files = set.files;
+        Ok((Plan { files, blocks, windows, symbol_size, symbols, batch_symbols, keep_encoders, visits }, manifests))
+    }
+}
+
+/// How often a window's encoders may be made anew for one cycle, so that making them costs at most [`ENCODE_BUDGET`].
+fn visits(options: &CarouselOptions) -> u64 {
+    let bytes_per_sec = options.channel_rates.iter().map(|rate| rate.bps() / 8).sum::<u64>().max(1);
+    (ENCODE_BUDGET / bytes_per_sec).clamp(1, MAX_VISITS)
+}
+
+fn cut(files: &[SourceFile], options: &CarouselOptions) -> Result<Vec<Object>, CarouselError> {
+    let symbol_size = options.symbol_size;
+    if symbol_size < MIN_SYMBOL_SIZE || symbol_size % u16::from(crate::partition::ALIGNMENT) != 0 {
+        return Err(CarouselError::SymbolSize { symbol_size });
+    }
+    let largest_block = u64::from(options.block_symbols.clamp(1, MAX_BLOCK_SYMBOLS)) * GROWTH;
+    let object_bytes = largest_block * u64::from(options.max_blocks.max(1)) * u64::from(symbol_size);
+    let mut objects = Vec::new();
+    for (file, source) in files.iter().enumerate() {
+        let parts = source.length.div_ceil(object_bytes).max(1);
+        let symbols = source.length.div_ceil(u64::from(symbol_size));
+        for part in 0..parts {
+            let start = symbols * part / parts * u64::from(symbol_size);
+            let end = (symbols * (part + 1) / parts * u64::from(symbol_size)).min(source.length);
+            let toi = u32::try_from(objects.len() + 1).map_err(|_| CarouselError::TooManyFiles)?;
+            let block_symbols = options.block_symbols.clamp(1, MAX_BLOCK_SYMBOLS);
+            let layout = Layout::choose(end - start, symbol_size, block_symbols, options.max_blocks)
+                .expect("an object of at most 255 blocks of at most 2 · 24 000 symbols is within RaptorQ's limits");
+            objects.push(Object { toi, file, offset: start, layout });
+        }
+    }
+    Ok(objects)
+}
+
+fn windows(blocks: &[Block], window_symbols: u64) -> Vec<Range<usize>> {
+    let mut windows = Vec::new();
+    let mut start = 0;
+    let mut symbols = 0;
+    for (i, block) in blocks.iter().enumerate() {
+        if symbols > 0 && symbols + u64::from(block.symbols) > window_symbols {
+            windows.push(start..i);
+            start = i;
+            symbols = 0;
+        }
+        symbols += u64::from(block.symbols);
+    }
+    if start < blocks.len() {
+        windows.push(start..blocks.len());
+    }
+    windows
+}
+
+/// Describes the set in instances of bounded size, all parts of a file in the same one, each signed by itself.
+fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> Vec<Manifest> {
+    let entries = objects.iter().map(|object| {
+        let file = &set.files[object.file];
+        FileEntry {
+            toi: u128::from(object.toi),
+            name: file.name.clone(),
+            offset: object.offset,
+            file_length: file.length,
+            transfer_length: object.layout.transfer_length(),
+            oti: Some(object.layout.oti()),
+            digest: Some(file.digest),
+            md5: file.md5.filter(|_| object.layout.transfer_length() == file.length),
+            executable: file.executable,
+        }
+    });
+    let totals = SetTotals {
+        id: [0; 16],
+        objects: objects.len() as u64,
+        folders: set.empty_folders.len() as u64,
+        bytes: set.bytes(),
+    };
+    let empty = Manifest {
+        tsi: Some(u64::from(options.tsi)),
+        expires: options.expires,
+        complete: false,
+        set: Some(totals),
+        files: Vec::new(),
+        folders: Vec::new(),
+        signature: None,
+        refused: Vec::new(),
+    };
+    let mut manifests = vec![empty.clone()];
+    let mut size = 0;
+    let mut identity = blake3::Hasher::new();
+    for entry in entries {
+        let entry_size = ENTRY_BYTES + entry.name.to_location().len();
+        if size + entry_size > options.fdt_instance_bytes && entry.offset == 0 && size > 0 {
+            manifests.push(empty.clone());
+            size = 0;
+        }
+        size += entry_size;
+        hash_entry(&mut identity, &entry);
+        manifests.last_mut().expect("starts with one").files.push(entry);
+    }
+    for folder in &set.empty_folders {
+        let entry_size = ENTRY_BYTES / 4 + folder.to_location().len();
+        if size + entry_size > options.fdt_instance_bytes && size > 0 {
+            manifests.push(empty.clone());
+            size = 0;
+        }
+        size += entry_size;
+        identity.update(folder.as_str().as_bytes());
+        manifests.last_mut().expect("starts with one").folders.push(folder.clone());
+    }
+    let id: [u8; 16] = identity.finalize().as_bytes()[..16].try_into().expect("16 of 32 bytes");
+    for manifest in &mut manifests {
+        manifest.set = Some(SetTotals { id, ..totals });
+        if let Some(key) = &options.key {
+            manifest.sign(key);
+        }
+    }
+    manifests
+}
+
+/// What makes one set of files another: names, cuts and contents.
+fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
+    hasher.update(&entry.toi.to_be_bytes()).update(entry.name.as_str().as_bytes()).update(&[0]);
+    hasher.update(&entry.offset.to_be_bytes()).update(&entry.file_length.to_be_bytes());
+    hasher.update(entry.digest.as_ref().expect("our entries have digests")).update(&[u8::from(entry.executable)]);
+    hasher.update(&entry.oti.as_ref().map(Oti::encode).expect("our entries have an OTI"));
+}
+
+/// A batch is this part of the memory: two being sent, one waiting, one being made, and twice that for encoders.
+const BATCHES_IN_MEMORY: u64 = 16;
+/// Ten times what an encoder takes for each byte of its block: the block, its intermediate symbols, and their tables.
+const ENCODER_PER_SOURCE: u64 = 23;
+/// Bytes a second that may go through making encoders: about half a core.
+const ENCODE_BUDGET: u64 = 200_000_000;
+const MAX_VISITS: u64 = 16;
+const MIN_SYMBOL_SIZE: u16 = 64;
+/// Twice this is below K'_max.
+const MAX_BLOCK_SYMBOLS: u32 = 24_000;
+/// How much larger than asked for blocks may get before a file is split into several objects.
+const GROWTH: u64 = 2;
+/// Bytes of a File element without its name, about.
+const ENTRY_BYTES: usize = 440;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_units::Rate;
+
+    fn plan(sizes: &[usize], options: &CarouselOptions) -> (Plan, Vec<Manifest>) {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for (i, size) in sizes.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("f{i:03}")), vec![i as u8; *size]).expect("file");
+        }
+        let set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
+        Plan::new(set, options).expect("valid")
+    }
+
+    #[test]
+    fn a_file_too_long_for_one_object_becomes_several_that_tile_it() {
+        let options = CarouselOptions { block_symbols: 4, max_blocks: 2, symbol_size: 64, ..Default::default() };
+        let (plan, manifests) = plan(&[5000, 10], &options);
+        let parts: Vec<_> = manifests[0].files.iter().filter(|file| file.file_length == 5000).collect();
+        assert_eq!(parts.len(), 5, "5000 bytes in objects of at most 2 · 8 · 64");
+        let mut end = 0;
+        for part in parts {
+            assert_eq!(part.offset, end);
+            end += part.transfer_length;
+        }
+        assert_eq!(end, 5000);
+        assert_eq!(plan.blocks.iter().map(|block| block.length).sum::<u64>(), 5010);
+    }
+
+    #[test]
+    fn many_files_are_described_in_instances_of_bounded_size() {
+        let options = CarouselOptions { fdt_instance_bytes: 4000, tsi: 3, ..Default::default() };
+        let (_, manifests) = plan(&[10; 100], &options);
+        assert!(manifests.len() > 5);
+        assert_eq!(manifests.iter().map(|manifest| manifest.files.len()).sum::<usize>(), 100);
+        for manifest in &manifests {
+            assert!(manifest.to_xml(2).len() < 6000);
+            assert_eq!(manifest.set, manifests[0].set);
+        }
+    }
+
+    #[test]
+    fn memory_limits_cut_the_blocks_into_windows() {
+        let rates = vec![Rate::from_mbps(1)];
+        let options =
+            CarouselOptions { memory_limit: 1 << 20, block_symbols: 40, channel_rates: rates, ..Default::default() };
+        let (plan, _) = plan(&[4_000_000], &options);
+        assert!(!plan.keep_encoders && plan.windows.len() > 2 && plan.visits == MAX_VISITS);
+        assert_eq!(plan.windows.iter().map(ExactSizeIterator::len).sum::<usize>(), plan.blocks.len());
+    }
+}

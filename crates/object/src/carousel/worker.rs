@@ -1,0 +1,290 @@
+//! The background half of the carousel: reads, encodes, and hands over batches of symbols ready to be sent.
+//!
+//! What a batch contains depends on the plan alone, never on timing, so a session's order of symbols is repeatable.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEncodingPlan};
+
+use super::cycle::{CYCLE, Cycle, Shares};
+use super::plan::{Block, Plan};
+use crate::partition::{ALIGNMENT, ESI_LIMIT};
+use crate::source::SourceError;
+
+/// Symbols ready to be sent, a region of them for each channel.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    slots: Vec<Slot>,
+    /// For each channel, what it has not sent of its slots.
+    regions: Vec<Range<u32>>,
+    left: usize,
+    data: Vec<u8>,
+}
+
+/// One symbol of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    /// Index into the plan's blocks.
+    pub(crate) block: u32,
+    pub(crate) symbol: u32,
+    /// Which symbol of the batch's data.
+    pub(crate) at: u32,
+}
+
+impl Batch {
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The next slot of `channel`, while it has one.
+    pub(crate) fn take(&mut self, channel: usize) -> Option<Slot> {
+        let slot = self.regions[channel].next()?;
+        self.left -= 1;
+        Some(self.slots[slot as usize])
+    }
+
+    /// A slot of the channel that has most left, for one that has none.
+    pub(crate) fn steal(&mut self) -> Option<Slot> {
+        let channel = (0..self.regions.len()).max_by_key(|channel| self.regions[*channel].len())?;
+        self.take(channel)
+    }
+
+    pub(crate) fn data(&self, slot: Slot, symbol_size: usize) -> &[u8] {
+        let start = slot.at as usize * symbol_size;
+        &self.data[start..start + symbol_size]
+    }
+}
+
+/// The worker's state.
+pub(crate) struct Worker {
+    plan: Arc<Plan>,
+    shares: Shares,
+    /// The next fresh symbol of each block, counted on beyond 2^24.
+    fresh: Vec<u64>,
+    plans: HashMap<u32, SourceBlockEncodingPlan>,
+    encoders: HashMap<usize, SourceBlockEncoder>,
+    open_file: Option<(u32, File)>,
+    cycle: Option<(usize, Cycle)>,
+    scratch: Vec<u8>,
+}
+
+impl Worker {
+    pub(crate) fn new(plan: Arc<Plan>, shares: Shares) -> Worker {
+        Worker {
+            fresh: vec![0; plan.blocks.len()],
+            plan,
+            shares,
+            plans: HashMap::new(),
+            encoders: HashMap::new(),
+            open_file: None,
+            cycle: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Makes batches until nobody wants them or one fails. Used batches come back through `used`.
+    pub(crate) fn run(mut self, batches: &SyncSender<Result<Batch, SourceError>>, used: &Receiver<Batch>) {
+        let mut progress = 0;
+        for round in 0.. {
+            let next = progress + self.step(progress, round);
+            for window in 0..self.plan.windows.len() {
+                let recycled = used.try_recv().unwrap_or_default();
+                let batch = self.batch(window, progress, next, recycled);
+                let failed = batch.is_err();
+                if batch.as_ref().is_ok_and(|batch| batch.left == 0) {
+                    continue;
+                }
+                if batches.send(batch).is_err() || failed {
+                    return;
+                }
+            }
+            progress = next;
+        }
+    }
+
+    /// How much of a cycle every window gets in the round that starts at `progress`.
+    ///
+    /// The first cycle is split evenly. After it, with encoders kept, each round is a batch. Without, the first rounds
+    /// are short, for receivers that miss just a few symbols, and then as short as the cost of encoding allows.
+    fn step(&self, progress: u64, round: u64) -> u64 {
+        let longest = self.plan.windows.iter().map(|window| self.window_symbols(window)).max().unwrap_or(1);
+        let even = if self.plan.keep_encoders { 1 } else { FIRST_CYCLE_VISITS };
+        let visits = longest.div_ceil(self.plan.batch_symbols).max(even);
+        if round < visits {
+            return CYCLE * (round + 1) / visits - progress;
+        }
+        if self.plan.keep_encoders {
+            let symbols = self.plan.batch_symbols.min(SMALL_BATCH.max(longest));
+            return (CYCLE * symbols / longest).clamp(1, CYCLE * 4096);
+        }
+        let doubling = FIRST_REPAIR_ROUND << (round - visits).min(32);
+        doubling.min(CYCLE / self.plan.visits).max(1)
+    }
+
+    fn window_symbols(&self, window: &Range<usize>) -> u64 {
+        self.plan.blocks[window.clone()].iter().map(|block| u64::from(block.symbols)).sum()
+    }
+
+    /// The symbols of `window` from `progress` to `next`.
+    fn batch(&mut self, window: usize, progress: u64, next: u64, mut batch: Batch) -> Result<Batch, SourceError> {
+        let blocks = self.plan.windows[window].clone();
+        self.choose_slots(window, &blocks, progress, next, &mut batch);
+        let symbol_size = self.plan.symbol_size;
+        // Where each block's symbols lie in the batch: one stretch a block, in the order of the blocks.
+        let mut counts = vec![0u32; blocks.len()];
+        for slot in &batch.slots {
+            counts[slot.block as usize - blocks.start] += 1;
+        }
+        let mut starts = Vec::with_capacity(counts.len());
+        let mut total = 0u32;
+        for count in &counts {
+            starts.push(total);
+            total += count;
+        }
+        let mut given = vec![0u32; blocks.len()];
+        for slot in &mut batch.slots {
+            let i = slot.block as usize - blocks.start;
+            slot.symbol = ((self.fresh[slot.block as usize] + u64::from(given[i])) % u64::from(ESI_LIMIT)) as u32;
+            slot.at = starts[i] + given[i];
+            given[i] += 1;
+        }
+        batch.left = batch.slots.len();
+        // Filled below to the last byte, so only growth is zeroed.
+        batch.data.resize(total as usize * symbol_size, 0);
+        let mut data = std::mem::take(&mut batch.data);
+        let mut rest = &mut data[..];
+        for (i, count) in counts.iter().enumerate() {
+            let (out, tail) = rest.split_at_mut(*count as usize * symbol_size);
+            self.fill(blocks.start + i, out)?;
+            rest = tail;
+        }
+        batch.data = data;
+        Ok(batch)
+    }
+
+    /// Which block each channel's slots are for.
+    fn choose_slots(
+        &mut self,
+        window: usize,
+        blocks: &Range<usize>,
+        progress: u64,
+        next: u64,
+        batch: &mut Batch,
+    ) {
+        if self.cycle.as_ref().is_none_or(|(of, _)| *of != window) {
+            let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.symbols).collect();
+            self.cycle = Some((window, Cycle::new(&symbols, RUN)));
+        }
+        let (_, cycle) = self.cycle.as_ref().expect("was just made");
+        batch.slots.clear();
+        batch.regions.clear();
+        for channel in 0..self.shares.channels() {
+            let start = batch.slots.len() as u32;
+            let from = self.shares.position(channel, progress, cycle.slots());
+            let to = self.shares.position(channel, next, cycle.slots());
+            cycle.walk(from, to, |block, count| {
+                let slot = Slot { block: blocks.start as u32 + block, symbol: 0, at: 0 };
+                batch.slots.extend(std::iter::repeat_n(slot, count as usize));
+            });
+            batch.regions.push(start..batch.slots.len() as u32);
+        }
+    }
+
+    /// Writes the next fresh symbols of `block` to `out`, a whole number of them.
+    fn fill(&mut self, block: usize, mut out: &mut [u8]) -> Result<(), SourceError> {
+        let symbol_size = self.plan.symbol_size;
+        let source_symbols = u64::from(self.plan.blocks[block].symbols);
+        while !out.is_empty() {
+            let first = self.fresh[block] % u64::from(ESI_LIMIT);
+            let wanted = (out.len() / symbol_size) as u64;
+            let until = if first < source_symbols { source_symbols } else { u64::from(ESI_LIMIT) };
+            let count = wanted.min(until - first);
+            let (now, later) = out.split_at_mut(count as usize * symbol_size);
+            if first < source_symbols {
+                self.read_source(block, first * symbol_size as u64, now)?;
+            } else {
+                self.encode_repair(block, (first - source_symbols) as u32, count as u32, now)?;
+            }
+            self.fresh[block] += count;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a block from its file; beyond the block's end they are zero.
+    fn read_source(&mut self, block: usize, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let Block { file, offset, length, .. } = self.plan.blocks[block];
+        let source = &self.plan.files[file as usize];
+        if self.open_file.as_ref().is_none_or(|(open, _)| *open != file) {
+            self.open_file = Some((file, source.open()?));
+        }
+        let (_, handle) = self.open_file.as_ref().expect("was just opened");
+        let present = length.saturating_sub(start).min(out.len() as u64) as usize;
+        let (data, padding) = out.split_at_mut(present);
+        handle.read_exact_at(data, offset + start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => source.changed(),
+            _ => SourceError::Io { path: source.path.clone(), source: error },
+        })?;
+        padding.fill(0);
+        source.check(handle)
+    }
+
+    fn encode_repair(&mut self, block: usize, first: u32, count: u32, out: &mut [u8]) -> Result<(), SourceError> {
+        let encoder = match self.encoders.remove(&block) {
+            Some(encoder) => encoder,
+            None => self.encoder(block)?,
+        };
+        let symbol_size = self.plan.symbol_size;
+        let mut out = out.chunks_exact_mut(symbol_size);
+        let mut done = 0;
+        // In small lots: the codec allocates each symbol, and a lot of them stays in the cache until it is copied.
+        while done < count {
+            let lot = (count - done).min(REPAIR_LOT);
+            for packet in encoder.repair_packets(first + done, lot) {
+                out.next().expect("as many symbols as were asked for").copy_from_slice(packet.data());
+            }
+            done += lot;
+        }
+        if self.plan.keep_encoders {
+            self.encoders.insert(block, encoder);
+        }
+        Ok(())
+    }
+
+    fn encoder(&mut self, block: usize) -> Result<SourceBlockEncoder, SourceError> {
+        let Block { number, symbols, .. } = self.plan.blocks[block];
+        let symbol_size = self.plan.symbol_size;
+        let mut data = std::mem::take(&mut self.scratch);
+        data.resize(symbols as usize * symbol_size, 0);
+        self.read_source(block, 0, &mut data)?;
+        if self.plans.len() >= MAX_PLANS && !self.plans.contains_key(&symbols) {
+            self.plans.clear();
+        }
+        let plan = self.plans.entry(symbols).or_insert_with(|| {
+            SourceBlockEncodingPlan::generate(u16::try_from(symbols).expect("blocks of ours are below K'_max"))
+        });
+        let symbol_size = u16::try_from(symbol_size).expect("came from a u16");
+        let config = ObjectTransmissionInformation::new(data.len() as u64, symbol_size, 1, 1, ALIGNMENT);
+        let encoder = SourceBlockEncoder::with_encoding_plan(number, &config, &data, plan);
+        self.scratch = data;
+        Ok(encoder)
+    }
+}
+
+/// Symbols of one block that follow each other in a channel: a receiver writes them at one go.
+const RUN: u32 = 8;
+/// In how many visits the first cycle of a window is sent when there are several: late receivers then miss the same of
+/// each. It costs nothing, since source symbols are only read.
+const FIRST_CYCLE_VISITS: u64 = 16;
+/// The first round after the first cycle, where encoders are not kept.
+const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
+/// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
+const SMALL_BATCH: u64 = 256;
+const REPAIR_LOT: u32 = 32;
+const MAX_PLANS: usize = 16;

@@ -1,0 +1,170 @@
+//! The sender's key pair: Ed25519 (RFC 8032), its text forms and its files.
+//!
+//! Not here: randomness. Whoever makes a key brings the random bytes.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+
+/// The sender's secret key. It never shows itself in debug output.
+#[derive(Clone)]
+pub struct SecretKey(SigningKey);
+
+impl SecretKey {
+    /// The key of 32 random bytes, which must come from the operating system's generator.
+    pub fn from_seed(random: [u8; 32]) -> SecretKey {
+        SecretKey(SigningKey::from_bytes(&random))
+    }
+
+    /// The public half, which receivers need.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// Reads the key from a file that [`SecretKey::save`] wrote.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the file cannot be read or holds no key.
+    pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
+        let text = std::fs::read_to_string(path).map_err(|source| KeyError::Io { path: path.to_owned(), source })?;
+        let body = text.trim().strip_prefix(SECRET_PREFIX).ok_or(KeyError::NotASecretKey)?;
+        Ok(SecretKey::from_seed(decode_32(body).ok_or(KeyError::NotASecretKey)?))
+    }
+
+    /// Writes the key to a new file that only its owner can read.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the file exists already or cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        let io_error = |source| KeyError::Io { path: path.to_owned(), source };
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(io_error)?;
+        writeln!(file, "{SECRET_PREFIX}{}", STANDARD.encode(self.0.to_bytes())).map_err(io_error)?;
+        file.sync_all().map_err(io_error)
+    }
+
+    /// 32 secret bytes for another `purpose`, the same each time, from which the key cannot be told.
+    pub fn derive(&self, purpose: &str, detail: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key(purpose);
+        hasher.update(&self.0.to_bytes());
+        hasher.update(detail);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Signs `message`.
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SecretKey(of {})", self.public())
+    }
+}
+
+/// The key by which receivers know the sender. Its text form is base64; hexadecimal is read too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    /// The 32 bytes of the key.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    /// Whether `signature` is this key's over `message`. Strict: no key of small order, no malleable signature.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+    }
+}
+
+impl std::fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&STANDARD.encode(self.0.to_bytes()))
+    }
+}
+
+impl std::str::FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<PublicKey, KeyError> {
+        let bytes = decode_32(text.trim()).ok_or(KeyError::NotAPublicKey)?;
+        VerifyingKey::from_bytes(&bytes).map(PublicKey).map_err(|_| KeyError::NotAPublicKey)
+    }
+}
+
+/// A key that cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The key's file cannot be read or written.
+    #[error("key file {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The text holds no secret key.
+    #[error("this is not a secret key: expected one line, {SECRET_PREFIX} and 44 characters of base64")]
+    NotASecretKey,
+    /// The text holds no public key.
+    #[error("this is not a public key: expected 44 characters of base64 or 64 of hexadecimal")]
+    NotAPublicKey,
+}
+
+fn decode_32(text: &str) -> Option<[u8; 32]> {
+    decode_hex(text).or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
+}
+
+/// 32 bytes from 64 hexadecimal digits.
+pub(crate) fn decode_hex(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const SECRET_PREFIX: &str = "weir-secret-key-1:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_key_comes_back_and_is_not_overwritten() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("key");
+        let key = SecretKey::from_seed([7; 32]);
+        key.save(&path).expect("saved");
+        assert_eq!(SecretKey::load(&path).expect("loaded").public(), key.public());
+        assert!(SecretKey::from_seed([8; 32]).save(&path).is_err());
+        assert!(!format!("{key:?}").contains("BwcH"), "the secret must not show");
+    }
+
+    #[test]
+    fn a_public_key_is_read_in_both_text_forms() {
+        let key = SecretKey::from_seed([7; 32]).public();
+        assert_eq!(key.to_string().parse::<PublicKey>().expect("base64"), key);
+        assert_eq!(encode_hex(&key.to_bytes()).parse::<PublicKey>().expect("hexadecimal"), key);
+        assert!("".parse::<PublicKey>().is_err() && "zz".repeat(32).parse::<PublicKey>().is_err());
+    }
+
+    #[test]
+    fn only_the_right_key_and_message_verify() {
+        let key = SecretKey::from_seed([7; 32]);
+        let signature = key.sign(b"message");
+        assert!(key.public().verifies(b"message", &signature));
+        assert!(!key.public().verifies(b"massage", &signature));
+        assert!(!SecretKey::from_seed([8; 32]).public().verifies(b"message", &signature));
+    }
+}

@@ -1,0 +1,506 @@
+//! The file delivery table (RFC 6726 §3.4) as Weir writes it and as it reads its own and other senders': what is sent,
+//! under which TOI, cut how, with which digest; and the sender's signature over it.
+//!
+//! # Weir's own attributes
+//!
+//! They live in the namespace `urn:weir:manifest:1`, which other receivers skip. On the root: `tsi`, `set` (16 bytes in
+//! hexadecimal, equal in all instances of one set of files), `objects`, `folders` and `bytes` (totals of the set, so
+//! that a receiver knows when it has seen every instance), `signature`. On a `File`: `digest` (BLAKE3 of the whole
+//! file), `offset` and `file-length` (where an object is one part of a file), `executable`. An empty folder is a
+//! `weir:Folder` element after all `File` elements.
+//!
+//! # What is signed
+//!
+//! Ed25519 over the following bytes, numbers big-endian, texts and lists led by their length in 32 bits: the text
+//! `weir manifest 1`; TSI 64 bits; Expires 32; set 16 bytes; objects, folders, bytes 64 bits each; the list of files, each
+//! TOI 128, name, offset 64, file length 64, transfer length 64, FEC encoding id 8, its 14 bytes of EXT_FTI, digest 32
+//! bytes, executable 8; the list of folders' names. The instance id is not in it: a set may be sent again under others.
+//! Attributes that are not listed (MD5, content type) are not believed where a key is demanded.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quick_xml::escape::escape;
+use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
+
+use crate::keys::{PublicKey, SecretKey, decode_hex, encode_hex};
+use crate::name::{Name, NameError};
+
+/// One FDT instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Session, as signed; `None` from other senders.
+    pub tsi: Option<u64>,
+    /// When it expires, seconds of the NTP era.
+    pub expires: u32,
+    /// Whether the sender says that no further instance will come.
+    pub complete: bool,
+    /// The set that the instance belongs to; `None` from other senders.
+    pub set: Option<SetTotals>,
+    /// The objects.
+    pub files: Vec<FileEntry>,
+    /// Folders without anything in them.
+    pub folders: Vec<Name>,
+    /// Ed25519 signature, where there is one.
+    pub signature: Option<[u8; 64]>,
+    /// Entries that could not be used, with the reason.
+    pub refused: Vec<(String, ManifestError)>,
+}
+
+/// The set of files that several instances describe together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetTotals {
+    /// Which set.
+    pub id: [u8; 16],
+    /// Objects in all instances.
+    pub objects: u64,
+    /// Empty folders in all instances.
+    pub folders: u64,
+    /// Bytes in all instances.
+    pub bytes: u64,
+}
+
+/// One object of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEntry {
+    /// Transport object identifier.
+    pub toi: u128,
+    /// Name of the file.
+    pub name: Name,
+    /// Where in the file the object starts, bytes.
+    pub offset: u64,
+    /// Bytes of the whole file.
+    pub file_length: u64,
+    /// Bytes of the object.
+    pub transfer_length: u64,
+    /// How it is cut; `None` where the packets must tell.
+    pub oti: Option<Oti>,
+    /// BLAKE3 over the whole file; `None` from other senders.
+    pub digest: Option<[u8; 32]>,
+    /// MD5 over the object, where the sender gives it.
+    pub md5: Option<[u8; 16]>,
+    /// Whether the file is to be executable.
+    pub executable: bool,
+}
+
+impl Manifest {
+    /// Signs the manifest.
+    pub fn sign(&mut self, key: &SecretKey) {
+        self.signature = Some(key.sign(&self.signed_bytes()));
+    }
+
+    /// Whether the manifest bears `key`'s signature for the session `tsi`, and has a digest for every file.
+    pub fn is_signed_by(&self, key: &PublicKey, tsi: u64) -> bool {
+        let usable = self.tsi == Some(tsi)
+            && self.set.is_some()
+            && self.files.iter().all(|file| file.digest.is_some() && file.oti.is_some());
+        usable && self.signature.is_some_and(|signature| key.verifies(&self.signed_bytes(), &signature))
+    }
+
+    /// The bytes under the signature; the module's documentation lists them.
+    fn signed_bytes(&self) -> Vec<u8> {
+        let mut out = b"weir manifest 1".to_vec();
+        let text = |out: &mut Vec<u8>, text: &str| {
+            out.extend((text.len() as u32).to_be_bytes());
+            out.extend(text.as_bytes());
+        };
+        out.extend(self.tsi.unwrap_or(0).to_be_bytes());
+        out.extend(self.expires.to_be_bytes());
+        if let Some(set) = &self.set {
+            out.extend(set.id);
+            out.extend([set.objects, set.folders, set.bytes].iter().flat_map(|number| number.to_be_bytes()));
+        }
+        out.extend((self.files.len() as u32).to_be_bytes());
+        for file in &self.files {
+            out.extend(file.toi.to_be_bytes());
+            text(&mut out, file.name.as_str());
+            let numbers = [file.offset, file.file_length, file.transfer_length];
+            out.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+            if let Some(oti) = file.oti {
+                out.push(oti.encoding_id());
+                out.extend(oti.encode());
+            }
+            out.extend(file.digest.unwrap_or([0; 32]));
+            out.push(u8::from(file.executable));
+        }
+        out.extend((self.folders.len() as u32).to_be_bytes());
+        for folder in &self.folders {
+            text(&mut out, folder.as_str());
+        }
+        out
+    }
+
+    /// The instance as XML, in the namespace of RFC 6726 or, for FLUTE version 1, the one that 3GPP gave RFC 3926.
+    pub fn to_xml(&self, version: u8) -> String {
+        let namespace = if version == 1 { NAMESPACE_V1 } else { NAMESPACE_V2 };
+        let mut out = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<FDT-Instance xmlns=\"{namespace}\" xmlns:weir=\"{NAMESPACE}\" \
+             Expires=\"{}\"",
+            self.expires
+        );
+        if self.complete {
+            out.push_str(" Complete=\"true\"");
+        }
+        if let (Some(tsi), Some(set)) = (self.tsi, &self.set) {
+            out.push_str(&format!(
+                " weir:tsi=\"{tsi}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:bytes=\"{}\"",
+                encode_hex(&set.id),
+                set.objects,
+                set.folders,
+                set.bytes
+            ));
+        }
+        if let Some(signature) = &self.signature {
+            out.push_str(&format!(" weir:signature=\"{}\"", STANDARD.encode(signature)));
+        }
+        out.push_str(">\n");
+        for file in &self.files {
+            file.to_xml(&mut out);
+        }
+        for folder in &self.folders {
+            out.push_str(&format!("<weir:Folder Content-Location=\"{}\"/>\n", escape(folder.to_location().as_str())));
+        }
+        out.push_str("</FDT-Instance>\n");
+        out
+    }
+
+    /// Reads an instance, Weir's or another sender's, of either version.
+    ///
+    /// Entries that cannot be used are left out and listed in [`Manifest::refused`].
+    ///
+    /// # Errors
+    /// [`ManifestError`] for what is not an FDT instance at all.
+    pub fn from_xml(xml: &[u8], max_files: usize) -> Result<Manifest, ManifestError> {
+        let text = std::str::from_utf8(xml).map_err(|_| ManifestError::NotXml)?;
+        let nodes_limit = u32::try_from(max_files.saturating_mul(8).saturating_add(1000)).unwrap_or(u32::MAX);
+        let options = roxmltree::ParsingOptions { nodes_limit, ..Default::default() };
+        let document = roxmltree::Document::parse_with_options(text, options).map_err(|_| ManifestError::NotXml)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "FDT-Instance" {
+            return Err(ManifestError::NotXml);
+        }
+        let mut manifest = Manifest {
+            tsi: own(root, "tsi")?,
+            expires: number(root, "Expires")?.ok_or(ManifestError::Missing { field: "Expires" })?,
+            complete: matches!(root.attribute("Complete"), Some("true" | "1")),
+            set: read_set(root)?,
+            files: Vec::new(),
+            folders: Vec::new(),
+            signature: match root.attribute((NAMESPACE, "signature")) {
+                Some(text) => STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok()),
+                None => None,
+            },
+            refused: Vec::new(),
+        };
+        for node in root.children().filter(roxmltree::Node::is_element) {
+            let location = node.attribute("Content-Location").unwrap_or_default();
+            match node.tag_name().name() {
+                "File" if manifest.files.len() + manifest.refused.len() < max_files => {
+                    match FileEntry::from_xml(node, root) {
+                        Ok(file) => manifest.files.push(file),
+                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error)),
+                    }
+                }
+                "Folder" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.folders.len() < max_files => {
+                    manifest.folders.push(Name::from_location(location)?);
+                }
+                "File" | "Folder" => return Err(ManifestError::TooManyFiles { limit: max_files }),
+                _ => {}
+            }
+        }
+        Ok(manifest)
+    }
+}
+
+impl FileEntry {
+    fn to_xml(&self, out: &mut String) {
+        let mut location = self.name.to_location();
+        if self.is_part() {
+            location.push_str(&format!("?offset={}", self.offset));
+        }
+        out.push_str(&format!(
+            "<File TOI=\"{}\" Content-Location=\"{}\" Content-Length=\"{}\" Transfer-Length=\"{}\"",
+            self.toi,
+            escape(location.as_str()),
+            self.transfer_length,
+            self.transfer_length
+        ));
+        if let Some(oti) = self.oti {
+            let largest = crate::partition::Layout::new(oti).map_or(0, |layout| layout.largest_block());
+            out.push_str(&format!(
+                " FEC-OTI-FEC-Encoding-ID=\"{}\" FEC-OTI-Maximum-Source-Block-Length=\"{largest}\" \
+                 FEC-OTI-Encoding-Symbol-Length=\"{}\"",
+                oti.encoding_id(),
+                oti.symbol_size()
+            ));
+            if let Oti::RaptorQ { blocks, sub_blocks, alignment, .. } = oti {
+                let [high, low] = sub_blocks.to_be_bytes();
+                let info = STANDARD.encode([blocks, high, low, alignment]);
+                out.push_str(&format!(" FEC-OTI-Scheme-Specific-Info=\"{info}\""));
+            }
+        }
+        if let Some(md5) = &self.md5 {
+            out.push_str(&format!(" Content-MD5=\"{}\"", STANDARD.encode(md5)));
+        }
+        if let Some(digest) = &self.digest {
+            out.push_str(&format!(" weir:digest=\"{}\"", encode_hex(digest)));
+        }
+        if self.is_part() {
+            out.push_str(&format!(" weir:offset=\"{}\" weir:file-length=\"{}\"", self.offset, self.file_length));
+        }
+        if self.executable {
+            out.push_str(" weir:executable=\"true\"");
+        }
+        out.push_str("/>\n");
+    }
+
+    /// Whether the object is not the whole file.
+    pub fn is_part(&self) -> bool {
+        self.transfer_length != self.file_length
+    }
+
+    fn from_xml(node: roxmltree::Node<'_, '_>, root: roxmltree::Node<'_, '_>) -> Result<FileEntry, ManifestError> {
+        let toi = number(node, "TOI")?.ok_or(ManifestError::Missing { field: "TOI" })?;
+        if toi == 0 {
+            return Err(ManifestError::Field { field: "TOI", value: "0".to_owned() });
+        }
+        let location = node.attribute("Content-Location").ok_or(ManifestError::Missing { field: "Content-Location" })?;
+        if let Some(encoding) = inherited(node, root, "Content-Encoding")
+            && !matches!(encoding, "" | "null" | "identity")
+        {
+            return Err(ManifestError::ContentEncoding { encoding: encoding.chars().take(40).collect() });
+        }
+        let content_length: Option<u64> = number(node, "Content-Length")?;
+        let transfer_length: Option<u64> = number(node, "Transfer-Length")?;
+        let transfer_length =
+            transfer_length.or(content_length).ok_or(ManifestError::Missing { field: "Transfer-Length" })?;
+        if content_length.is_some_and(|length| length != transfer_length) {
+            return Err(ManifestError::Field { field: "Content-Length", value: "differs from Transfer-Length".into() });
+        }
+        Ok(FileEntry {
+            toi,
+            name: Name::from_location(location)?,
+            offset: own(node, "offset")?.unwrap_or(0),
+            file_length: own(node, "file-length")?.unwrap_or(transfer_length),
+            transfer_length,
+            oti: read_oti(node, root, transfer_length)?,
+            digest: match node.attribute((NAMESPACE, "digest")) {
+                Some(text) => Some(decode_hex(text).ok_or_else(|| bad("weir:digest", text))?),
+                None => None,
+            },
+            md5: node.attribute("Content-MD5").and_then(|text| STANDARD.decode(text).ok()?.try_into().ok()),
+            executable: node.attribute((NAMESPACE, "executable")) == Some("true"),
+        })
+    }
+}
+
+fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, ManifestError> {
+    let Some(id) = root.attribute((NAMESPACE, "set")) else { return Ok(None) };
+    let padded = format!("{id}{}", "0".repeat(32));
+    let id: [u8; 16] = match decode_hex(&padded) {
+        Some(bytes) if id.len() == 32 => bytes[..16].try_into().expect("16 of 32 bytes"),
+        _ => return Err(bad("weir:set", id)),
+    };
+    let total = |field: &'static str| own(root, field)?.ok_or(ManifestError::Missing { field });
+    Ok(Some(SetTotals { id, objects: total("objects")?, folders: total("folders")?, bytes: total("bytes")? }))
+}
+
+/// The FEC attributes of a file, which may stand on the root for all; `None` where there are none.
+fn read_oti(
+    node: roxmltree::Node<'_, '_>,
+    root: roxmltree::Node<'_, '_>,
+    transfer_length: u64,
+) -> Result<Option<Oti>, ManifestError> {
+    let text = |field| inherited(node, root, field);
+    let Some(encoding_id) = text("FEC-OTI-FEC-Encoding-ID") else { return Ok(None) };
+    let read = |field: &'static str| match text(field) {
+        Some(value) => value.trim().parse::<u32>().map(Some).map_err(|_| bad(field, value)),
+        None => Ok(None),
+    };
+    let Some(symbol_size) = read("FEC-OTI-Encoding-Symbol-Length")? else { return Ok(None) };
+    let symbol_size = u16::try_from(symbol_size)
+        .map_err(|_| bad("FEC-OTI-Encoding-Symbol-Length", &symbol_size.to_string()))?;
+    match encoding_id.trim().parse::<u8>() {
+        Ok(NO_CODE) => {
+            let largest = read("FEC-OTI-Maximum-Source-Block-Length")?;
+            Ok(largest.map(|max_block_len| Oti::NoCode { transfer_length, symbol_size, max_block_len }))
+        }
+        Ok(RAPTORQ) => {
+            let Some(info) = text("FEC-OTI-Scheme-Specific-Info") else { return Ok(None) };
+            let bytes: Option<[u8; 4]> = STANDARD.decode(info.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+            let [blocks, high, low, alignment] = bytes.ok_or_else(|| bad("FEC-OTI-Scheme-Specific-Info", info))?;
+            let sub_blocks = u16::from_be_bytes([high, low]);
+            Ok(Some(Oti::RaptorQ { transfer_length, symbol_size, blocks, sub_blocks, alignment }))
+        }
+        _ => Err(ManifestError::Fec { encoding_id: encoding_id.chars().take(20).collect() }),
+    }
+}
+
+fn inherited<'a>(node: roxmltree::Node<'a, '_>, root: roxmltree::Node<'a, '_>, field: &str) -> Option<&'a str> {
+    node.attribute(field).or_else(|| root.attribute(field))
+}
+
+fn number<N: std::str::FromStr>(
+    node: roxmltree::Node<'_, '_>,
+    field: &'static str,
+) -> Result<Option<N>, ManifestError> {
+    match node.attribute(field) {
+        Some(text) => text.trim().parse().map(Some).map_err(|_| bad(field, text)),
+        None => Ok(None),
+    }
+}
+
+fn own(node: roxmltree::Node<'_, '_>, field: &'static str) -> Result<Option<u64>, ManifestError> {
+    match node.attribute((NAMESPACE, field)) {
+        Some(text) => text.parse().map(Some).map_err(|_| bad(field, text)),
+        None => Ok(None),
+    }
+}
+
+fn bad(field: &'static str, value: &str) -> ManifestError {
+    ManifestError::Field { field, value: value.chars().take(40).collect() }
+}
+
+/// Why a manifest or one of its entries cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// Not an FDT instance.
+    #[error("this is not an FDT instance in XML")]
+    NotXml,
+    /// An attribute that must be there is not.
+    #[error("attribute {field} is missing")]
+    Missing {
+        /// The attribute.
+        field: &'static str,
+    },
+    /// An attribute cannot be read.
+    #[error("attribute {field} has the unusable value {value:?}")]
+    Field {
+        /// The attribute.
+        field: &'static str,
+        /// Its value, cut short.
+        value: String,
+    },
+    /// The name is refused.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The content is compressed.
+    #[error("content encoding {encoding:?} is not supported; have the sender send it as it is")]
+    ContentEncoding {
+        /// The encoding.
+        encoding: String,
+    },
+    /// The FEC scheme is unknown.
+    #[error("FEC encoding id {encoding_id} is not supported; have the sender use 6 (RaptorQ) or 0 (Compact No-Code)")]
+    Fec {
+        /// The id.
+        encoding_id: String,
+    },
+    /// More files than the receiver takes.
+    #[error("more than {limit} files in one session; raise the receiver's limit")]
+    TooManyFiles {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+const NAMESPACE: &str = "urn:weir:manifest:1";
+const NAMESPACE_V2: &str = "urn:ietf:params:xml:ns:fdt";
+const NAMESPACE_V1: &str = "urn:IETF:metadata:2005:FLUTE:FDT";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn manifest() -> Manifest {
+        let entry = |toi, name: &str, offset, transfer_length, file_length| FileEntry {
+            toi,
+            name: Name::new(name).expect("valid"),
+            offset,
+            file_length,
+            transfer_length,
+            oti: Some(Oti::RaptorQ { transfer_length, symbol_size: 1400, blocks: 3, sub_blocks: 1, alignment: 8 }),
+            digest: Some([toi as u8; 32]),
+            md5: (toi == 1).then_some([9; 16]),
+            executable: toi == 2,
+        };
+        Manifest {
+            tsi: Some(77),
+            expires: 4_000_000_000,
+            complete: true,
+            set: Some(SetTotals { id: [5; 16], objects: 3, folders: 1, bytes: 30_000 }),
+            files: vec![entry(1, "a & b<\".txt", 0, 10_000, 10_000), entry(2, "x/é", 0, 14_000, 20_000)],
+            folders: vec![Name::new("x/empty").expect("valid")],
+            signature: None,
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_manifest_survives_its_xml_and_keeps_its_signature() {
+        let key = SecretKey::from_seed([1; 32]);
+        let mut original = manifest();
+        original.sign(&key);
+        for version in [1, 2] {
+            let read = Manifest::from_xml(original.to_xml(version).as_bytes(), 100).expect("our own");
+            assert_eq!(read, original);
+            assert!(read.is_signed_by(&key.public(), 77));
+            assert!(!read.is_signed_by(&key.public(), 78), "another session");
+            assert!(!read.is_signed_by(&SecretKey::from_seed([2; 32]).public(), 77), "another sender");
+        }
+    }
+
+    #[test]
+    fn every_signed_field_is_under_the_signature() {
+        let key = SecretKey::from_seed([1; 32]);
+        let mut original = manifest();
+        original.sign(&key);
+        let changes: [fn(&mut Manifest); 9] = [
+            |m| m.expires += 1,
+            |m| m.files[0].name = Name::new("b").expect("valid"),
+            |m| m.files[0].digest = Some([3; 32]),
+            |m| m.files[1].offset = 1,
+            |m| m.files[1].file_length = 1,
+            |m| m.files[0].executable = true,
+            |m| m.files[0].toi = 9,
+            |m| m.folders.clear(),
+            |m| m.set.as_mut().expect("has a set").bytes = 1,
+        ];
+        for (i, change) in changes.iter().enumerate() {
+            let mut changed = original.clone();
+            change(&mut changed);
+            assert!(!changed.is_signed_by(&key.public(), 77), "change {i}");
+        }
+    }
+
+    #[test]
+    fn another_sender_s_table_is_read_with_attributes_on_the_root() {
+        let xml = br#"<FDT-Instance xmlns="urn:IETF:metadata:2005:FLUTE:FDT" Expires="4000000000"
+            FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Maximum-Source-Block-Length="64" FEC-OTI-Encoding-Symbol-Length="1400">
+            <File TOI="1" Content-Location="file:///a.txt" Content-Length="5"/>
+            <File TOI="2" Content-Location="file:///b.gz" Content-Length="5" Content-Encoding="gzip"/>
+            <File TOI="3" Content-Location="../b" Content-Length="5"/></FDT-Instance>"#;
+        let manifest = Manifest::from_xml(xml, 100).expect("readable");
+        assert_eq!((manifest.files.len(), manifest.refused.len()), (1, 2));
+        let oti = Oti::NoCode { transfer_length: 5, symbol_size: 1400, max_block_len: 64 };
+        assert_eq!(manifest.files[0].oti, Some(oti));
+        assert!(matches!(manifest.refused[0].1, ManifestError::ContentEncoding { .. }));
+    }
+
+    #[test]
+    fn entity_bombs_and_too_many_files_are_refused() {
+        let bomb = br#"<!DOCTYPE x [<!ENTITY a "aaaa">]><FDT-Instance Expires="1">&a;</FDT-Instance>"#;
+        assert_eq!(Manifest::from_xml(bomb, 100), Err(ManifestError::NotXml));
+        let file = r#"<File TOI="1" Content-Location="a" Content-Length="1"/>"#;
+        let many = format!(r#"<FDT-Instance Expires="1">{}</FDT-Instance>"#, file.repeat(11));
+        assert_eq!(Manifest::from_xml(many.as_bytes(), 10), Err(ManifestError::TooManyFiles { limit: 10 }));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Manifest::from_xml(&bytes, 10);
+        }
+    }
+}

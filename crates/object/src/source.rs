@@ -1,0 +1,364 @@
+//! What is to be sent: the regular files under the given paths, their names at the receiver, and their digests.
+//!
+//! Not here: sending. Everything that can go wrong with a path goes wrong here, before the first packet.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use md5::Digest;
+
+use crate::name::{Name, NameError};
+use crate::partition::MAX_FILE_BYTES;
+
+/// The files and folders of a session, in the order of their names, hashed.
+#[derive(Debug, Clone)]
+pub struct SourceSet {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) empty_folders: Vec<Name>,
+    skipped: Vec<(PathBuf, &'static str)>,
+}
+
+/// One file to be sent.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    pub(crate) path: PathBuf,
+    /// Its name at the receiver.
+    pub name: Name,
+    /// Its length in bytes.
+    pub length: u64,
+    /// BLAKE3 over its content.
+    pub digest: [u8; 32],
+    /// MD5 over its content, where asked for.
+    pub md5: Option<[u8; 16]>,
+    /// Whether its owner may execute it.
+    pub executable: bool,
+    stamp: Stamp,
+}
+
+impl SourceSet {
+    /// Finds and hashes what `paths` name: files as they are, folders with all regular files below them, under the
+    /// folder's own name. With `md5`, each file is also hashed for receivers that know no other digest.
+    ///
+    /// A link that is given as a path is followed. A link inside a folder is followed to a regular file within that
+    /// folder, and otherwise skipped, as are devices, pipes and sockets: see [`SourceSet::skipped`].
+    ///
+    /// # Errors
+    /// [`SourceError`] for a path that is missing, unreadable, cannot be named at a receiver, or too large, for two
+    /// paths that would arrive under one name, and for an empty set.
+    pub fn collect(paths: &[PathBuf], md5: bool) -> Result<SourceSet, SourceError> {
+        let mut walk = Walk::default();
+        for path in paths {
+            walk.add_root(path)?;
+        }
+        if walk.files.is_empty() && walk.empty_folders.is_empty() {
+            return Err(SourceError::Nothing);
+        }
+        let mut buffer = vec![0; HASH_BUFFER];
+        let mut files = Vec::with_capacity(walk.files.len());
+        for (name, (path, metadata)) in walk.files {
+            files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer)?);
+        }
+        Ok(SourceSet { files, empty_folders: walk.empty_folders, skipped: walk.skipped })
+    }
+
+    /// The files, in the order of their names.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.length).sum()
+    }
+
+    /// What was found and not taken, with the reason.
+    pub fn skipped(&self) -> &[(PathBuf, &'static str)] {
+        &self.skipped
+    }
+}
+
+impl SourceFile {
+    fn hash(
+        path: PathBuf,
+        name: Name,
+        metadata: &Metadata,
+        md5: bool,
+        buffer: &mut [u8],
+    ) -> Result<SourceFile, SourceError> {
+        let io_error = |source| SourceError::Io { path: path.clone(), source };
+        if metadata.len() > MAX_FILE_BYTES {
+            return Err(SourceError::TooLarge { path, length: metadata.len() });
+        }
+        let mut file = File::open(&path).map_err(io_error)?;
+        let stamp = Stamp::of(&file.metadata().map_err(io_error)?);
+        let mut blake = blake3::Hasher::new();
+        let mut md5_hasher = md5.then(md5::Md5::new);
+        let mut length = 0;
+        loop {
+            let n = file.read(buffer).map_err(io_error)?;
+            if n == 0 {
+                break;
+            }
+            blake.update(&buffer[..n]);
+            if let Some(hasher) = &mut md5_hasher {
+                hasher.update(&buffer[..n]);
+            }
+            length += n as u64;
+        }
+        if length != stamp.length || Stamp::of(&file.metadata().map_err(io_error)?) != stamp {
+            return Err(SourceError::Changed { path });
+        }
+        Ok(SourceFile {
+            executable: metadata.mode() & 0o100 != 0,
+            digest: *blake.finalize().as_bytes(),
+            md5: md5_hasher.map(|hasher| hasher.finalize().into()),
+            path,
+            name,
+            length,
+            stamp,
+        })
+    }
+
+    /// Opens the file, which must still be the one that was hashed.
+    pub(crate) fn open(&self) -> Result<File, SourceError> {
+        let file = File::open(&self.path).map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
+        self.check(&file)?;
+        Ok(file)
+    }
+
+    /// Checks that the open file is unchanged since it was hashed.
+    pub(crate) fn check(&self, file: &File) -> Result<(), SourceError> {
+        let metadata = file.metadata().map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
+        if Stamp::of(&metadata) == self.stamp { Ok(()) } else { Err(self.changed()) }
+    }
+
+    pub(crate) fn changed(&self) -> SourceError {
+        SourceError::Changed { path: self.path.clone() }
+    }
+}
+
+/// By what a change of a file is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Walk {
+    files: BTreeMap<Name, (PathBuf, Metadata)>,
+    empty_folders: Vec<Name>,
+    skipped: Vec<(PathBuf, &'static str)>,
+}
+
+impl Walk {
+    fn add_root(&mut self, path: &Path) -> Result<(), SourceError> {
+        let io_error = |source| SourceError::Io { path: path.to_owned(), source };
+        let metadata = fs::metadata(path).map_err(io_error)?;
+        let last = match path.file_name() {
+            Some(name) => name.to_owned(),
+            None => {
+                let absolute = path.canonicalize().map_err(io_error)?;
+                absolute.file_name().ok_or(SourceError::NoName { path: path.to_owned() })?.to_owned()
+            }
+        };
+        let name = check_name(path, last.to_str())?;
+        if metadata.is_dir() {
+            let root = path.canonicalize().map_err(io_error)?;
+            self.add_folder(&root, path, &name)
+        } else if metadata.is_file() {
+            self.add_file(path.to_owned(), name, metadata)
+        } else {
+            Err(SourceError::NotAFile { path: path.to_owned() })
+        }
+    }
+
+    fn add_file(&mut self, path: PathBuf, name: Name, metadata: Metadata) -> Result<(), SourceError> {
+        if let Some((first, _)) = self.files.get(&name) {
+            return Err(SourceError::SameName { first: first.clone(), second: path, name });
+        }
+        self.files.insert(name, (path, metadata));
+        Ok(())
+    }
+
+    fn add_folder(&mut self, root: &Path, folder: &Path, name: &Name) -> Result<(), SourceError> {
+        let io_error = |source| SourceError::Io { path: folder.to_owned(), source };
+        let mut entries: Vec<_> =
+            fs::read_dir(folder).map_err(io_error)?.collect::<Result<_, _>>().map_err(io_error)?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        if entries.is_empty() {
+            self.empty_folders.push(name.clone());
+        }
+        for entry in entries {
+            let path = entry.path();
+            let io_error = |source| SourceError::Io { path: path.clone(), source };
+            let component = entry.file_name();
+            let child = check_name(&path, component.to_str().map(|text| format!("{name}/{text}")).as_deref())?;
+            let metadata = fs::symlink_metadata(&path).map_err(io_error)?;
+            if metadata.is_symlink() {
+                match path.canonicalize() {
+                    Ok(target) if target.starts_with(root) && target.is_file() => {
+                        let metadata = fs::metadata(&target).map_err(io_error)?;
+                        self.add_file(target, child, metadata)?;
+                    }
+                    Ok(_) => self.skipped.push((path, "a link to a folder or out of the tree")),
+                    Err(_) => self.skipped.push((path, "a link to nothing")),
+                }
+            } else if metadata.is_dir() {
+                self.add_folder(root, &path, &child)?;
+            } else if metadata.is_file() {
+                self.add_file(path, child, metadata)?;
+            } else {
+                self.skipped.push((path, "neither a file nor a folder"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(path: &Path, name: Option<&str>) -> Result<Name, SourceError> {
+    let name = name.ok_or_else(|| SourceError::NoName { path: path.to_owned() })?;
+    Name::new(name).map_err(|source| SourceError::Name { path: path.to_owned(), source })
+}
+
+/// Why a path cannot be sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// There is nothing in the set.
+    #[error("there is nothing to send: give at least one file or folder")]
+    Nothing,
+    /// The path cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The path is a device, a pipe or a socket.
+    #[error("{} is neither a file nor a folder; copy its content to a file and send that", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is longer than any receiver takes.
+    #[error("{} has {length} bytes; the limit is 2^40, so split it first", path.display())]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+    },
+    /// The path has no name that could be sent.
+    #[error("{} has no name in UTF-8 to send it under; rename it", path.display())]
+    NoName {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The name would be refused by receivers.
+    #[error("{}: {source}; rename it", path.display())]
+    Name {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with the name.
+        source: NameError,
+    },
+    /// Two paths would arrive under the same name.
+    #[error("{} and {} would both arrive as {name}; rename one or send them apart", first.display(), second.display())]
+    SameName {
+        /// The first path.
+        first: PathBuf,
+        /// The second path.
+        second: PathBuf,
+        /// Their common name.
+        name: Name,
+    },
+    /// The file is not what it was when it was hashed.
+    #[error("{} changed while it was being sent; start again when nobody writes to it", path.display())]
+    Changed {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// Large enough that system calls do not count, small enough to stay in a core's cache.
+const HASH_BUFFER: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn names(set: &SourceSet) -> Vec<&str> {
+        set.files().iter().map(|file| file.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_folder_keeps_its_name_and_everything_in_it() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let tree = temporary.path().join("tree");
+        fs::create_dir_all(tree.join("sub/empty")).expect("folders");
+        fs::write(tree.join("b"), b"bee").expect("file");
+        fs::write(tree.join("sub/a"), b"").expect("file");
+        let set = SourceSet::collect(&[tree], true).expect("readable");
+        assert_eq!(names(&set), ["tree/b", "tree/sub/a"]);
+        assert_eq!(set.empty_folders.iter().map(Name::as_str).collect::<Vec<_>>(), ["tree/sub/empty"]);
+        assert_eq!(set.files()[0].digest, *blake3::hash(b"bee").as_bytes());
+        assert!(set.files()[0].md5.is_some() && set.bytes() == 3);
+    }
+
+    #[test]
+    fn links_are_followed_only_within_the_tree() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let tree = temporary.path().join("tree");
+        fs::create_dir(&tree).expect("folder");
+        fs::write(tree.join("a"), b"a").expect("file");
+        fs::write(temporary.path().join("secret"), b"s").expect("file");
+        symlink("a", tree.join("inside")).expect("link");
+        symlink("../secret", tree.join("outside")).expect("link");
+        symlink("nowhere", tree.join("broken")).expect("link");
+        symlink(".", tree.join("loop")).expect("link");
+        let set = SourceSet::collect(&[tree], false).expect("readable");
+        assert_eq!(names(&set), ["tree/a", "tree/inside"]);
+        assert_eq!(set.skipped().len(), 3);
+    }
+
+    #[test]
+    fn mistakes_are_told_before_anything_is_sent() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let path = |name: &str| temporary.path().join(name);
+        fs::create_dir_all(path("x")).expect("folder");
+        fs::write(path("a"), b"a").expect("file");
+        fs::write(path("x/a"), b"b").expect("file");
+        fs::write(path("b.part"), b"b").expect("file");
+        let collect = |names: &[&str]| {
+            let paths: Vec<_> = names.iter().map(|name| path(name)).collect();
+            SourceSet::collect(&paths, false).expect_err("must be refused")
+        };
+        assert!(matches!(collect(&[]), SourceError::Nothing));
+        assert!(matches!(collect(&["missing"]), SourceError::Io { .. }));
+        assert!(matches!(collect(&["a", "x/a"]), SourceError::SameName { .. }));
+        assert!(matches!(collect(&["b.part"]), SourceError::Name { .. }));
+        assert!(matches!(
+            SourceSet::collect(&[PathBuf::from("/dev/null")], false),
+            Err(SourceError::NotAFile { .. })
+        ));
+    }
+}
