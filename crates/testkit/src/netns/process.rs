@@ -55,12 +55,14 @@ impl Command {
     pub fn with_small_disk(self, folder: &Path, bytes: u64) -> Command {
         let words: Vec<OsString> = self.program.get_args().skip(3).map(OsStr::to_owned).collect();
         let namespace = self.program.get_args().nth(2).expect("a command names its namespace").to_string_lossy();
+        assert!(self.program.get_current_dir().is_none(), "the folder is set after the small disk");
         let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
         let small = Command::new(&namespace, OsStr::new("sh")).args(["-c", script, "sh"]).arg(bytes.to_string());
         Command { name: self.name, program: small.arg(folder).args(words).program }
     }
 
     /// Starts it. Panics if it cannot be started.
+    #[expect(clippy::zombie_processes, reason = "a thread reaps it, in a way that tells what it used")]
     pub fn start(mut self) -> Process {
         self.program.stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = Instant::now();

@@ -1,0 +1,116 @@
+//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; and `weir` over unequal links.
+//!
+//! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
+//! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
+//! receivers are started a second before. Each file that arrived is compared with what was sent.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+mod machine;
+mod speed;
+mod summary;
+mod uftp;
+mod unequal;
+mod weir;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use weir_testkit::netns::{find_weir_binary, require_root};
+use weir_units::{Bytes, Rate};
+
+use summary::Summary;
+
+/// Measures weir, beside uftp, between network namespaces.
+#[derive(Debug, Parser)]
+#[command(name = "weir-bench")]
+struct Options {
+    /// Which table to fill [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    part: Vec<Part>,
+
+    /// Cases of the speed table, as TOOL-RECEIVERS.
+    #[arg(long, value_delimiter = ',', default_value = "uftp-1,weir-1,uftp-16,weir-16")]
+    only: Vec<speed::Case>,
+
+    /// Bytes of the file in the speed table.
+    #[arg(long, default_value = "256MiB")]
+    size: Bytes,
+
+    /// How often each case of the speed table is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+
+    /// Rates that weir offers in the speed table, as `weir send file --rates` takes them.
+    #[arg(long, default_value = "100M..10G")]
+    rates: String,
+
+    /// More words for `weir send file` in the speed table, separated by spaces.
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    send_args: String,
+
+    /// Bytes of the file in the table of unequal links.
+    #[arg(long, default_value = "32MiB")]
+    unequal_size: Bytes,
+
+    /// Links of the receivers in the table of unequal links.
+    #[arg(long, value_delimiter = ',', default_value = "2M,8M,32M,100M")]
+    links: Vec<Rate>,
+
+    /// Ratios of neighbouring rates in the table of unequal links.
+    #[arg(long, value_delimiter = ',', default_value = "1.5,1.15")]
+    ratio: Vec<f64>,
+
+    /// Where the figures go; what this run does not measure stays as it is.
+    #[arg(long, default_value = "target/bench/summary.json")]
+    summary: PathBuf,
+
+    /// The weir program [default: the one beside this program].
+    #[arg(long)]
+    weir: Option<PathBuf>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// weir and uftp over an unshaped bridge, to 1 and to 16 receivers.
+    Speed,
+    /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
+    Unequal,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if !require_root() {
+        return ExitCode::SUCCESS;
+    }
+    match measure(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<(), String> {
+    let wanted = |part| options.part.is_empty() || options.part.contains(&part);
+    let weir = options.weir.clone().or_else(find_weir_binary);
+    let mut summary = Summary::open(&options.summary)?;
+    summary.set("machine", machine::describe());
+    if wanted(Part::Speed) {
+        summary.set("speed", speed::measure(options, weir.as_deref())?);
+        summary.save()?;
+    }
+    if wanted(Part::Unequal) {
+        let weir = weir.ok_or(NO_WEIR)?;
+        summary.set("unequal", unequal::measure(options, &weir)?);
+        summary.save()?;
+    }
+    println!("\nfigures in {}", options.summary.display());
+    Ok(())
+}
+
+/// What to do where weir is not built.
+const NO_WEIR: &str = "there is no weir to measure: cargo build --release -p weir, or give its path with --weir";

@@ -1,0 +1,255 @@
+//! The speed table: one file to 1 and to 16 receivers over an unshaped bridge.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_testkit::netns::{Network, Scratch, Usage, generated_file, same_content};
+
+use crate::machine::CpuClock;
+use crate::summary::Spread;
+use crate::weir::Weir;
+use crate::{NO_WEIR, Options, uftp};
+
+/// A tool and a number of receivers, written `weir-16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Case {
+    tool: Tool,
+    receivers: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Uftp,
+    Weir,
+}
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Tool::Uftp => "uftp",
+            Tool::Weir => "weir",
+        }
+    }
+}
+
+impl FromStr for Case {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Case, Self::Err> {
+        let parsed = text.split_once('-').and_then(|(tool, receivers)| {
+            let tool = [Tool::Uftp, Tool::Weir].into_iter().find(|known| known.name() == tool)?;
+            let receivers = receivers.parse().ok().filter(|count| (1..=200).contains(count))?;
+            Some(Case { tool, receivers })
+        });
+        parsed.ok_or("expected uftp-N or weir-N, N from 1 to 200 receivers, such as weir-16")
+    }
+}
+
+/// One transfer to be done.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// What is sent.
+    pub(crate) file: &'a Path,
+    /// Where each receiver puts it.
+    pub(crate) folders: &'a [PathBuf],
+    /// Room for everything else.
+    pub(crate) scratch: &'a Path,
+    /// When to give up.
+    pub(crate) limit: Duration,
+}
+
+impl Job<'_> {
+    /// The paths that the file has at the receivers.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = PathBuf> {
+        let name = self.file.file_name().expect("a file has a name");
+        self.folders.iter().map(move |folder| folder.join(name))
+    }
+
+    /// Fails unless every receiver has the bytes that were sent.
+    pub(crate) fn verify(&self) -> Result<(), String> {
+        match self.arrivals().find(|path| !same_content(self.file, path)) {
+            Some(path) => Err(format!("{} is not what was sent", path.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The figures of one transfer.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// For each receiver, from the sender's start to its complete file.
+    pub(crate) seconds: Vec<f64>,
+    /// The slowest transfer as the tool itself tells it, without what comes before the data.
+    pub(crate) own_seconds: Option<f64>,
+    /// What the sender used.
+    pub(crate) sender: Usage,
+    /// What each receiver used.
+    pub(crate) receivers: Vec<Usage>,
+    /// What the whole machine used meanwhile.
+    pub(crate) machine: CpuClock,
+}
+
+/// A run's figures as the table has them.
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    /// Of the slowest receiver, from the sender's start.
+    goodput_mbps: f64,
+    own_goodput_mbps: Option<f64>,
+    sender_cpu_secs_per_gb: f64,
+    receiver_cpu_secs_per_gb: f64,
+    interrupt_secs_per_gb: f64,
+    machine_cpu_secs_per_gb: f64,
+}
+
+impl Figures {
+    fn of(run: &Run, bytes: u64) -> Figures {
+        let gigabytes = bytes as f64 / 1e9;
+        let mbps = |secs: f64| bytes as f64 * 8e-6 / secs;
+        let receivers_cpu: f64 = run.receivers.iter().map(|usage| usage.cpu().as_secs_f64()).sum();
+        Figures {
+            goodput_mbps: mbps(run.seconds.iter().copied().fold(0.0, f64::max)),
+            own_goodput_mbps: run.own_seconds.map(mbps),
+            sender_cpu_secs_per_gb: run.sender.cpu().as_secs_f64() / gigabytes,
+            receiver_cpu_secs_per_gb: receivers_cpu / run.receivers.len() as f64 / gigabytes,
+            interrupt_secs_per_gb: run.machine.interrupt_secs / gigabytes,
+            machine_cpu_secs_per_gb: run.machine.busy_secs / gigabytes,
+        }
+    }
+}
+
+/// Measures the cases asked for, tools in turn so that a busy moment of the machine meets both.
+pub(crate) fn measure(options: &Options, weir: Option<&Path>) -> Result<Value, String> {
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, options.size.count(), 1);
+    let mut results: Vec<(Case, Vec<Run>)> = options.only.iter().map(|case| (*case, Vec::new())).collect();
+    let mut counts: Vec<usize> = options.only.iter().map(|case| case.receivers).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    for count in counts {
+        let network = Network::new().receivers(count).build();
+        for repetition in 1..=options.repeat {
+            for (case, runs) in results.iter_mut().filter(|(case, _)| case.receivers == count) {
+                eprintln!("{}-{count}, {repetition} of {}", case.tool.name(), options.repeat);
+                runs.push(one_run(*case, &network, &file, options, weir)?);
+            }
+        }
+    }
+    print_table(&results, options.size.count());
+    let cases: Vec<Value> = results.iter().map(|(case, runs)| case_json(*case, runs, options.size.count())).collect();
+    Ok(json!({
+        "size_bytes": options.size.count(),
+        "weir_rates": options.rates,
+        "weir_send_args": options.send_args,
+        "cases": cases,
+        "weir_to_uftp": ratios(&results, options.size.count()),
+    }))
+}
+
+fn one_run(case: Case, network: &Network, file: &Path, options: &Options, weir: Option<&Path>) -> Result<Run, String> {
+    let scratch = Scratch::new();
+    let folders: Vec<PathBuf> = (0..case.receivers).map(|index| scratch.folder(format!("{index}"))).collect();
+    let job = Job { file, folders: &folders, scratch: scratch.path(), limit: RUN_LIMIT };
+    let run = match case.tool {
+        Tool::Uftp => uftp::transfer(network, &job)?,
+        Tool::Weir => {
+            let mut send_words = vec!["--rates".to_owned(), options.rates.clone()];
+            send_words.extend(options.send_args.split_whitespace().map(str::to_owned));
+            Weir { program: weir.ok_or(NO_WEIR)?, send_words }.transfer(network, &job)?.run
+        }
+    };
+    job.verify()?;
+    Ok(run)
+}
+
+fn spread(runs: &[Run], bytes: u64, figure: impl Fn(Figures) -> f64) -> Spread {
+    Spread::of(runs.iter().map(|run| figure(Figures::of(run, bytes))))
+}
+
+fn print_table(results: &[(Case, Vec<Run>)], bytes: u64) {
+    println!(
+        "\n{} MB over an unshaped bridge, median [least–greatest] of {} runs",
+        bytes / 1_000_000,
+        results[0].1.len()
+    );
+    println!(
+        "{:<9}{:<24}{:<24}{:<20}{:<20}in interrupts",
+        "", "Mbit/s to the slowest", "by its own clock", "CPU s/GB, sender", "a receiver"
+    );
+    for (case, runs) in results {
+        let column = |figure: fn(Figures) -> f64| spread(runs, bytes, figure).to_string();
+        println!(
+            "{:<9}{:<24}{:<24}{:<20}{:<20}{}",
+            format!("{}-{}", case.tool.name(), case.receivers),
+            column(|figures| figures.goodput_mbps),
+            column(|figures| figures.own_goodput_mbps.unwrap_or(f64::NAN)),
+            column(|figures| figures.sender_cpu_secs_per_gb),
+            column(|figures| figures.receiver_cpu_secs_per_gb),
+            column(|figures| figures.interrupt_secs_per_gb),
+        );
+    }
+}
+
+fn case_json(case: Case, runs: &[Run], bytes: u64) -> Value {
+    let column = |figure: fn(Figures) -> f64| spread(runs, bytes, figure).json();
+    let each = |run: &Run| {
+        json!({
+            "receiver_seconds": run.seconds,
+            "own_seconds": run.own_seconds,
+            "sender_cpu_seconds": run.sender.cpu().as_secs_f64(),
+            "receiver_cpu_seconds": run.receivers.iter().map(|usage| usage.cpu().as_secs_f64()).collect::<Vec<f64>>(),
+            "sender_peak_memory_bytes": run.sender.peak_memory_bytes,
+            "receiver_peak_memory_bytes": run.receivers.iter().map(|usage| usage.peak_memory_bytes).max(),
+            "machine_cpu_seconds": run.machine.busy_secs,
+            "interrupt_seconds": run.machine.interrupt_secs,
+        })
+    };
+    json!({
+        "tool": case.tool.name(),
+        "receivers": case.receivers,
+        "verified": true,
+        "goodput_mbps": column(|figures| figures.goodput_mbps),
+        "own_clock_goodput_mbps": column(|figures| figures.own_goodput_mbps.unwrap_or(f64::NAN)),
+        "sender_cpu_secs_per_gb": column(|figures| figures.sender_cpu_secs_per_gb),
+        "receiver_cpu_secs_per_gb": column(|figures| figures.receiver_cpu_secs_per_gb),
+        "interrupt_secs_per_gb": column(|figures| figures.interrupt_secs_per_gb),
+        "machine_cpu_secs_per_gb": column(|figures| figures.machine_cpu_secs_per_gb),
+        "runs": runs.iter().map(each).collect::<Vec<Value>>(),
+    })
+}
+
+/// weir over uftp, run by run, for each number of receivers that both have; printed too.
+fn ratios(results: &[(Case, Vec<Run>)], bytes: u64) -> Vec<Value> {
+    let of = |tool: Tool, receivers: usize| {
+        results.iter().find(|(case, _)| *case == Case { tool, receivers }).map(|(_, runs)| runs.as_slice())
+    };
+    let weir_counts = results.iter().filter(|(case, _)| case.tool == Tool::Weir).map(|(case, _)| case.receivers);
+    let pairs = weir_counts.filter_map(|count| Some((count, of(Tool::Weir, count)?, of(Tool::Uftp, count)?)));
+    let mut rows = Vec::new();
+    for (count, weir, uftp) in pairs {
+        let column = |figure: fn(Figures) -> f64| {
+            let pairs = weir.iter().zip(uftp);
+            Spread::of(pairs.map(|(one, other)| figure(Figures::of(one, bytes)) / figure(Figures::of(other, bytes))))
+        };
+        let goodput = column(|figures| figures.goodput_mbps);
+        let own_clock = column(|figures| figures.own_goodput_mbps.unwrap_or(f64::NAN));
+        let sender_cpu = column(|figures| figures.sender_cpu_secs_per_gb);
+        let receiver_cpu = column(|figures| figures.receiver_cpu_secs_per_gb);
+        println!(
+            "weir / uftp to {count}: goodput {goodput}, by their own clocks {own_clock}, CPU of the sender {sender_cpu}, of a receiver {receiver_cpu}"
+        );
+        rows.push(json!({
+            "receivers": count,
+            "goodput": goodput.json(),
+            "own_clock_goodput": own_clock.json(),
+            "sender_cpu": sender_cpu.json(),
+            "receiver_cpu": receiver_cpu.json(),
+        }));
+    }
+    rows
+}
+
+/// No tool takes that long.
+const RUN_LIMIT: Duration = Duration::from_secs(300);

@@ -1,0 +1,73 @@
+//! The table of unequal links: one session to receivers whose links differ by 50×.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_testkit::netns::{LinkCounters, Network, Scratch, generated_file};
+use weir_units::Rate;
+
+use crate::Options;
+use crate::speed::Job;
+use crate::weir::{Session, Weir};
+
+/// Measures each ratio in turn.
+pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
+    let input = Scratch::new();
+    let file = input.join("input");
+    let bytes = options.unequal_size.count();
+    generated_file(&file, bytes, 2);
+    let slowest = options
+        .links
+        .iter()
+        .copied()
+        .min()
+        .filter(|rate| *rate > Rate::ZERO)
+        .ok_or("--links needs rates above zero")?;
+    let limit = (options.unequal_size / slowest) * 4 + Duration::from_secs(60);
+    let mut rows = Vec::new();
+    for ratio in &options.ratio {
+        eprintln!("unequal links, ratio {ratio}");
+        let scratch = Scratch::new();
+        let folders: Vec<PathBuf> = (0..options.links.len()).map(|index| scratch.folder(format!("{index}"))).collect();
+        let job = Job { file: &file, folders: &folders, scratch: scratch.path(), limit };
+        let network = Network::new().links(options.links.iter().copied()).build();
+        let send_words = ["--rates", "256k..100M", "--ratio", &ratio.to_string()].map(str::to_owned).to_vec();
+        let session = Weir { program: weir, send_words }.transfer(&network, &job)?;
+        job.verify()?;
+        let counters: Vec<LinkCounters> = (0..options.links.len()).map(|index| network.link_counters(index)).collect();
+        rows.push(row(options, *ratio, &session, &counters));
+    }
+    Ok(json!({ "size_bytes": bytes, "ratios": rows }))
+}
+
+fn row(options: &Options, ratio: f64, session: &Session, counters: &[LinkCounters]) -> Value {
+    let bytes = options.unequal_size.count();
+    println!("\n{} MB over unequal links, ratio {ratio}", bytes / 1_000_000);
+    println!(
+        "{:<14}{:>10}{:>10}{:>8}{:>16}{:>16}",
+        "link", "seconds", "ideal", "times", "over the link", "dropped there"
+    );
+    let mut receivers = Vec::new();
+    for (index, link) in options.links.iter().enumerate() {
+        let seconds = session.run.seconds[index];
+        let ideal = (options.unequal_size / *link).as_secs_f64();
+        let carried = counters[index].sent_bytes as f64 / bytes as f64;
+        let dropped = counters[index].dropped_packets;
+        let name = link.to_string();
+        println!("{name:<14}{seconds:>10.1}{ideal:>10.1}{:>8.2}{carried:>14.3} ×{dropped:>16}", seconds / ideal);
+        receivers.push(json!({
+            "link_bps": link.bps(),
+            "seconds": seconds,
+            "ideal_seconds": ideal,
+            "times_ideal": seconds / ideal,
+            "verified": true,
+            "link_bytes": counters[index].sent_bytes,
+            "link_dropped_packets": dropped,
+            "end": session.receiver_ends[index],
+        }));
+    }
+    let sent = session.sender_end["sent_bytes"].as_f64().unwrap_or(f64::NAN) / bytes as f64;
+    println!("sent {sent:.1} × the file");
+    json!({ "ratio": ratio, "receivers": receivers, "sent_over_file": sent, "sender_end": session.sender_end })
+}
