@@ -327,7 +327,7 @@ impl ReceiveSocket {
         for control in message.cmsgs().into_iter().flatten() {
             match control {
                 ControlMessageOwned::Ipv4PacketInfo(info) => {
-                    to = Some(IpAddr::from(info.ipi_addr.s_addr.to_ne_bytes()))
+                    to = Some(IpAddr::from(info.ipi_addr.s_addr.to_ne_bytes()));
                 }
                 ControlMessageOwned::Ipv6PacketInfo(info) => to = Some(IpAddr::from(info.ipi6_addr.s6_addr)),
                 ControlMessageOwned::ScmTimestampns(stamp) => {
