@@ -83,14 +83,15 @@ impl Courier {
 
 /// Sends `receipt` to where the description says, and waits until it is acknowledged, given up, or `stop` says break.
 ///
-/// Takes up to `spread` and 15.5 s. Returns whether the sender acknowledged.
+/// Takes up to `spread` and 15.5 s. Returns whether the sender acknowledged,
+/// and how often the receipt was sent.
 pub fn send_receipt(
     to: &ReceiptAddress,
     receipt: Receipt,
     spread: Duration,
     seed: u64,
     mut stop: impl FnMut() -> ControlFlow<()>,
-) -> Result<bool, NetError> {
+) -> Result<(bool, u32), NetError> {
     let local = any_port(to.address.ip());
     let failed = |source| NetError::Socket { address: local, source };
     let socket = UdpSocket::bind(local).map_err(failed)?;
@@ -117,7 +118,7 @@ pub fn send_receipt(
             break;
         }
     }
-    Ok(courier.is_acknowledged())
+    Ok((courier.is_acknowledged(), courier.tries))
 }
 
 /// The sender's side: takes receipts, answers them, and counts the receivers.
@@ -147,13 +148,14 @@ impl ReceiptDesk {
         self.local
     }
 
-    /// Takes what has come, without waiting, at most a thousand messages a call; `on_new` hears of each new receiver.
-    pub fn serve(&mut self, mut on_new: impl FnMut(&Receipt)) -> Result<(), NetError> {
+    /// Takes what has come, without waiting, at most a thousand messages a call; `on_new` hears of each new
+    /// receiver and where its receipt came from.
+    pub fn serve(&mut self, mut on_new: impl FnMut(&Receipt, SocketAddr)) -> Result<(), NetError> {
         let mut message = [0; LEN + 1];
         for _ in 0..MESSAGES_A_CALL {
             match self.socket.recv_from(&mut message) {
                 Ok((len, from)) => {
-                    if let Some(answer) = self.on_message(&message[..len], &mut on_new) {
+                    if let Some(answer) = self.on_message(&message[..len], |receipt| on_new(receipt, from)) {
                         // If the answer is lost, the receiver asks again.
                         let _ = self.socket.send_to(&answer, from);
                     }
@@ -188,7 +190,7 @@ impl ReceiptDesk {
         self.overflowed
     }
 
-    fn on_message(&mut self, message: &[u8], on_new: &mut impl FnMut(&Receipt)) -> Option<[u8; LEN]> {
+    fn on_message(&mut self, message: &[u8], on_new: impl FnOnce(&Receipt)) -> Option<[u8; LEN]> {
         let receipt = opened(message, &self.key).filter(|it| it.kind == Kind::Receipt && it.tsi == self.tsi);
         let Some(receipt) = receipt else {
             self.forged += 1;
@@ -302,7 +304,7 @@ mod tests {
     fn the_desk_counts_each_receiver_once_and_forgeries_apart() {
         let mut desk = desk();
         let mut new = 0;
-        let mut hear = |message: &[u8]| desk.on_message(message, &mut |_: &Receipt| new += 1).is_some();
+        let mut hear = |message: &[u8]| desk.on_message(message, |_: &Receipt| new += 1).is_some();
         assert!(
             hear(&sealed(&receipt(1), &KEY)) && hear(&sealed(&receipt(1), &KEY)) && hear(&sealed(&receipt(2), &KEY))
         );
@@ -321,10 +323,10 @@ mod tests {
             send_receipt(&to, receipt(5), Duration::from_millis(20), 1, || ControlFlow::Continue(()))
         });
         while !receiver.is_finished() {
-            desk.serve(|_| {}).expect("the socket works");
+            desk.serve(|_, _| {}).expect("the socket works");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(receiver.join().expect("no panic").expect("the socket works"));
+        assert!(receiver.join().expect("no panic").expect("the socket works").0);
         assert_eq!(desk.receipts().map(|receipt| receipt.receiver).collect::<Vec<_>>(), [5]);
     }
 }

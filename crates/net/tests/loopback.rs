@@ -11,7 +11,7 @@ use weir_net::sender::{Sender, SenderConfig};
 use weir_net::socket::{ReceiveConfig, SendConfig};
 use weir_net::{Interface, InterfaceChoice};
 
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_millis(1_500);
 
 #[test]
 fn what_a_sender_sends_arrives_once_and_in_full() {
@@ -133,7 +133,7 @@ fn a_session_without_congestion_control_brings_everything() {
     let plain = weir_net::Description { control: None, ..description.clone() };
     let sending = send(&description, Beacon::new(2, 10, 10), &sender_config(), SECOND);
     let receiver = Receiver::new(&plain, None, &receiver_config()).expect("a receiver");
-    let mut ledger = Ledger::new(Duration::from_millis(500));
+    let mut ledger = Ledger::new(Duration::from_millis(1_500));
     let statistics = receiver.run(&mut ledger).expect("it runs");
     sending.join().expect("no panic");
     assert_eq!((statistics.delivered, ledger.seen.len()), (200, 200));

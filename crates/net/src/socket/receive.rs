@@ -53,7 +53,8 @@ pub struct Arrival {
     pub from: SocketAddr,
     /// The channel that it came over; `None` if its destination is none of the session's groups.
     pub channel: Option<ChannelId>,
-    /// Packets that the kernel dropped on this socket since the last read, because the buffer was full.
+    /// Packets that the kernel dropped on this socket since the last read, because the buffer was full. An estimate where
+    /// packets come several at a time: the kernel counts what it would have given in one read as one.
     pub dropped_before: u64,
     slot: usize,
     len: usize,
@@ -69,6 +70,35 @@ struct ReceiveSocket {
     arrivals: Arrivals,
     /// The kernel's count of drops when it was last told.
     dropped: u32,
+    company: Company,
+}
+
+/// How many packets come in one read, as a packet sees it: the mean over packets, not over reads.
+///
+/// The kernel drops reads, and the large ones first. Example: after reads of 1, 1 and 40 packets a packet came in a read of
+/// (1 + 1 + 1600) / 42 = 38 packets on average, so ten drops were 381 packets.
+#[derive(Debug, Clone, Copy, Default)]
+struct Company {
+    packets: u64,
+    squares: u64,
+}
+
+impl Company {
+    fn note(&mut self, packets: u64) {
+        self.packets += packets;
+        self.squares += packets * packets;
+        if self.packets > FORGET_AFTER_PACKETS {
+            self.packets /= 2;
+            self.squares /= 2;
+        }
+    }
+
+    fn packets_in(&self, reads: u32) -> u64 {
+        match self.packets {
+            0 => u64::from(reads),
+            packets => (u64::from(reads) * self.squares + packets / 2) / packets,
+        }
+    }
 }
 
 /// All sockets of a receiver, and the memory that they read into.
@@ -290,7 +320,7 @@ impl ReceiveSocket {
         let granted = size_buffer(&socket, config.buffer).map_err(refused)?;
         capabilities.buffer.granted = capabilities.buffer.granted.min(granted);
         socket.bind(&sockaddr(address, 0)).map_err(refused)?;
-        Ok(ReceiveSocket { socket, groups, arrivals: Arrivals::default(), dropped: 0 })
+        Ok(ReceiveSocket { socket, groups, arrivals: Arrivals::default(), dropped: 0, company: Company::default() })
     }
 
     /// Reads into `free`; `true` if the socket is empty now.
@@ -338,7 +368,9 @@ impl ReceiveSocket {
                 _ => {}
             }
         }
-        let dropped_before = u64::from(dropped.wrapping_sub(self.dropped));
+        let packet_len = packet_len.max(1);
+        self.company.note(message.bytes.div_ceil(packet_len) as u64);
+        let dropped_before = self.company.packets_in(dropped.wrapping_sub(self.dropped));
         self.dropped = dropped;
         let channel = to.and_then(|to| {
             let found = self.groups.binary_search_by_key(&to, |(group, _)| *group).ok()?;
@@ -352,7 +384,7 @@ impl ReceiveSocket {
             dropped_before,
             slot,
             len: message.bytes,
-            packet_len: packet_len.max(1),
+            packet_len,
         })
     }
 }
@@ -389,3 +421,20 @@ const SLOT_LEN: usize = 65_536;
 const READ_SLOTS: usize = 16;
 /// Reads that are kept at a time, over all sockets.
 const POOL_SLOTS: usize = 32;
+/// How many packets [`Company`] remembers.
+const FORGET_AFTER_PACKETS: u64 = 1 << 14;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_reads_are_counted_in_packets() {
+        let mut company = Company::default();
+        assert_eq!(company.packets_in(3), 3);
+        [1, 1, 40].into_iter().for_each(|packets| company.note(packets));
+        assert_eq!(company.packets_in(10), 381);
+        (0..100_000).for_each(|_| company.note(1));
+        assert_eq!(company.packets_in(10), 10, "old company is forgotten");
+    }
+}

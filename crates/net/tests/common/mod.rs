@@ -41,7 +41,7 @@ impl Endpoint for Beacon {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
             // Receivers need a moment to join.
-            Event::Start => self.next = Some(now + Duration::from_millis(200)),
+            Event::Start => self.next = Some(now + Duration::from_millis(500)),
             Event::Deadline if self.next.is_some_and(|next| next <= now) => {
                 for channel in 0..self.channels {
                     for sequence in self.round * self.burst..(self.round + 1) * self.burst {
@@ -163,7 +163,9 @@ impl Application for Ledger {
 
     fn tick(&mut self, _now: Time) -> ControlFlow<()> {
         self.quiet_ticks += 1;
-        if self.quiet_ticks > self.silence { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        // A closing packet is followed by two more rounds of them.
+        let silence = if self.is_closed { AFTER_CLOSE_TICKS } else { self.silence };
+        if self.quiet_ticks > silence { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn problem(&mut self, _now: Time, problem: &NetError) {
@@ -172,8 +174,11 @@ impl Application for Ledger {
 
     fn closed(&mut self, _now: Time) {
         self.is_closed = true;
+        self.quiet_ticks = 0;
     }
 }
+
+const AFTER_CLOSE_TICKS: u32 = 20;
 
 /// Ends a sender after a time.
 pub(crate) struct For(pub(crate) Duration, pub(crate) Option<Time>);
@@ -242,14 +247,14 @@ pub(crate) fn send(
     thread::spawn(move || sender.run(&mut Counting::new(1_000), &mut For(time, None)).expect("it runs"))
 }
 
-/// Receives `channels` until half a second after the last packet.
+/// Receives `channels` until a while after the closing packets, or after silence.
 pub(crate) fn receive(
     description: &Description,
     channels: impl IntoIterator<Item = u16>,
     config: &ReceiverConfig,
 ) -> (Ledger, ReceiverStatistics) {
     let receiver = Receiver::new(description, Some(Box::new(Taker::new(channels))), config).expect("a receiver");
-    let mut ledger = Ledger::new(Duration::from_millis(700));
+    let mut ledger = Ledger::new(Duration::from_millis(1_500));
     let statistics = receiver.run(&mut ledger).expect("it runs");
     (ledger, statistics)
 }

@@ -1,0 +1,97 @@
+//! Captures of both drivers, read back by tshark.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Beacon, receive, receiver_config, send, sender_config, session};
+use weir_net::capture::{Capture, Datagram};
+use weir_net::receiver::{LinkInFront, ReceiverConfig};
+use weir_net::sender::SenderConfig;
+
+/// What tshark says: one line a packet with the fields asked for. `None`, and said so, where there is no tshark.
+fn tshark(file: &Path, port: u16, fields: &[&str]) -> Option<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", &file.display().to_string(), "-d", &format!("udp.port=={port},alc"), "-T", "fields"]);
+    command.args(["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-E", "separator=,"]);
+    fields.iter().for_each(|field| {
+        command.args(["-e", field]);
+    });
+    let Ok(output) = command.output() else {
+        eprintln!("SKIPPED: there is no tshark on this host; apt-get install tshark");
+        return None;
+    };
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<&str> = complaints.lines().filter(|line| !line.contains("Running as user")).collect();
+    assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
+    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+const FIELDS: &[&str] = &["_ws.expert.severity", "_ws.malformed", "rmt-lct.tsi", "rmt-lct.toi", "udp.checksum.status"];
+
+#[test]
+fn both_captures_of_a_session_are_dissected_without_complaint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (sent, received) = (folder.path().join("sent.pcapng"), folder.path().join("received.pcapng"));
+    let description = session(2, true);
+    let config = SenderConfig { capture: Some(sent.clone()), ..sender_config() };
+    let sending = send(&description, Beacon::new(2, 30, 5), &config, Duration::from_millis(1_500));
+    let config = ReceiverConfig { capture: Some(received.clone()), ..receiver_config() };
+    receive(&description, 0..2, &config);
+    sending.join().expect("no panic");
+    let (port, tsi) = (description.channels[0].port(), description.tsi);
+    for file in [sent, received] {
+        let Some(packets) = tshark(&file, port, FIELDS) else { return };
+        assert_eq!(packets.len(), 306, "300 packets and three closing ones on each channel");
+        let good = |toi| format!(",,{tsi},{toi},1");
+        assert_eq!(packets.iter().filter(|line| **line == good(1)).count(), 300, "{:?}", packets.first());
+        assert_eq!(packets.iter().filter(|line| **line == good(0)).count(), 6, "{:?}", packets.last());
+    }
+}
+
+#[test]
+fn packets_that_the_emulated_link_drops_are_marked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("received.pcapng");
+    let description = session(1, true);
+    let sending = send(&description, Beacon::new(1, 50, 5), &sender_config(), Duration::from_millis(1_500));
+    let link = LinkInFront { config: "rate=2mbit,buffer=20ms".parse().expect("a link"), seed: 1 };
+    let config = ReceiverConfig { capture: Some(file.clone()), link: Some(link), ..receiver_config() };
+    let (_, statistics) = receive(&description, [0], &config);
+    sending.join().expect("no panic");
+    assert!(statistics.link_dropped > 100, "{statistics:?}");
+    let Some(packets) = tshark(&file, description.channels[0].port(), &["frame.comment"]) else { return };
+    let marked = packets.iter().filter(|comment| comment.contains("dropped by the emulated link")).count();
+    assert_eq!(marked as u64, statistics.link_dropped);
+}
+
+#[test]
+fn ipv6_and_times_are_read_back_as_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("six.pcapng");
+    let mut capture = Capture::create(&file, "eth9").expect("a capture");
+    for (number, payload) in [&b"odd"[..], b"even"].into_iter().enumerate() {
+        let datagram = Datagram {
+            unix_nanos: 1_700_000_000_123_456_789 + number as u64,
+            from: "[2001:db8::1]:1000".parse().expect("an address"),
+            to: "[ff15::1]:9999".parse().expect("an address"),
+            ttl: 3,
+            payload,
+            comment: Some("a remark"),
+        };
+        capture.record(&datagram).expect("it is written");
+    }
+    capture.flush().expect("it is written");
+    let fields = ["frame.time_epoch", "ipv6.hlim", "udp.checksum.status", "frame.interface_name", "frame.comment"];
+    let Some(packets) = tshark(&file, 1, &fields) else { return };
+    assert_eq!(packets[0], "1700000000.123456789,3,1,eth9,a remark");
+    assert_eq!(packets[1], "1700000000.123456790,3,1,eth9,a remark");
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_says_where() {
+    let error = Capture::create(Path::new("/nowhere/x.pcapng"), "lo").expect_err("no such folder");
+    assert!(error.to_string().starts_with("the capture /nowhere/x.pcapng cannot be written"), "{error}");
+}
