@@ -9,9 +9,10 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weir_core::registry::{self, SCHEMES, Scheme, Setting};
+use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
-pub(crate) use values::{LinkSpec, RateRange, SessionSource};
+pub(crate) use values::{RateRange, SessionSource};
 
 use crate::exit;
 
@@ -180,7 +181,7 @@ pub(crate) struct Recv {
 
     /// Put a modelled link in front of the socket, for trials on one machine: rate=2mbit,delay=20ms,buffer=100ms,loss=2%.
     #[arg(long, value_name = "LINK", help_heading = "Network")]
-    pub(crate) link: Option<LinkSpec>,
+    pub(crate) link: Option<LinkConfig>,
 
     /// Give up after this long, such as 10m; what came is kept, and a later run goes on from there [default: never].
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
@@ -299,12 +300,14 @@ const SEND_EXAMPLES: &str = "\
 Examples:
   weir send file image.iso --to 239.255.0.1:5004 --receipts 40
       writes weir.sdp, sends until 40 receivers have verified image.iso
-  weir send file maps/ --to 239.255.0.1:5004 --for 2h --rates 64k..20M --ttl 8 --iface eth1
-      a folder, for two hours, over up to seven routers, to sites on 64 kbit/s and better
-  weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key sender.key --describe
+  weir send file maps/ --to 239.255.0.1:5004 --for 2h --rates 64k..20M --ttl 8
+      a folder, for two hours, over up to seven routers, to sites on
+      64 kbit/s and better
+  weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key my.key --describe
       only writes weir.sdp, to be handed out before the session starts
 
-Receivers that come late, sleep or restart lose nothing: what is sent is always new.";
+Receivers that come late, sleep or restart lose nothing: what is sent is
+always new.";
 
 const RECV_EXAMPLES: &str = "\
 Examples:
@@ -313,20 +316,23 @@ Examples:
   ssh sender cat weir.sdp | weir recv - --out .
   weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
 
-A receiver that was stopped goes on where it was when it is started again with the same --out.";
+A receiver that was stopped goes on where it was when it is started again
+with the same --out.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
   weir demo
-      a made-up file of 10.5 MB to links of 2, 8, 32 and 100 Mbit/s; the slowest takes about a minute
+      a made-up file of 10.5 MB to links of 2, 8, 32 and 100 Mbit/s;
+      the slowest takes about a minute
   weir demo photo.tif --links 500k,4M,50M --loss 1%
 
-Needs no privileges and no configuration: everything goes over this machine's loopback interface. It leaves report.html,
-overview.svg and summary.json in --out, with the received files, logs and events of each process.";
+Needs no privileges and no configuration: everything goes over this
+machine's loopback interface. It leaves report.html, overview.svg and
+summary.json in --out, with the received files, logs and events in run/.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
-  weir completions bash > ~/.local/share/bash-completion/completions/weir
+  weir completions bash | sudo tee /etc/bash_completion.d/weir
   weir completions zsh > ~/.zfunc/_weir
   weir completions fish > ~/.config/fish/completions/weir.fish";
 

@@ -1,6 +1,6 @@
 //! What `--json` prints: one event a line. `docs/events.md` is their page; a test keeps the two together.
 //!
-//! Times are seconds since the command started (`t_s`), sizes bytes, rates bits per second; units stand in the names.
+//! Times are seconds since the `start` event (`t_s`), sizes bytes, rates bits per second; units stand in the names.
 //! New events and new fields may be added; none is renamed or given another meaning.
 
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub(crate) struct ReceiverStart {
 /// The subscription level changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Level {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// The new level: how many channels are taken.
     pub(crate) level: usize,
@@ -148,7 +148,7 @@ impl From<LevelCause> for Cause {
 /// How a receiver stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct ReceiverProgress {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// Bytes of packets received, all headers included.
     pub(crate) received_bytes: u64,
@@ -181,7 +181,7 @@ pub(crate) struct ReceiverProgress {
 /// A file is complete.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct FileDone {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// Name, as the sender gives it, relative to the folder.
     pub(crate) name: String,
@@ -198,7 +198,7 @@ pub(crate) struct FileDone {
 /// A receipt was sent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct ReceiptSent {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// True if the sender acknowledged it.
     pub(crate) acknowledged: bool,
@@ -209,7 +209,7 @@ pub(crate) struct ReceiptSent {
 /// Something failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Trouble {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// What, and what to do.
     pub(crate) message: String,
@@ -220,7 +220,7 @@ pub(crate) struct Trouble {
 /// The receiver is done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct ReceiverEnd {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// True if every file came and is verified.
     pub(crate) verified: bool,
@@ -274,7 +274,7 @@ pub(crate) struct SenderStart {
 /// How a sender stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct SenderProgress {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// Bytes of packets sent, all headers included.
     pub(crate) sent_bytes: u64,
@@ -291,7 +291,7 @@ pub(crate) struct SenderProgress {
 /// A receiver has everything.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct ReceiptReceived {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// The receiver's address and port.
     pub(crate) from: String,
@@ -308,7 +308,7 @@ pub(crate) struct ReceiptReceived {
 /// The sender is done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct SenderEnd {
-    /// Seconds since the start.
+    /// Seconds since the `start` event.
     pub(crate) t_s: f64,
     /// How long it sent.
     pub(crate) seconds: f64,

@@ -57,9 +57,9 @@ impl Exit {
             Exit::Usage => "the command line cannot be used",
             Exit::Session => "the session description cannot be read or used",
             Exit::Network => "the network cannot be used (interface, group, permission)",
-            Exit::Incomplete => "the time was up before everything had come; what came is kept for the next try",
+            Exit::Incomplete => "the time was up before all had come; what came is kept for the next try",
             Exit::Unverified => "what came is not what the sender signed; nothing took its final name",
-            Exit::Files => "a file cannot be read or written (target exists, disk full, no permission)",
+            Exit::Files => "a file cannot be read or written (exists, disk full, no permission)",
             Exit::Receipts => "the time was up with fewer receipts than --receipts asks for",
             Exit::Interrupted => "interrupted; what came is kept for the next try",
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::Output;
 use crate::events::{ReceiverEvent, SenderEvent};
 
-pub(crate) use words::{clean, clock, percent, seconds};
+pub(crate) use words::{clean, clock, percent, seconds, share};
 
 /// Whether anybody still reads standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

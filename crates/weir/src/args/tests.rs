@@ -56,7 +56,7 @@ fn receiving_needs_a_session_only() {
     assert_eq!((plain.out, plain.memory, plain.link), (PathBuf::from("."), Bytes::new(256_000_000), None));
     let full = recv("- --out o --link rate=2mbit,delay=20ms --overwrite --any-sender --for 10m --idle-timeout 30s -q");
     assert_eq!(full.session, SessionSource::Stdin);
-    assert_eq!(full.link.map(|link| link.buffer), Some(Bytes::new(25_000)));
+    assert_eq!(full.link.and_then(|link| link.rate), Some(Rate::from_mbps(2)));
     assert_eq!((full.duration, full.idle_timeout), (Some(Duration::from_secs(600)), Some(Duration::from_secs(30))));
     assert!(full.overwrite && full.any_sender && full.output.quiet);
 }
@@ -85,7 +85,7 @@ fn mistakes_are_answered_with_what_is_accepted() {
         ("send file a --to 239.255.0.1:5004 --cc tcp", "avmrc"),
         ("send file a --to 239.255.0.1:5004 --cc-set x", "KEY=VALUE"),
         ("send file a --to 239.255.0.1:5004 --json -q", "cannot be used with"),
-        ("recv s --link delay=20ms", "rate=2mbit"),
+        ("recv s --link speed=2M", "rate, delay, buffer and loss"),
         ("recv s --memory 0", "256M"),
         ("demo --links 2M,slow", "2M,8M"),
         ("demo f --size 3M", "cannot be used with"),

@@ -17,19 +17,6 @@ pub(crate) struct RateRange {
     pub(crate) high: Rate,
 }
 
-/// A modelled link: `rate=2mbit,delay=20ms,buffer=100ms,loss=2%`. Only the rate is required.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct LinkSpec {
-    /// Capacity.
-    pub(crate) rate: Rate,
-    /// One-way propagation delay; 0 if not given.
-    pub(crate) delay: Duration,
-    /// Room for waiting packets; 100 ms at the link's rate if not given.
-    pub(crate) buffer: Bytes,
-    /// Probability that a packet is lost at random; 0 if not given.
-    pub(crate) loss: f64,
-}
-
 /// Where a session description is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionSource {
@@ -58,14 +45,6 @@ pub(crate) enum ValueError {
         "that is not a multicast address; groups are 224.0.0.0 to 239.255.255.255 (239.255.x.y is for use within a site) and ff00::/8"
     )]
     NotMulticast,
-    /// Not a link.
-    #[error(
-        "expected rate=RATE with any of delay=DURATION, buffer=DURATION or BYTES, loss=PERCENT, separated by commas, such as rate=2mbit,delay=20ms,buffer=100ms,loss=2%"
-    )]
-    Link,
-    /// A link that carries nothing.
-    #[error("a link needs a rate above zero, such as rate=2mbit")]
-    LinkRate,
     /// Not a probability.
     #[error("expected a share of packets from 0 to below 100%, such as 2% or 0.02")]
     Loss,
@@ -89,40 +68,6 @@ impl FromStr for RateRange {
         let range = RateRange { low: rate(low)?, high: rate(high)? };
         let usable = range.low >= Rate::from_kbps(1) && range.low <= range.high;
         usable.then_some(range).ok_or(ValueError::Rates)
-    }
-}
-
-impl FromStr for LinkSpec {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<LinkSpec, ValueError> {
-        let mut rate = None;
-        let mut delay = None;
-        let mut buffer = None;
-        let mut chance = None;
-        for part in text.split(',') {
-            let (key, value) = part.split_once('=').ok_or(ValueError::Link)?;
-            let value = value.trim();
-            let fresh = match key.trim() {
-                "rate" => rate.replace(value.parse::<Rate>().map_err(|_| ValueError::Link)?).is_none(),
-                "delay" => delay.replace(span(value)?).is_none(),
-                "buffer" => buffer.replace(value).is_none(),
-                "loss" => chance.replace(loss(value)?).is_none(),
-                _ => false,
-            };
-            if !fresh {
-                return Err(ValueError::Link);
-            }
-        }
-        let rate = rate.filter(|rate| *rate > Rate::ZERO).ok_or(ValueError::LinkRate)?;
-        let buffer = match buffer {
-            None => rate * DEFAULT_BUFFER,
-            Some(text) => match span(text) {
-                Ok(time) => rate * time,
-                Err(_) => text.parse().map_err(|_| ValueError::Link)?,
-            },
-        };
-        Ok(LinkSpec { rate, delay: delay.unwrap_or_default(), buffer, loss: chance.unwrap_or_default() })
     }
 }
 
@@ -206,9 +151,6 @@ pub(crate) fn size(text: &str) -> Result<Bytes, ValueError> {
     text.parse::<Bytes>().ok().filter(|size| *size > Bytes::ZERO).ok_or(ValueError::Size)
 }
 
-/// Buffers of routers hold about this much; also the figure of AVMRC's experiments.
-const DEFAULT_BUFFER: Duration = Duration::from_millis(100);
-
 /// Ten years: beyond that somebody has mistyped, and sums of times stay far from their end.
 const LONGEST_SPAN: Duration = Duration::from_secs(10 * 366 * 86_400);
 
@@ -239,33 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_read_in_any_order_with_defaults_for_all_but_the_rate() {
-        let link = LinkSpec {
-            rate: Rate::from_mbps(2),
-            delay: Duration::from_millis(20),
-            buffer: Bytes::new(25_000),
-            loss: 0.02,
-        };
-        assert_eq!("rate=2mbit,delay=20ms,buffer=100ms,loss=2%".parse(), Ok(link));
-        assert_eq!("loss=0.02,buffer=25kB,rate=2M,delay=20ms".parse(), Ok(link));
-        let plain = LinkSpec { delay: Duration::ZERO, loss: 0.0, ..link };
-        assert_eq!("rate=2mbit".parse(), Ok(plain));
-    }
-
-    #[test]
-    fn links_that_cannot_be_are_refused_with_what_would_do() {
-        let refused = [
-            ("", ValueError::Link),
-            ("delay=20ms", ValueError::LinkRate),
-            ("rate=0", ValueError::LinkRate),
-            ("rate=2M,rate=3M", ValueError::Link),
-            ("rate=2M,colour=blue", ValueError::Link),
-            ("rate=2M,delay=20", ValueError::Span),
-            ("rate=2M,loss=100%", ValueError::Loss),
-            ("rate=2M,loss=nan", ValueError::Loss),
-        ];
-        for (text, error) in refused {
-            assert_eq!(text.parse::<LinkSpec>(), Err(error), "{text}");
+    fn losses_are_shares_below_one() {
+        assert_eq!([loss("2%"), loss("0.02"), loss("0")], [Ok(0.02), Ok(0.02), Ok(0.0)]);
+        for text in ["", "100%", "1", "-1%", "nan", "%"] {
+            assert_eq!(loss(text), Err(ValueError::Loss), "{text}");
         }
     }
 

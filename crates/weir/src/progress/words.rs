@@ -43,7 +43,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 /// A share as per cent: `0.31 %`, `12.3 %`, `100 %`.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 9.995 => format!("{p:.2} %"),
         p if p < 99.95 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
