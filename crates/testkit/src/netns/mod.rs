@@ -22,6 +22,7 @@ mod counters;
 mod files;
 mod link;
 mod process;
+mod session;
 mod topology;
 
 use std::net::UdpSocket;
@@ -33,6 +34,7 @@ pub use counters::{Snooping, Traffic};
 pub use files::{Scratch, generated_file, same_content};
 pub use link::{LinkCounters, TokenBucket};
 pub use process::{Command, Finished, Line, Process, Usage};
+pub use session::Session;
 pub use topology::{Builder, Host, Network};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

@@ -29,6 +29,13 @@ impl Command {
         Command { name: format!("{short} in {namespace}"), program: command }
     }
 
+    /// `program` in the namespace that this process is in.
+    pub fn here(program: impl AsRef<OsStr>) -> Command {
+        let mut command = Program::new(program.as_ref());
+        command.stdin(Stdio::null());
+        Command { name: program.as_ref().to_string_lossy().into_owned(), program: command }
+    }
+
     /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Command {
@@ -52,7 +59,10 @@ impl Command {
 
     /// Mounts an empty file system of `bytes` in memory on `folder`, seen by this program only, before it starts.
     #[must_use]
+    ///
+    /// For programs on a [`super::Host`], which have a mount namespace of their own.
     pub fn with_small_disk(self, folder: &Path, bytes: u64) -> Command {
+        assert_eq!(self.program.get_program(), "ip", "only a program on a host can have a disk of its own");
         let words: Vec<OsString> = self.program.get_args().skip(3).map(OsStr::to_owned).collect();
         let namespace = self.program.get_args().nth(2).expect("a command names its namespace").to_string_lossy();
         assert!(self.program.get_current_dir().is_none(), "the folder is set after the small disk");

@@ -1,0 +1,104 @@
+//! What `--pcap` writes, on both sides, is what an independent dissector takes for ALC without a complaint.
+
+use std::path::Path;
+use std::time::Duration;
+
+use weir_testkit::netns::{Command, Finished, Scratch, free_port, generated_file, in_path, same_content};
+
+#[test]
+fn captures_of_a_session_are_dissected_as_alc_without_error_or_warning() {
+    let captured = capture(&["--rates", "1M..8M"]);
+    for name in [SENT, RECEIVED] {
+        assert_dissected(&captured, name);
+    }
+}
+
+#[test]
+fn captures_of_each_form_of_header_are_dissected_too() {
+    for form in ["short", "long", "clocked"] {
+        let captured = capture(&["--rates", "1M..8M", "--cci", form, "--flute-version", "1"]);
+        assert_dissected(&captured, SENT);
+    }
+}
+
+/// A session over this machine's loopback interface, done, with its captures.
+struct Captured {
+    scratch: Scratch,
+    port: u16,
+}
+
+fn capture(words: &[&str]) -> Captured {
+    assert!(in_path("tshark"), "this test needs tshark: apt-get install tshark");
+    let scratch = Scratch::new();
+    let port = free_port();
+    let file = scratch.join("input");
+    let description = scratch.join("session.sdp");
+    generated_file(&file, 300_000, 1);
+    let sender = || {
+        let command = Command::here(WEIR).args(["send", "file"]).arg(&file).args(["--iface", "lo", "--receipts", "1"]);
+        // The port is this test's own, so the group need not be.
+        let command = command.args(["--to", &format!("239.255.30.1:{port}"), "--tsi", TSI, "--json"]).args(words);
+        command.arg("--key").arg(scratch.join("key")).arg("--session").arg(&description)
+    };
+    assert_done(&sender().arg("--describe").start().wait(LIMIT));
+    let receiver = Command::here(WEIR).arg("recv").arg(&description).arg("--out").arg(scratch.folder("out"));
+    let receiver = receiver.args(["--iface", "lo", "--json", "--pcap"]).arg(scratch.join(RECEIVED)).start();
+    receiver.event("start", LIMIT, |_| true);
+    let sender = sender().arg("--pcap").arg(scratch.join(SENT)).start();
+    assert_done(&receiver.wait(LIMIT));
+    assert_done(&sender.wait(LIMIT));
+    assert!(same_content(&file, &scratch.join("out/input")));
+    Captured { scratch, port }
+}
+
+fn assert_dissected(captured: &Captured, name: &str) {
+    let path = captured.scratch.join(name);
+    let experts = tshark(&path, captured.port, &["-q", "-z", "expert"]);
+    let complaints = |line: &&str| line.starts_with("Errors") || line.starts_with("Warns");
+    assert_eq!(experts.lines().find(complaints), None, "{name}:\n{experts}");
+
+    let filter = format!("udp.dstport == {}", captured.port);
+    let fields = ["frame.protocols", "rmt-lct.tsi", "rmt-lct.codepoint", "rmt-lct.toi"].map(|field| ["-e", field]);
+    let words: Vec<&str> = ["-Y", &filter, "-T", "fields"].into_iter().chain(fields.into_iter().flatten()).collect();
+    let packets = tshark(&path, captured.port, &words);
+    assert!(packets.lines().count() > 200, "{name}: a file of 300 kB needs more packets\n{packets}");
+    for packet in packets.lines() {
+        let columns: Vec<&str> = packet.split('\t').collect();
+        let [protocols, tsi, codepoint, toi] = columns[..] else { panic!("{name}: four columns in {packet:?}") };
+        assert!(protocols.contains(":alc"), "{name}: {packet}");
+        assert_eq!(number(tsi), number(TSI), "{name}: {packet}");
+        // The table of files goes in Compact No-Code on TOI 0, the content in RaptorQ. A packet that only closes has no TOI.
+        match (number(codepoint), number(toi)) {
+            (Some(0), Some(0) | None) => {}
+            (Some(6), Some(toi)) if toi > 0 => {}
+            _ => panic!("{name}: codepoint and TOI do not belong together: {packet}"),
+        }
+    }
+    let content = packets.lines().filter(|packet| packet.contains("\t6\t")).count();
+    assert!(content > 200 && content < packets.lines().count(), "{name}: both kinds of packets\n{packets}");
+}
+
+fn tshark(path: &Path, port: u16, words: &[&str]) -> String {
+    let decode = format!("udp.port=={port},alc");
+    let done = Command::here("tshark").arg("-r").arg(path).args(["-d", &decode]).args(words).start().wait(LIMIT);
+    assert!(done.is_success(), "{}", done.told());
+    done.out.iter().map(|line| line.text.as_str()).collect::<Vec<&str>>().join("\n")
+}
+
+/// A number that tshark prints, in decimal or as 0x…; none where the field is missing.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn assert_done(done: &Finished) {
+    assert!(done.is_success(), "{}", done.told());
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const TSI: &str = "4711";
+const SENT: &str = "sent.pcapng";
+const RECEIVED: &str = "received.pcapng";
+const LIMIT: Duration = Duration::from_secs(30);
