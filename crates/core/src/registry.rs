@@ -23,12 +23,15 @@ pub struct Scheme {
     /// Authors and year.
     pub paper: &'static str,
     /// Builds the sender of a session.
-    pub sender: fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+    pub sender: Build,
     /// Builds a receiver of a session.
-    pub receiver: fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+    pub receiver: Build,
     /// The settings that both take, with their defaults.
     pub settings: &'static [SettingHelp],
 }
+
+/// How one of a scheme's parties is built, from the session and the user's settings.
+pub type Build = fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>;
 
 /// What sender and receivers of a layered session agree on.
 #[derive(Debug, Clone, PartialEq)]

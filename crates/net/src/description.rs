@@ -73,9 +73,6 @@ pub struct Control {
     pub packet_size: Bytes,
 }
 
-/// How a scheme builds one of its parties.
-type Build = fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>;
-
 /// Where receipts go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiptAddress {
@@ -127,7 +124,10 @@ impl Description {
         self.endpoint(|scheme| scheme.receiver)
     }
 
-    fn endpoint(&self, role: impl Fn(&registry::Scheme) -> Build) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+    fn endpoint(
+        &self,
+        role: impl Fn(&registry::Scheme) -> registry::Build,
+    ) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
         let Some((control, session)) = self.control.as_ref().zip(self.session(Habitat::Sockets)) else {
             return Ok(None);
         };
