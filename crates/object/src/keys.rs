@@ -72,6 +72,14 @@ impl std::fmt::Debug for SecretKey {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
+    /// The key of these 32 bytes.
+    ///
+    /// # Errors
+    /// [`KeyError::NotAPublicKey`] if they are no point of the curve.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<PublicKey, KeyError> {
+        VerifyingKey::from_bytes(bytes).map(PublicKey).map_err(|_| KeyError::NotAPublicKey)
+    }
+
     /// The 32 bytes of the key.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.to_bytes()
@@ -93,8 +101,7 @@ impl std::str::FromStr for PublicKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<PublicKey, KeyError> {
-        let bytes = decode_32(text.trim()).ok_or(KeyError::NotAPublicKey)?;
-        VerifyingKey::from_bytes(&bytes).map(PublicKey).map_err(|_| KeyError::NotAPublicKey)
+        PublicKey::from_bytes(&decode_32(text.trim()).ok_or(KeyError::NotAPublicKey)?)
     }
 }
 

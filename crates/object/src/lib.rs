@@ -10,7 +10,9 @@ pub mod manifest;
 pub mod name;
 pub mod partition;
 pub mod source;
+pub mod store;
 
-pub use carousel::{Carousel, CarouselError};
+pub use carousel::{Carousel, CarouselError, CarouselOptions};
 pub use keys::{PublicKey, SecretKey};
 pub use source::{SourceError, SourceSet};
+pub use store::{Event, Progress, Store, StoreError, StoreOptions};

@@ -263,7 +263,8 @@ impl FileEntry {
         if toi == 0 {
             return Err(ManifestError::Field { field: "TOI", value: "0".to_owned() });
         }
-        let location = node.attribute("Content-Location").ok_or(ManifestError::Missing { field: "Content-Location" })?;
+        let location =
+            node.attribute("Content-Location").ok_or(ManifestError::Missing { field: "Content-Location" })?;
         if let Some(encoding) = inherited(node, root, "Content-Encoding")
             && !matches!(encoding, "" | "null" | "identity")
         {
@@ -317,8 +318,8 @@ fn read_oti(
         None => Ok(None),
     };
     let Some(symbol_size) = read("FEC-OTI-Encoding-Symbol-Length")? else { return Ok(None) };
-    let symbol_size = u16::try_from(symbol_size)
-        .map_err(|_| bad("FEC-OTI-Encoding-Symbol-Length", &symbol_size.to_string()))?;
+    let symbol_size =
+        u16::try_from(symbol_size).map_err(|_| bad("FEC-OTI-Encoding-Symbol-Length", &symbol_size.to_string()))?;
     match encoding_id.trim().parse::<u8>() {
         Ok(NO_CODE) => {
             let largest = read("FEC-OTI-Maximum-Source-Block-Length")?;

@@ -133,8 +133,23 @@ mod tests {
     #[test]
     fn names_that_point_elsewhere_are_refused() {
         for name in [
-            "", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "./a", "a/.", "a\0b", "a\\b", "..\\x", "C:", "c:x",
-            "x.part", "x.PART/y", "x.part.journal", "a\nb",
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "a/",
+            "./a",
+            "a/.",
+            "a\0b",
+            "a\\b",
+            "..\\x",
+            "C:",
+            "c:x",
+            "x.part",
+            "x.PART/y",
+            "x.part.journal",
+            "a\nb",
         ] {
             assert!(Name::new(name).is_err(), "{name:?}");
         }

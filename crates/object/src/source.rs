@@ -356,9 +356,6 @@ mod tests {
         assert!(matches!(collect(&["missing"]), SourceError::Io { .. }));
         assert!(matches!(collect(&["a", "x/a"]), SourceError::SameName { .. }));
         assert!(matches!(collect(&["b.part"]), SourceError::Name { .. }));
-        assert!(matches!(
-            SourceSet::collect(&[PathBuf::from("/dev/null")], false),
-            Err(SourceError::NotAFile { .. })
-        ));
+        assert!(matches!(SourceSet::collect(&[PathBuf::from("/dev/null")], false), Err(SourceError::NotAFile { .. })));
     }
 }

@@ -169,14 +169,7 @@ impl Worker {
     }
 
     /// Which block each channel's slots are for.
-    fn choose_slots(
-        &mut self,
-        window: usize,
-        blocks: &Range<usize>,
-        progress: u64,
-        next: u64,
-        batch: &mut Batch,
-    ) {
+    fn choose_slots(&mut self, window: usize, blocks: &Range<usize>, progress: u64, next: u64, batch: &mut Batch) {
         if self.cycle.as_ref().is_none_or(|(of, _)| *of != window) {
             let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.symbols).collect();
             self.cycle = Some((window, Cycle::new(&symbols, RUN)));

@@ -1,0 +1,368 @@
+//! From a manifest to files on disk, and at the end from a partial file to one with its name.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+
+use md5::Digest;
+use weir_wire::alc::Content;
+
+use super::digest::TreeDigest;
+use super::folder::{self, How};
+use super::incoming::{Found, Incoming, Spec};
+use super::{Event, FileState, Object, RefuseReason, RestartReason, Store, StoreError};
+use crate::manifest::{FileEntry, Manifest};
+use crate::name::Name;
+
+impl Store {
+    /// Takes a manifest that is believed.
+    pub(super) fn admit(&mut self, manifest: Manifest) -> Result<(), StoreError> {
+        if let Some(set) = manifest.set
+            && self.set.is_none_or(|known| known.id != set.id)
+        {
+            self.begin_set()?;
+            self.set = Some(set);
+        }
+        self.told_complete |= manifest.complete;
+        for (name, error) in manifest.refused {
+            if self.unusable.len() < self.options.max_files {
+                self.unusable.insert(name.clone());
+            }
+            self.event(Event::Refused { name, reason: error.into() });
+        }
+        for folder in &manifest.folders {
+            match self.folder.make_folder(folder) {
+                Ok(()) => {}
+                Err(error) => {
+                    self.event(Event::Refused { name: folder.to_string(), reason: RefuseReason::Io(error) });
+                }
+            }
+            if self.folders.len() < self.options.max_files {
+                self.folders.insert(folder.clone());
+            }
+        }
+        for entries in manifest.files.chunk_by(|a, b| a.name == b.name) {
+            self.admit_file(entries)?;
+        }
+        self.replay_early()
+    }
+
+    /// Another set of files begins: what is incomplete of the old one stays on disk.
+    fn begin_set(&mut self) -> Result<(), StoreError> {
+        if self.set.is_some() || !self.files.is_empty() {
+            self.flush()?;
+            self.event(Event::NewSet);
+        }
+        self.files.clear();
+        self.by_name.clear();
+        self.objects.clear();
+        self.without_oti.clear();
+        self.open_files.clear();
+        self.loaded.clear();
+        self.changed.clear();
+        self.loaded_bytes = 0;
+        self.folders.clear();
+        self.unusable.clear();
+        self.last_object = None;
+        Ok(())
+    }
+
+    /// Takes the entries of one file.
+    fn admit_file(&mut self, entries: &[FileEntry]) -> Result<(), StoreError> {
+        let name = &entries[0].name;
+        if entries[0].file_length > 0
+            && let [entry] = entries
+            && entry.oti.is_none()
+        {
+            if !self.objects.contains_key(&entry.toi) && self.without_oti.len() < self.options.max_files {
+                self.without_oti.insert(entry.toi, entry.clone());
+            }
+            return Ok(());
+        }
+        let spec = if entries[0].file_length == 0 { empty_spec(&entries[0]) } else { Spec::new(entries) };
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => {
+                self.settle_objects(entries.iter().map(|entry| entry.toi));
+                return self.refuse(name.clone(), error.into());
+            }
+        };
+        if let Some(&file) = self.by_name.get(name) {
+            if let FileState::Incoming(incoming) = &self.files[file as usize]
+                && incoming.spec == spec
+            {
+                return Ok(());
+            }
+            let known = |toi: &u128| self.objects.contains_key(toi);
+            if entries.iter().map(|entry| entry.toi).all(|toi| known(&toi)) && self.set.is_none() {
+                // A table of another sender repeats itself.
+                return Ok(());
+            }
+            self.settle_objects(entries.iter().map(|entry| entry.toi));
+            self.event(Event::Refused { name: name.to_string(), reason: RefuseReason::NamedTwice });
+            return Ok(());
+        }
+        self.start_file(spec, entries[0].toi)
+    }
+
+    /// Takes an entry whose cut the packet tells (EXT_FTI).
+    pub(super) fn admit_with_oti(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+        let Some(mut entry) = self.without_oti.remove(&content.toi) else { return Ok(()) };
+        let oti = content
+            .oti
+            .filter(|oti| oti.encoding_id() == content.encoding_id && oti.transfer_length() == entry.transfer_length);
+        if oti.is_none() {
+            self.counts.rejected_packets += 1;
+            self.without_oti.insert(content.toi, entry);
+            return Ok(());
+        }
+        entry.oti = oti;
+        self.admit_file(&[entry])?;
+        self.replay_early()?;
+        if self.objects.contains_key(&content.toi) { self.add(content, symbol) } else { Ok(()) }
+    }
+
+    fn start_file(&mut self, spec: Spec, first_toi: u128) -> Result<(), StoreError> {
+        let name = spec.name.clone();
+        let tois: Vec<u128> =
+            if spec.parts.is_empty() { vec![first_toi] } else { spec.parts.iter().map(|part| part.toi).collect() };
+        self.settle_objects(tois.iter().copied());
+        if self.files.len() >= self.options.max_files {
+            let limit = self.options.max_files;
+            return self.refuse(name, RefuseReason::TooManyFiles { limit });
+        }
+        let needed = spec.largest_block() * DECODING_MEMORY;
+        if needed > self.options.memory_limit {
+            return self.refuse(name, RefuseReason::TooLittleMemory { needed });
+        }
+        match self.look_at_target(&spec) {
+            Ok(Target::Missing) => {}
+            Ok(Target::Same) => {
+                self.by_name.insert(name.clone(), self.files.len() as u32);
+                self.files.push(FileState::Done { bytes: spec.length });
+                self.event(Event::Done { name, bytes: spec.length, digest: spec.digest, already_there: true });
+                return Ok(());
+            }
+            Ok(Target::Other) if self.options.overwrite => {}
+            Ok(Target::Other) => return self.refuse(name, RefuseReason::TargetExists),
+            Err(error) => return self.refuse(name, RefuseReason::Io(error)),
+        }
+        self.begin_file(spec)
+    }
+
+    fn begin_file(&mut self, spec: Spec) -> Result<(), StoreError> {
+        let name = spec.name.clone();
+        let length = spec.length;
+        let (incoming, found) = match Incoming::open(&self.folder, spec, self.boot_id) {
+            Ok(opened) => opened,
+            Err(error) => return self.cannot_begin(name, length, error),
+        };
+        let file = self.files.len() as u32;
+        for (i, part) in incoming.spec.parts.iter().enumerate() {
+            self.objects.insert(part.toi, Object::Part { file, part: i as u32 });
+        }
+        let bytes = incoming.bytes();
+        let complete = incoming.left == 0;
+        self.by_name.insert(name.clone(), file);
+        self.files.push(FileState::Incoming(Box::new(incoming)));
+        self.note_open(file);
+        match found {
+            Found::Nothing => {}
+            Found::Unusable(why) => self.event(Event::Restarted { name, reason: why.into() }),
+            Found::Partial { symbols: 0, .. } => {}
+            Found::Partial { after_power_loss, .. } => self.event(Event::Resumed { name, bytes, after_power_loss }),
+        }
+        if complete { self.finish_file(file) } else { Ok(()) }
+    }
+
+    /// Counts the descriptors that a file was opened with.
+    fn note_open(&mut self, file: u32) {
+        if self.open_files.len() >= super::receive::MAX_OPEN_FILES
+            && let Some(oldest) = self.open_files.pop_front()
+            && let FileState::Incoming(incoming) = &mut self.files[oldest as usize]
+        {
+            incoming.handles = None;
+        }
+        self.open_files.push_back(file);
+    }
+
+    /// A full disk ends the session, anything else only the file.
+    fn cannot_begin(&mut self, name: Name, needed: u64, error: io::Error) -> Result<(), StoreError> {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, ResourceBusy, StorageFull, WouldBlock};
+        match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => {
+                self.remove_empty_partial(&name);
+                let free = self.folder.free_bytes().unwrap_or(0);
+                Err(StoreError::DiskFull { path: self.folder.path().to_owned(), name, needed, free })
+            }
+            WouldBlock | ResourceBusy => self.refuse(name, RefuseReason::InUse),
+            _ => self.refuse(name, RefuseReason::Io(error)),
+        }
+    }
+
+    /// Removes a partial file for which there was no room, unless an earlier run left something in it.
+    fn remove_empty_partial(&self, name: &Name) {
+        if let Ok((parent, last)) = self.folder.parent(name)
+            && let Ok(None) = folder::stat_at(&parent, &Spec::journal_name(last))
+        {
+            // It is empty; if it cannot be removed either, that is no worse.
+            let _ = folder::remove_at(&parent, &Spec::partial_name(last));
+        }
+    }
+
+    fn settle_objects(&mut self, tois: impl Iterator<Item = u128>) {
+        for toi in tois {
+            self.objects.insert(toi, Object::Settled);
+        }
+        self.last_object = None;
+    }
+
+    fn refuse(&mut self, name: Name, reason: RefuseReason) -> Result<(), StoreError> {
+        if !self.by_name.contains_key(&name) && self.files.len() < self.options.max_files {
+            self.by_name.insert(name.clone(), self.files.len() as u32);
+            self.files.push(FileState::Refused);
+        }
+        self.event(Event::Refused { name: name.to_string(), reason });
+        Ok(())
+    }
+
+    fn look_at_target(&mut self, spec: &Spec) -> io::Result<Target> {
+        let (parent, last) = self.folder.parent(&spec.name)?;
+        let Some(stat) = folder::stat_at(&parent, last)? else { return Ok(Target::Missing) };
+        if !folder::is_file(&stat) {
+            return Err(io::Error::other("something of this name is there that is not a file"));
+        }
+        let same_length = u64::try_from(stat.st_size) == Ok(spec.length);
+        let Some(digest) = spec.digest.filter(|_| same_length) else {
+            return Ok(if same_length && spec.length == 0 { Target::Same } else { Target::Other });
+        };
+        let file = folder::open_at(&parent, last, How::Read)?;
+        let actual = TreeDigest::new(spec.length).finish(&file, &mut self.scratch)?;
+        Ok(if actual == digest { Target::Same } else { Target::Other })
+    }
+
+    /// All symbols of a file are there: checks it and gives it its name.
+    pub(super) fn finish_file(&mut self, file: u32) -> Result<(), StoreError> {
+        self.flush_data()?;
+        if self.incoming(file).spec.length > 0 {
+            self.open_handles(file)?;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let right = is_right(self.incoming(file), &mut scratch);
+        self.scratch = scratch;
+        if !right.map_err(|source| self.file_error(file, source))? {
+            return self.begin_again(file);
+        }
+        let result = self.give_name(file);
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
+        let (name, bytes, digest) = (incoming.spec.name.clone(), incoming.spec.length, incoming.spec.digest);
+        let state = match result {
+            Ok(()) => FileState::Done { bytes },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => FileState::Refused,
+            Err(error) => return Err(self.file_error(file, error)),
+        };
+        let done = matches!(state, FileState::Done { .. });
+        let parts: Vec<u128> = incoming.spec.parts.iter().map(|part| part.toi).collect();
+        self.files[file as usize] = state;
+        self.open_files.retain(|open| *open != file);
+        self.settle_objects(parts.into_iter());
+        self.event(if done {
+            Event::Done { name, bytes, digest, already_there: false }
+        } else {
+            Event::Refused { name: name.to_string(), reason: RefuseReason::TargetExists }
+        });
+        Ok(())
+    }
+
+    fn give_name(&mut self, file: u32) -> io::Result<()> {
+        let (sync, overwrite) = (self.options.sync, self.options.overwrite);
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
+        let (parent, last) = incoming.parent(&self.folder)?;
+        let handles = incoming.handles.as_ref().expect("was opened to be checked");
+        handles.data.set_len(incoming.spec.length)?;
+        if incoming.spec.executable {
+            let mode = handles.data.metadata()?.permissions().mode();
+            handles.data.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
+        }
+        if sync {
+            handles.data.sync_all()?;
+        }
+        folder::rename_at(&parent, &Spec::partial_name(last), last, overwrite)?;
+        folder::remove_at(&parent, &Spec::journal_name(last))?;
+        if sync { folder::sync_folder(&parent) } else { Ok(()) }
+    }
+
+    /// The content was wrong: throws it away and collects the file again.
+    fn begin_again(&mut self, file: u32) -> Result<(), StoreError> {
+        let name = self.incoming(file).spec.name.clone();
+        self.open_files.retain(|open| *open != file);
+        self.changed.retain(|(changed, _)| *changed != file);
+        let FileState::Incoming(incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
+        else {
+            return Ok(());
+        };
+        let fresh = incoming
+            .discard(&self.folder)
+            .and_then(|spec| Incoming::open(&self.folder, spec, self.boot_id))
+            .map_err(|source| self.io_error(name.clone(), source))?;
+        self.files[file as usize] = FileState::Incoming(Box::new(fresh.0));
+        self.note_open(file);
+        self.event(Event::Restarted { name, reason: RestartReason::WrongDigest });
+        Ok(())
+    }
+}
+
+/// Whether a complete file is what the manifest says.
+fn is_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
+    let Some(handles) = incoming.handles.as_ref() else { return Ok(true) };
+    if let Some(expected) = incoming.spec.digest {
+        let mut late = TreeDigest::new(incoming.spec.length);
+        let digest = incoming.digest.as_mut().unwrap_or(&mut late);
+        if digest.finish(&handles.data, scratch)? != expected {
+            return Ok(false);
+        }
+    }
+    match incoming.spec.md5 {
+        Some(expected) if incoming.spec.digest.is_none() => {
+            Ok(md5_of(&handles.data, incoming.spec.length)? == expected)
+        }
+        _ => Ok(true),
+    }
+}
+
+fn md5_of(file: &File, length: u64) -> io::Result<[u8; 16]> {
+    use std::io::{Seek, SeekFrom};
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    let mut hasher = md5::Md5::new();
+    let mut buffer = vec![0; 128 << 10];
+    let mut reader = file.take(length);
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize().into()),
+            n => hasher.update(&buffer[..n]),
+        }
+    }
+}
+
+fn empty_spec(entry: &FileEntry) -> Result<Spec, super::SpecError> {
+    Ok(Spec {
+        name: entry.name.clone(),
+        length: 0,
+        digest: entry.digest,
+        md5: None,
+        executable: entry.executable,
+        parts: Vec::new(),
+    })
+}
+
+/// What is at a file's name.
+enum Target {
+    Missing,
+    /// A file of the same content.
+    Same,
+    Other,
+}
+
+/// Bytes of memory for each byte of a block that is decoded: the block, its packets, the codec's copies, the result.
+const DECODING_MEMORY: u64 = 6;

@@ -1,0 +1,140 @@
+//! The output folder, opened so that no name and no link leads out of it.
+//!
+//! Every component below the folder is opened relative to the one before it and never through a link, so neither a name
+//! from the network nor a link that somebody puts in the way can make a file appear elsewhere.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::name::Name;
+
+/// The output folder.
+#[derive(Debug)]
+pub(crate) struct OutFolder {
+    path: PathBuf,
+    root: OwnedFd,
+}
+
+impl OutFolder {
+    /// Opens the folder, making it if it is not there.
+    pub(crate) fn open(path: &Path) -> io::Result<OutFolder> {
+        std::fs::create_dir_all(path)?;
+        let root = openat(nix::fcntl::AT_FDCWD, path, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        Ok(OutFolder { path: path.to_owned(), root })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the folder that `name` lies in, making what is missing, and gives the last component.
+    pub(crate) fn parent<'n>(&self, name: &'n Name) -> io::Result<(OwnedFd, &'n str)> {
+        let (folders, last) = name.split();
+        let mut parent = self.root.try_clone()?;
+        for component in folders {
+            parent = Self::enter(&parent, component)?;
+        }
+        Ok((parent, last))
+    }
+
+    /// Makes the folder `name` and those that it lies in.
+    pub(crate) fn make_folder(&self, name: &Name) -> io::Result<()> {
+        let (parent, last) = self.parent(name)?;
+        Self::enter(&parent, last).map(drop)
+    }
+
+    fn enter(parent: &OwnedFd, component: &str) -> io::Result<OwnedFd> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match openat(parent, component, flags, Mode::empty()) {
+            Err(Errno::ENOENT) => match mkdirat(parent, component, Mode::from_bits_truncate(0o777)) {
+                Ok(()) | Err(Errno::EEXIST) => Ok(openat(parent, component, flags, Mode::empty())?),
+                Err(error) => Err(error.into()),
+            },
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Bytes that can still be written, as far as the file system tells.
+    pub(crate) fn free_bytes(&self) -> io::Result<u64> {
+        let stat = nix::sys::statvfs::fstatvfs(&self.root)?;
+        Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    }
+}
+
+/// What is at `name` in `parent`, itself, not what it links to; `None` where there is nothing.
+pub(crate) fn stat_at(parent: &OwnedFd, name: &str) -> io::Result<Option<FileStat>> {
+    match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether `stat` is of a regular file.
+pub(crate) fn is_file(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+}
+
+/// Opens a regular file for reading and writing, or just reading; never through a link, never a device or a pipe.
+pub(crate) fn open_at(parent: &OwnedFd, name: &str, how: How) -> io::Result<File> {
+    let flags = match how {
+        How::Read => OFlag::O_RDONLY,
+        How::Write => OFlag::O_RDWR,
+        How::Create => OFlag::O_RDWR | OFlag::O_CREAT,
+    };
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let file = File::from(openat(parent, name, flags, Mode::from_bits_truncate(0o666))?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// How to open a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum How {
+    Read,
+    Write,
+    Create,
+}
+
+/// Renames within `parent`; an existing file is replaced only with `overwrite`.
+pub(crate) fn rename_at(parent: &OwnedFd, from: &str, to: &str, overwrite: bool) -> io::Result<()> {
+    let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::RENAME_NOREPLACE };
+    match renameat2(parent, from, parent, to, flags) {
+        // Some file systems cannot refuse in the same step. There was nothing when the file was begun.
+        Err(Errno::EINVAL) if !overwrite && stat_at(parent, to)?.is_none() => {
+            Ok(renameat2(parent, from, parent, to, RenameFlags::empty())?)
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
+/// Removes a file; that there is none is no error.
+pub(crate) fn remove_at(parent: &OwnedFd, name: &str) -> io::Result<()> {
+    match unlinkat(parent, name, UnlinkatFlags::NoRemoveDir) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a file `length` bytes long and claims the space for it, where the file system can.
+pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
+    let signed = i64::try_from(length).map_err(|_| io::Error::from(Errno::EFBIG))?;
+    if signed > 0 {
+        match fallocate(file.as_fd(), FallocateFlags::empty(), 0, signed) {
+            Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    file.set_len(length)
+}
+
+/// Writes the directory of `parent` through to the disk.
+pub(crate) fn sync_folder(parent: &OwnedFd) -> io::Result<()> {
+    Ok(nix::unistd::fsync(parent)?)
+}

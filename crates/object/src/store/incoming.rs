@@ -1,0 +1,366 @@
+//! One file that is being received: what is known of it, its blocks, and its partial file.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use super::digest::TreeDigest;
+use super::folder::{self, How, OutFolder};
+use super::journal::{BlockState, Header, Journal, Unusable};
+use super::slots::Slots;
+use crate::manifest::FileEntry;
+use crate::name::Name;
+use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
+
+/// What the manifest says of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) name: Name,
+    pub(crate) length: u64,
+    pub(crate) digest: Option<[u8; 32]>,
+    pub(crate) md5: Option<[u8; 16]>,
+    pub(crate) executable: bool,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One object of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) toi: u128,
+    /// Where in the file it starts.
+    pub(crate) offset: u64,
+    pub(crate) layout: Layout,
+    /// Number of its first block among those of the file.
+    pub(crate) first_block: u32,
+}
+
+impl Spec {
+    /// Joins the entries of one file; `oti` of an entry must be known.
+    pub(crate) fn new(entries: &[FileEntry]) -> Result<Spec, SpecError> {
+        let first = &entries[0];
+        let mut spec = Spec {
+            name: first.name.clone(),
+            length: first.file_length,
+            digest: first.digest,
+            md5: first.md5.filter(|_| entries.len() == 1),
+            executable: first.executable,
+            parts: Vec::with_capacity(entries.len()),
+        };
+        if spec.length > MAX_FILE_BYTES {
+            return Err(SpecError::Layout(LayoutError::TooLong { transfer_length: spec.length }));
+        }
+        let (mut end, mut blocks) = (0u64, 0u32);
+        for entry in entries {
+            let layout = Layout::new(entry.oti.ok_or(SpecError::Parts)?)?;
+            let same = entry.file_length == spec.length && entry.digest == spec.digest;
+            // Only the last part may end in a symbol that is not full: the next one's first byte would be under it.
+            let last = entry.offset.checked_add(entry.transfer_length) == Some(spec.length);
+            let whole = last || layout.padded_length() == entry.transfer_length;
+            let consistent = layout.transfer_length() == entry.transfer_length && entry.offset == end;
+            if !(same && whole && consistent) || (entries.len() > 1 && !layout.in_order()) {
+                return Err(SpecError::Parts);
+            }
+            spec.parts.push(Part { toi: entry.toi, offset: entry.offset, layout, first_block: blocks });
+            end += entry.transfer_length;
+            blocks += layout.blocks();
+        }
+        if end == spec.length { Ok(spec) } else { Err(SpecError::Parts) }
+    }
+
+    /// Bytes of the partial file: all slots of all blocks.
+    pub(crate) fn padded_length(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.offset + part.layout.padded_length())
+    }
+
+    /// Bytes of the largest block.
+    pub(crate) fn largest_block(&self) -> u64 {
+        let bytes = |part: &Part| u64::from(part.layout.largest_block()) * part.layout.symbol_size() as u64;
+        self.parts.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    fn slots(&self) -> u64 {
+        self.parts.iter().map(|part| part.layout.symbols_before(part.layout.blocks())).sum()
+    }
+
+    fn blocks(&self) -> u32 {
+        self.parts.last().map_or(0, |part| part.first_block + part.layout.blocks())
+    }
+
+    /// Whether symbols of an earlier run can be used: only if content is known to be the same.
+    pub(crate) fn can_resume(&self) -> bool {
+        self.digest.is_some() || self.md5.is_some()
+    }
+
+    /// A digest over all that must be equal for a partial file to be of use: content and cut. The session is not in it:
+    /// symbols of the same content under the same cut are the same in every session.
+    fn identity(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"weir partial file 1").update(&self.length.to_be_bytes());
+        hasher.update(&self.digest.unwrap_or([0; 32])).update(&self.md5.unwrap_or([0; 16]));
+        for part in &self.parts {
+            hasher.update(&part.offset.to_be_bytes()).update(&[part.layout.oti().encoding_id()]);
+            hasher.update(&part.layout.oti().encode());
+        }
+        *hasher.finalize().as_bytes()
+    }
+
+    pub(crate) fn partial_name(last: &str) -> String {
+        format!("{last}.part")
+    }
+
+    pub(crate) fn journal_name(last: &str) -> String {
+        format!("{last}.part.journal")
+    }
+}
+
+/// A manifest's entries that do not make a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The cut of an object cannot be.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The parts do not tile the file.
+    #[error("its parts do not fit together")]
+    Parts,
+}
+
+/// One block of a file.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Source symbols.
+    pub(crate) symbols: u32,
+    /// Symbols in its slots.
+    pub(crate) have: u32,
+    pub(crate) done: bool,
+    /// Whether it was touched since the memory was last looked through.
+    pub(crate) touched: bool,
+    /// Slots of all blocks before it.
+    pub(crate) first_slot: u64,
+    /// Where in the file it starts.
+    pub(crate) start: u64,
+    pub(crate) slots: Option<Box<Slots>>,
+    /// Symbols beyond those in the slots, after a decoding that failed.
+    pub(crate) extra: Vec<(u32, Vec<u8>)>,
+}
+
+/// The open files of an incoming file.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    pub(crate) data: Flock<File>,
+    pub(crate) journal: Journal,
+}
+
+/// A file that is being received.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) spec: Spec,
+    pub(crate) blocks: Vec<Block>,
+    /// Blocks that are not done.
+    pub(crate) left: u32,
+    pub(crate) digest: Option<TreeDigest>,
+    pub(crate) handles: Option<Handles>,
+    header: Header,
+}
+
+/// How a partial file was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    /// It is of no use and was begun afresh.
+    Unusable(Unusable),
+    /// It is continued, with so many symbols; `after_power_loss` if the machine went down while it was open.
+    Partial {
+        symbols: u64,
+        after_power_loss: bool,
+    },
+}
+
+impl Incoming {
+    /// Begins a file, or continues it where a partial file of the same content and cut is there.
+    pub(crate) fn open(out: &OutFolder, spec: Spec, boot_id: [u8; 16]) -> io::Result<(Incoming, Found)> {
+        let name = spec.name.clone();
+        let (parent, last) = out.parent(&name)?;
+        let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false };
+        let mut incoming =
+            Incoming { blocks: blocks(&spec), left: spec.blocks(), digest: None, handles: None, header, spec };
+        incoming.reset_digest();
+        let journal_name = Spec::journal_name(last);
+        let partial_name = Spec::partial_name(last);
+        let there = folder::stat_at(&parent, &journal_name)?.is_some();
+        let partial_there = folder::stat_at(&parent, &partial_name)?.is_some();
+        let data = lock(folder::open_at(&parent, &partial_name, How::Create)?)?;
+        let mut found = match (there, partial_there) {
+            (false, false) => Found::Nothing,
+            _ => Found::Unusable(Unusable::Corrupt),
+        };
+        let full_length = data.metadata()?.len() == incoming.spec.padded_length();
+        if there && full_length && incoming.spec.can_resume() {
+            let file = folder::open_at(&parent, &journal_name, How::Write)?;
+            match Journal::open(file, header, incoming.spec.slots())? {
+                Ok((journal, old)) => {
+                    let symbols = incoming.load(&journal)?;
+                    let after_power_loss = !old.clean && old.boot_id != boot_id;
+                    incoming.handles = Some(Handles { data, journal });
+                    return Ok((incoming, Found::Partial { symbols, after_power_loss }));
+                }
+                Err(why) => found = Found::Unusable(why),
+            }
+        } else if there && !full_length {
+            found = Found::Unusable(Unusable::OtherContent);
+        }
+        // Truncated first: old symbols must not be taken for zeros, nor the other way round.
+        folder::remove_at(&parent, &journal_name)?;
+        data.set_len(0)?;
+        folder::allocate(&data, incoming.spec.padded_length())?;
+        let file = folder::open_at(&parent, &journal_name, How::Create)?;
+        let journal = Journal::create(file, header, incoming.spec.slots())?;
+        incoming.handles = Some(Handles { data, journal });
+        Ok((incoming, found))
+    }
+
+    /// Opens the files again after they were closed to spare descriptors.
+    pub(crate) fn reopen(&mut self, out: &OutFolder) -> io::Result<()> {
+        if self.handles.is_none() {
+            let (parent, last) = out.parent(&self.spec.name)?;
+            let data = lock(folder::open_at(&parent, &Spec::partial_name(last), How::Write)?)?;
+            let journal = folder::open_at(&parent, &Spec::journal_name(last), How::Write)?;
+            self.handles = Some(Handles { data, journal: Journal::reopen(journal, self.header) });
+        }
+        Ok(())
+    }
+
+    /// Reads from the journal what is there; gives the number of symbols.
+    fn load(&mut self, journal: &Journal) -> io::Result<u64> {
+        let mut symbols = 0;
+        for part in self.spec.parts.clone() {
+            for number in 0..part.layout.blocks() {
+                let index = part.first_block + number;
+                let state = journal.state(index)?;
+                let block = &mut self.blocks[index as usize];
+                if state == BlockState::Done {
+                    self.finish_block(index as usize);
+                } else {
+                    let limit = part.layout.esi_limit(number);
+                    let bytes = journal.read_slots(block.first_slot, block.symbols)?;
+                    // A block that was being written over: only what was not to change is known.
+                    let interrupted = state == BlockState::WritingBack;
+                    let read =
+                        Slots::read(&bytes, limit, interrupted).filter(|_| !interrupted || part.layout.in_order());
+                    let Some((slots, have)) = read else {
+                        journal.write_slots(block.first_slot, &vec![0; bytes.len()])?;
+                        journal.set_state(index, BlockState::Open)?;
+                        continue;
+                    };
+                    block.have = have;
+                    // All there, but killed before that was written down.
+                    let complete = slots.all_in_place() && part.layout.in_order();
+                    let final_slots: Vec<u32> = (0..slots.len()).filter(|slot| slots.is_in_place(*slot)).collect();
+                    if slots.is_dirty() {
+                        let mut slots = slots;
+                        if let Some((first, bytes)) = slots.write() {
+                            journal.write_slots(block.first_slot + u64::from(first), &bytes)?;
+                        }
+                        journal.set_state(index, BlockState::Open)?;
+                    }
+                    for slot in final_slots {
+                        self.slot_is_final(&part, index as usize, slot);
+                    }
+                    if complete {
+                        self.mark_done(index as usize);
+                    }
+                }
+                symbols += u64::from(self.blocks[index as usize].have);
+            }
+        }
+        Ok(symbols)
+    }
+
+    /// Notes that a slot holds its source symbol for good.
+    pub(crate) fn slot_is_final(&mut self, part: &Part, block: usize, slot: u32) {
+        if !part.layout.in_order() {
+            return;
+        }
+        if let Some(digest) = &mut self.digest {
+            let size = part.layout.symbol_size() as u64;
+            digest.add(self.blocks[block].start + u64::from(slot) * size, size);
+        }
+    }
+
+    /// Notes that a block is done, all of it; its slots must not have been noted before.
+    pub(crate) fn finish_block(&mut self, index: usize) {
+        let next = self.blocks.get(index + 1).map_or(self.spec.padded_length(), |next| next.start);
+        let block = &mut self.blocks[index];
+        let (start, end) = (block.start, next);
+        block.have = block.symbols;
+        self.mark_done(index);
+        if let Some(digest) = &mut self.digest {
+            digest.add(start, end - start);
+        }
+    }
+
+    /// Marks a block as done whose slots have all been noted.
+    pub(crate) fn mark_done(&mut self, index: usize) {
+        let block = &mut self.blocks[index];
+        block.done = true;
+        block.slots = None;
+        block.extra = Vec::new();
+        self.left -= 1;
+    }
+
+    /// Gives up taking the digest bit by bit; it will be taken at the end.
+    pub(crate) fn forget_digest(&mut self) {
+        self.digest = None;
+    }
+
+    fn reset_digest(&mut self) {
+        self.digest = self.spec.digest.map(|_| TreeDigest::new(self.spec.length));
+    }
+
+    /// Symbols that are in the file.
+    pub(crate) fn symbols(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.have)).sum()
+    }
+
+    /// Removes the partial file and its journal.
+    pub(crate) fn discard(mut self, out: &OutFolder) -> io::Result<Spec> {
+        self.handles = None;
+        let (parent, last) = out.parent(&self.spec.name)?;
+        folder::remove_at(&parent, &Spec::journal_name(last))?;
+        folder::remove_at(&parent, &Spec::partial_name(last))?;
+        Ok(self.spec)
+    }
+
+    /// The folder of the file, and its last name.
+    pub(crate) fn parent<'a>(&'a self, out: &OutFolder) -> io::Result<(OwnedFd, &'a str)> {
+        out.parent(&self.spec.name)
+    }
+}
+
+fn lock(file: File) -> io::Result<Flock<File>> {
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+fn blocks(spec: &Spec) -> Vec<Block> {
+    let mut blocks = Vec::with_capacity(spec.blocks() as usize);
+    let mut first_slot = 0;
+    for part in &spec.parts {
+        for number in 0..part.layout.blocks() {
+            let symbols = part.layout.symbols(number);
+            blocks.push(Block {
+                symbols,
+                have: 0,
+                done: false,
+                touched: false,
+                first_slot,
+                start: part.offset + part.layout.offset(number),
+                slots: None,
+                extra: Vec::new(),
+            });
+            first_slot += u64::from(symbols);
+        }
+    }
+    blocks
+}

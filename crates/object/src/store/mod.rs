@@ -1,0 +1,515 @@
+//! The receiving side: symbols go to disk as they come, blocks are decoded there, and a file takes its name when its
+//! digest is right.
+//!
+//! A file NAME is received into NAME.part beside it, with a journal NAME.part.journal. Each block has a slot on disk for
+//! each of its source symbols; repair symbols wait in the slots of missing ones. Memory holds the slot maps in use and a
+//! little staging, whatever the size of the files. Dropping a [`Store`] is like killing its process: what was flushed is
+//! continued by the next one.
+//!
+//! # What survives
+//!
+//! A killed process loses what came since the last [`Store::flush`]. After a power loss data may be missing that the journal
+//! speaks of: the receiver says so, goes on, and the file's digest decides; on a mismatch the file is begun afresh. Files
+//! without any digest (of other senders) are always begun afresh.
+//!
+//! Not here: sockets, clocks, threads.
+
+mod admit;
+mod digest;
+mod fdt;
+mod folder;
+mod incoming;
+mod journal;
+mod receive;
+mod slots;
+mod stage;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weir_wire::alc::Content;
+
+use self::fdt::{Assembled, FdtAssembler};
+use self::folder::OutFolder;
+use self::incoming::Incoming;
+pub use self::incoming::SpecError;
+pub use self::journal::Unusable;
+use self::stage::Stage;
+use crate::keys::PublicKey;
+use crate::manifest::{FileEntry, Manifest, ManifestError, SetTotals};
+use crate::name::Name;
+
+/// How to receive.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Transport session identifier; a signed manifest must be of this session.
+    pub tsi: u64,
+    /// If given, only manifests that this key has signed count.
+    pub key: Option<PublicKey>,
+    /// Replace existing files of other content.
+    pub overwrite: bool,
+    /// Bytes of memory in all.
+    pub memory_limit: u64,
+    /// Most files, and most objects, in a session.
+    pub max_files: usize,
+    /// Most bytes of an instance of the file delivery table.
+    pub max_fdt_bytes: usize,
+    /// Bytes of symbols that are kept while nothing is known of their object.
+    pub early_bytes: usize,
+    /// Whether a finished file is written through to the disk before it takes its name.
+    pub sync: bool,
+    /// Identity of the system's start, by which a power loss is noticed; `None` reads the system's own.
+    pub boot_id: Option<[u8; 16]>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            tsi: 1,
+            key: None,
+            overwrite: false,
+            memory_limit: 256_000_000,
+            max_files: 100_000,
+            max_fdt_bytes: 1 << 20,
+            early_bytes: 8 << 20,
+            sync: true,
+            boot_id: None,
+        }
+    }
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Whether all of the manifest is here, so that the totals are known.
+    pub manifest_complete: bool,
+    /// Files that the manifest names, as far as it is here.
+    pub files_total: u64,
+    /// Files that are complete, verified, and have their name.
+    pub files_done: u64,
+    /// Files that will not come, each told by an [`Event::Refused`].
+    pub files_refused: u64,
+    /// Bytes of all files that are not refused.
+    pub bytes_needed: u64,
+    /// Bytes of them that are here, in files or in symbols that will become files.
+    pub bytes_useful: u64,
+    /// Symbols that were of use when they came.
+    pub useful_symbols: u64,
+    /// Symbols that were not: duplicates, or of blocks and files that are complete.
+    pub surplus_symbols: u64,
+    /// Symbols of objects that nothing was known of, and for which there was no room.
+    pub early_symbols_dropped: u64,
+    /// Packets that contradict what is known of their object.
+    pub rejected_packets: u64,
+    /// Instances of the table that bore no valid signature, or made no sense.
+    pub rejected_manifests: u64,
+    /// Blocks that had to be decoded.
+    pub decoded_blocks: u64,
+}
+
+/// Something that a user may want to know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The sender offers other files than before; what was incomplete stays on disk.
+    NewSet,
+    /// A partial file of an earlier run is continued.
+    Resumed {
+        /// The file.
+        name: Name,
+        /// Bytes that are there already.
+        bytes: u64,
+        /// Whether the machine went down while it was written: then only the digest can tell if they are right.
+        after_power_loss: bool,
+    },
+    /// A partial file was of no use and is begun afresh.
+    Restarted {
+        /// The file.
+        name: Name,
+        /// Why.
+        reason: RestartReason,
+    },
+    /// A file is complete and has its name.
+    Done {
+        /// The file.
+        name: Name,
+        /// Its length.
+        bytes: u64,
+        /// BLAKE3 over its content, where the manifest has it.
+        digest: Option<[u8; 32]>,
+        /// Whether it was there before.
+        already_there: bool,
+    },
+    /// A file will not be received.
+    Refused {
+        /// Its name, as the manifest has it.
+        name: String,
+        /// Why, and what to do.
+        reason: RefuseReason,
+    },
+}
+
+/// Why a file is begun afresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestartReason {
+    /// The partial file cannot be continued.
+    #[error("its partial file is of no use: {0}")]
+    Partial(#[from] Unusable),
+    /// The file was complete, and its digest wrong.
+    #[error("its digest was wrong; what was received is thrown away")]
+    WrongDigest,
+}
+
+/// Why a file is not received.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefuseReason {
+    /// There is a file of this name with other content.
+    #[error("there is another file of this name; move it away, or allow overwriting")]
+    TargetExists,
+    /// The manifest's entry cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The manifest's entry contradicts itself.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The manifest names the file twice.
+    #[error("the manifest has two files of this name")]
+    NamedTwice,
+    /// There are too many files.
+    #[error("it is one more than the limit of {limit} files; raise the limit")]
+    TooManyFiles {
+        /// The limit.
+        limit: usize,
+    },
+    /// A block is too large to decode within the memory limit.
+    #[error("a block of it takes {needed} bytes to decode, more than the memory limit; raise the limit")]
+    TooLittleMemory {
+        /// Bytes of memory needed.
+        needed: u64,
+    },
+    /// Another process receives the same file.
+    #[error("another receiver is writing it; wait for that one, or choose another folder")]
+    InUse,
+    /// The system refuses the file.
+    #[error("it cannot be written: {0}")]
+    Io(io::Error),
+}
+
+/// Why receiving cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The output folder cannot be used.
+    #[error("cannot use the output folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no room.
+    #[error(
+        "no room in {}: {name} needs {needed} bytes, {free} are free; make room and start again, what was received is \
+         kept", path.display()
+    )]
+    DiskFull {
+        /// The folder.
+        path: PathBuf,
+        /// The file.
+        name: Name,
+        /// Bytes of the file.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A file cannot be read or written any more.
+    #[error("cannot go on with {name} in {}: {source}; what was received is kept", path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// The file.
+        name: Name,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The receiving side of a session. Called from one thread; not from the one that reads the socket.
+#[derive(Debug)]
+pub struct Store {
+    options: StoreOptions,
+    boot_id: [u8; 16],
+    folder: OutFolder,
+    fdt: FdtAssembler,
+    /// The set that is being received, when the sender names one.
+    set: Option<SetTotals>,
+    /// The last manifest said that there is no more.
+    told_complete: bool,
+    files: Vec<FileState>,
+    by_name: HashMap<Name, u32>,
+    objects: HashMap<u128, Object>,
+    /// Empty folders that were made.
+    folders: HashSet<Name>,
+    /// Entries of the set that could not be used.
+    unusable: HashSet<String>,
+    /// The object of the last packet, which is mostly that of the next.
+    last_object: Option<(u128, u32, u32)>,
+    stage: Stage,
+    /// Packets of objects that nothing is known of yet.
+    early: VecDeque<(Content, Box<[u8]>)>,
+    early_bytes: usize,
+    /// Entries whose cut is told by the packets.
+    without_oti: BTreeMap<u128, FileEntry>,
+    /// Files with open descriptors, in the order in which they were opened.
+    open_files: VecDeque<u32>,
+    /// Blocks whose maps are in memory, in the order in which they came.
+    loaded: VecDeque<(u32, u32)>,
+    loaded_bytes: u64,
+    /// Blocks that changed since they were last written down.
+    changed: Vec<(u32, u32)>,
+    events: VecDeque<Event>,
+    counts: Progress,
+    /// Room to read in.
+    scratch: Vec<u8>,
+}
+
+/// What is known of an object.
+#[derive(Debug, Clone, Copy)]
+enum Object {
+    /// Part `part` of file `file`.
+    Part { file: u32, part: u32 },
+    /// Nothing more is wanted of it.
+    Settled,
+}
+
+/// How far a file is.
+#[derive(Debug)]
+enum FileState {
+    Incoming(Box<Incoming>),
+    Done { bytes: u64 },
+    Refused,
+}
+
+impl Store {
+    /// Opens the folder that files go to.
+    ///
+    /// # Errors
+    /// [`StoreError::Folder`] if it cannot be made or opened.
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Store, StoreError> {
+        let folder = OutFolder::open(path).map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+        Ok(Store {
+            boot_id: options.boot_id.unwrap_or_else(system_boot_id),
+            folder,
+            fdt: FdtAssembler::new(options.max_fdt_bytes),
+            set: None,
+            told_complete: false,
+            files: Vec::new(),
+            by_name: HashMap::new(),
+            objects: HashMap::new(),
+            folders: HashSet::new(),
+            unusable: HashSet::new(),
+            last_object: None,
+            stage: Stage::default(),
+            early: VecDeque::new(),
+            early_bytes: 0,
+            without_oti: BTreeMap::new(),
+            open_files: VecDeque::new(),
+            loaded: VecDeque::new(),
+            loaded_bytes: 0,
+            changed: Vec::new(),
+            events: VecDeque::new(),
+            counts: Progress::default(),
+            scratch: Vec::new(),
+            options,
+        })
+    }
+
+    /// Takes what a packet carried, in the order of arrival.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the disk is full or fails: receiving cannot go on, and what was received is kept. A packet that
+    /// makes no sense is no error; it is counted in [`Progress`].
+    pub fn add(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+        if content.toi == 0 {
+            return self.add_fdt(content, symbol);
+        }
+        if let Some((toi, file, part)) = self.last_object
+            && toi == content.toi
+        {
+            return self.add_symbol(file, part, content, symbol);
+        }
+        match self.objects.get(&content.toi) {
+            Some(&Object::Part { file, part }) => {
+                self.last_object = Some((content.toi, file, part));
+                self.add_symbol(file, part, content, symbol)
+            }
+            Some(Object::Settled) => {
+                self.counts.surplus_symbols += 1;
+                Ok(())
+            }
+            None => self.add_early(content, symbol),
+        }
+    }
+
+    fn add_fdt(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+        match self.fdt.add(content, symbol) {
+            Assembled::Nothing => Ok(()),
+            Assembled::Unusable => {
+                self.counts.rejected_packets += 1;
+                Ok(())
+            }
+            Assembled::Instance(xml) => match Manifest::from_xml(&xml, self.options.max_files) {
+                Ok(manifest) if self.believes(&manifest) => self.admit(manifest),
+                _ => {
+                    if let Some(fdt) = content.fdt {
+                        self.fdt.forget(fdt.id);
+                    }
+                    self.counts.rejected_manifests += 1;
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn believes(&self, manifest: &Manifest) -> bool {
+        match &self.options.key {
+            Some(key) => manifest.is_signed_by(key, self.options.tsi),
+            None => manifest.tsi.is_none_or(|tsi| tsi == self.options.tsi),
+        }
+    }
+
+    fn add_early(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+        if content.oti.is_some() && self.without_oti.contains_key(&content.toi) {
+            return self.admit_with_oti(content, symbol);
+        }
+        let known = self.set.is_some_and(|_| self.manifest_complete());
+        if known || self.early_bytes + symbol.len() + EARLY_OVERHEAD > self.options.early_bytes {
+            self.counts.early_symbols_dropped += 1;
+            return Ok(());
+        }
+        self.early_bytes += symbol.len() + EARLY_OVERHEAD;
+        self.early.push_back((*content, symbol.into()));
+        Ok(())
+    }
+
+    /// Gives the packets that came too early their second chance.
+    fn replay_early(&mut self) -> Result<(), StoreError> {
+        self.early_bytes = 0;
+        for (content, symbol) in std::mem::take(&mut self.early) {
+            self.add(&content, &symbol)?;
+        }
+        Ok(())
+    }
+
+    /// Writes everything that is in memory to the files and journals. Call it at least every quarter of a second: what a
+    /// killed process loses is what came since.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.flush_data()?;
+        self.flush_maps()
+    }
+
+    /// Flushes, writes through to the disk, and marks the journals so that not even a power loss makes them doubtful.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn close(mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        for file in 0..self.files.len() as u32 {
+            if let FileState::Incoming(incoming) = &mut self.files[file as usize]
+                && let Some(handles) = &mut incoming.handles
+            {
+                let result = handles.data.sync_data().and_then(|()| handles.journal.close_clean());
+                let name = incoming.spec.name.clone();
+                result.map_err(|source| self.io_error(name, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of the manifest is here.
+    fn manifest_complete(&self) -> bool {
+        match &self.set {
+            Some(set) => {
+                let objects = self.objects.len() + self.unusable.len();
+                objects as u64 >= set.objects && self.folders.len() as u64 >= set.folders
+            }
+            None => !self.files.is_empty() || self.told_complete,
+        }
+    }
+
+    /// Whether nothing more can come: every file of the manifest is done or refused.
+    pub fn is_complete(&self) -> bool {
+        let settled = |file: &FileState| !matches!(file, FileState::Incoming(_));
+        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(settled)
+    }
+
+    /// How far the session is. Walks all files; meant for displays, not for every packet.
+    pub fn progress(&self) -> Progress {
+        let mut progress = Progress { manifest_complete: self.manifest_complete(), ..self.counts };
+        for file in &self.files {
+            progress.files_total += 1;
+            match file {
+                FileState::Done { bytes } => {
+                    progress.files_done += 1;
+                    progress.bytes_needed += bytes;
+                    progress.bytes_useful += bytes;
+                }
+                FileState::Refused => progress.files_refused += 1,
+                FileState::Incoming(incoming) => {
+                    progress.bytes_needed += incoming.spec.length;
+                    progress.bytes_useful += incoming.bytes();
+                }
+            }
+        }
+        progress
+    }
+
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn event(&mut self, event: Event) {
+        // Nobody asks for them: then the oldest are the least interesting.
+        if self.events.len() >= MAX_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    fn io_error(&self, name: Name, source: io::Error) -> StoreError {
+        let path = self.folder.path().to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                let free = self.folder.free_bytes().unwrap_or(0);
+                let needed = self.by_name.get(&name).map_or(0, |file| match &self.files[*file as usize] {
+                    FileState::Incoming(incoming) => incoming.spec.length,
+                    _ => 0,
+                });
+                StoreError::DiskFull { path, name, needed, free }
+            }
+            _ => StoreError::Io { path, name, source },
+        }
+    }
+}
+
+/// The kernel's identity of this start of the system; zeros where it cannot be read.
+fn system_boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits = text.chars().filter_map(|c| c.to_digit(16)).collect::<Vec<_>>();
+    let mut id = [0; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = (pair[0] << 4 | pair[1]) as u8;
+    }
+    id
+}
+
+/// What a kept packet takes beyond its symbol.
+const EARLY_OVERHEAD: usize = 128;
+const MAX_EVENTS: usize = 100_000;

@@ -1,0 +1,163 @@
+//! Which encoding symbol lies in which slot of a block.
+//!
+//! A block has as many slots as source symbols, in the partial file itself. A source symbol takes its own slot; a repair
+//! symbol, and a source symbol whose slot is taken, any free one. A slot is taken once and keeps its symbol until the
+//! block is decoded, so an entry on disk is right whatever the moment at which a process dies.
+
+use std::collections::HashSet;
+
+/// The map of one block.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    symbols: Box<[u32]>,
+    /// Symbols that are not in the slot of their own number.
+    elsewhere: HashSet<u32>,
+    /// No slot above is free.
+    highest_free: usize,
+    /// Slots that changed since they were last written down.
+    dirty: Option<(u32, u32)>,
+}
+
+impl Slots {
+    /// The map of an empty block of `count` source symbols.
+    pub(crate) fn new(count: u32) -> Slots {
+        Slots {
+            symbols: vec![FREE; count as usize].into(),
+            elsewhere: HashSet::new(),
+            highest_free: (count as usize).saturating_sub(1),
+            dirty: None,
+        }
+    }
+
+    /// Reads a map as [`Slots::write`] left it, and counts the symbols in it. With `only_in_place`, other symbols are
+    /// forgotten. `None` for what no map can be: numbers out of range, or one symbol in two slots.
+    pub(crate) fn read(bytes: &[u8], symbol_limit: u32, only_in_place: bool) -> Option<(Slots, u32)> {
+        let mut slots = Slots::new((bytes.len() / ENTRY) as u32);
+        let mut have = 0;
+        for (slot, entry) in bytes.chunks_exact(ENTRY).enumerate() {
+            let entry = u32::from_le_bytes(entry.try_into().expect("chunks of four bytes"));
+            let Some(symbol) = entry.checked_sub(1) else { continue };
+            if symbol >= symbol_limit {
+                return None;
+            }
+            if symbol as usize != slot {
+                if only_in_place {
+                    slots.dirty = Some((0, slots.len()));
+                    continue;
+                }
+                if !slots.elsewhere.insert(symbol) {
+                    return None;
+                }
+            }
+            slots.symbols[slot] = symbol;
+            have += 1;
+        }
+        let twice = |symbol: &u32| slots.symbols.get(*symbol as usize) == Some(symbol);
+        if slots.elsewhere.iter().any(twice) { None } else { Some((slots, have)) }
+    }
+
+    /// The bytes of the slots that changed, and the first of them; nothing if none did.
+    pub(crate) fn write(&mut self) -> Option<(u32, Vec<u8>)> {
+        let (first, end) = self.dirty.take()?;
+        let changed = &self.symbols[first as usize..end as usize];
+        Some((first, changed.iter().flat_map(|symbol| symbol.wrapping_add(1).to_le_bytes()).collect()))
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.is_some()
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.symbols.len() as u32
+    }
+
+    /// Finds a slot for `symbol`; `None` if it is here already or nothing is free.
+    pub(crate) fn place(&mut self, symbol: u32) -> Option<u32> {
+        if self.contains(symbol) {
+            return None;
+        }
+        let slot = match self.symbols.get(symbol as usize) {
+            Some(&FREE) => symbol as usize,
+            _ => {
+                while self.symbols[self.highest_free] != FREE {
+                    self.highest_free = self.highest_free.checked_sub(1)?;
+                }
+                self.elsewhere.insert(symbol);
+                self.highest_free
+            }
+        };
+        self.symbols[slot] = symbol;
+        let slot = slot as u32;
+        self.dirty = Some(match self.dirty {
+            Some((first, end)) => (first.min(slot), end.max(slot + 1)),
+            None => (slot, slot + 1),
+        });
+        Some(slot)
+    }
+
+    pub(crate) fn contains(&self, symbol: u32) -> bool {
+        self.symbols.get(symbol as usize) == Some(&symbol) || self.elsewhere.contains(&symbol)
+    }
+
+    pub(crate) fn is_in_place(&self, slot: u32) -> bool {
+        self.symbols[slot as usize] == slot
+    }
+
+    pub(crate) fn all_in_place(&self) -> bool {
+        self.elsewhere.is_empty() && !self.symbols.contains(&FREE)
+    }
+
+    /// The symbol in each slot, of a full map.
+    pub(crate) fn symbols(&self) -> &[u32] {
+        &self.symbols
+    }
+
+    /// Bytes of memory, about.
+    pub(crate) fn memory(count: u32) -> u64 {
+        // The map, and a set that in the worst case holds every symbol.
+        u64::from(count) * 16 + 128
+    }
+}
+
+/// Bytes of an entry on disk: the symbol's number plus one, or zero for a free slot.
+pub(crate) const ENTRY: usize = 4;
+/// No symbol has this number.
+const FREE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_source_symbol_takes_its_own_slot_and_a_repair_symbol_a_free_one() {
+        let mut slots = Slots::new(4);
+        assert_eq!((slots.place(1), slots.place(9), slots.place(3)), (Some(1), Some(3), Some(2)));
+        assert_eq!((slots.place(3), slots.place(9), slots.place(1)), (None, None, None), "duplicates");
+        assert_eq!((slots.place(7), slots.place(8)), (Some(0), None), "the second finds nothing free");
+        assert!(!slots.all_in_place());
+    }
+
+    proptest! {
+        #[test]
+        fn a_map_survives_its_bytes(symbols in proptest::collection::vec(0u32..40, 0..40)) {
+            let mut slots = Slots::new(16);
+            let placed = symbols.iter().filter(|symbol| slots.place(**symbol).is_some()).count();
+            let mut bytes = vec![0; 16 * ENTRY];
+            if let Some((first, changed)) = slots.write() {
+                bytes[first as usize * ENTRY..][..changed.len()].copy_from_slice(&changed);
+            }
+            let (read, have) = Slots::read(&bytes, 100, false).expect("our own");
+            prop_assert_eq!(have as usize, placed);
+            prop_assert_eq!(read.symbols(), slots.symbols());
+        }
+
+        #[test]
+        fn any_bytes_are_a_map_or_refused(bytes in proptest::collection::vec(0u8..3, 64)) {
+            if let Some((mut slots, have)) = Slots::read(&bytes, 1 << 24, false) {
+                let free = (1000..1100).filter(|symbol| slots.place(*symbol).is_some()).count();
+                prop_assert_eq!(free as u32 + have, 16);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Files go through a carousel, lossy channels, and a store, and arrive whole.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use weir_object::{CarouselOptions, Event, SecretKey, StoreOptions};
+use weir_units::Rate;
+
+fn options(rates: Vec<Rate>) -> CarouselOptions {
+    CarouselOptions { channel_rates: rates, ..Default::default() }
+}
+
+#[test]
+fn a_receiver_of_all_channels_needs_no_decoding_and_nothing_twice() {
+    let bytes = content(3_000_000, 1);
+    let mut sender = Sender::new(&[("a.bin", &bytes)], &options(ladder(8, 1.5)));
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let arrived = receive(&mut sender, &mut store, 8, 0.0, 1);
+    assert_eq!(arrived, 3_000_000u64.div_ceil(1400));
+    assert_eq!(store.progress().decoded_blocks, 0);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+}
+
+#[test]
+fn folders_empty_files_and_empty_folders_arrive() {
+    let bytes = content(100_000, 2);
+    let files: &[(&str, &[u8])] = &[
+        ("tree/a", &bytes),
+        ("tree/b/empty", &[]),
+        ("tree/b/c/é x?.txt", b"hello"),
+        ("tree/nothing/", &[]),
+        ("single", b"1"),
+    ];
+    let mut sender = Sender::new(files, &options(ladder(3, 2.0)));
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.05, 1);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+    let progress = store.progress();
+    assert_eq!((progress.files_done, progress.files_total), (4, 4));
+    assert_eq!(progress.bytes_useful, progress.bytes_needed);
+}
+
+#[test]
+fn a_set_of_nothing_but_empty_files_arrives_by_the_manifest_alone() {
+    let mut sender = Sender::new(&[("a", &[]), ("b/", &[])], &options(ladder(3, 2.0)));
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 1, 0.0, 1);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+}
+
+#[test]
+fn a_file_of_several_objects_arrives() {
+    let bytes = content(200_000, 3);
+    let options = CarouselOptions { block_symbols: 10, max_blocks: 3, symbol_size: 512, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&[("big", &bytes), ("small", b"x")], &options);
+    assert!(sender.carousel.manifests()[0].files.len() > 5);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 4, 0.1, 1);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+}
+
+#[test]
+fn a_file_larger_than_the_sender_s_memory_is_sent_in_windows() {
+    let bytes = content(4_000_000, 4);
+    let options = CarouselOptions { memory_limit: 1 << 20, block_symbols: 50, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&[("big", &bytes)], &options);
+    for level in [5, 3] {
+        let out = tempfile::tempdir().expect("temporary folder");
+        let mut store = open(out.path(), &StoreOptions::default());
+        receive(&mut sender, &mut store, level, 0.02, 1);
+        assert_same(&sender.folder.path().to_owned(), out.path());
+    }
+}
+
+#[test]
+fn the_store_works_with_hardly_any_memory_for_its_maps() {
+    let bytes = content(2_000_000, 5);
+    let options = CarouselOptions { block_symbols: 20, symbol_size: 512, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&[("big", &bytes)], &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { memory_limit: 70_000, ..Default::default() });
+    receive(&mut sender, &mut store, 3, 0.05, 1);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+}
+
+#[test]
+fn many_small_files_arrive_with_few_descriptors_open() {
+    let names: Vec<String> = (0..1500).map(|i| format!("d/{i:04}")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
+    let mut sender = Sender::new(&files, &options(ladder(5, 1.5)));
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+    receive(&mut sender, &mut store, 5, 0.01, 1);
+    assert_same(&sender.folder.path().to_owned(), out.path());
+}
+
+#[test]
+fn only_the_right_key_s_manifest_counts() {
+    let key = SecretKey::from_seed([1; 32]);
+    let signed = CarouselOptions { key: Some(key.clone()), ..options(ladder(2, 2.0)) };
+    let out = tempfile::tempdir().expect("temporary folder");
+    let expect_key = StoreOptions { key: Some(key.public()), ..Default::default() };
+    for wrong in [
+        CarouselOptions { key: Some(SecretKey::from_seed([2; 32])), ..signed.clone() },
+        CarouselOptions { key: None, ..signed.clone() },
+        CarouselOptions { tsi: 9, ..signed.clone() },
+    ] {
+        let mut sender = Sender::new(&[("a", b"evil")], &wrong);
+        let mut store = open(out.path(), &expect_key);
+        for _ in 0..200 {
+            let (_, content, symbol) = sender.next();
+            store.add(&content, &symbol).expect("the disk works");
+        }
+        assert!(store.progress().rejected_manifests > 0 && !store.is_complete());
+    }
+    let mut sender = Sender::new(&[("a", b"good")], &signed);
+    receive(&mut sender, &mut open(out.path(), &expect_key), 2, 0.0, 1);
+    assert_eq!(std::fs::read(out.path().join("a")).expect("received"), b"good");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_stops_the_sender_and_is_named() {
+    let bytes = content(4_000_000, 6);
+    let options = CarouselOptions { memory_limit: 1 << 20, ..options(ladder(2, 2.0)) };
+    let mut sender = Sender::new(&[("changing", &bytes)], &options);
+    sender.next();
+    std::fs::write(sender.folder.path().join("changing"), b"other").expect("file");
+    let stopped = (0..100_000).any(|_| sender.carousel.next(1).is_none());
+    assert!(stopped);
+    let failure = sender.carousel.failure().expect("a reason").to_string();
+    assert!(failure.contains("changing") && failure.contains("changed"), "{failure}");
+}
+
+#[test]
+fn the_executable_bit_travels() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("run.sh");
+    std::fs::write(&path, b"#!/bin/sh\n").expect("file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    let set = weir_object::SourceSet::collect(&[path], false).expect("readable");
+    let mut carousel = weir_object::Carousel::new(set, &CarouselOptions::default()).expect("valid");
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    while !store.is_complete() {
+        let (content, symbol) = carousel.next(0).expect("a packet");
+        store.add(&content, symbol).expect("the disk works");
+    }
+    let mode = std::fs::metadata(out.path().join("run.sh")).expect("received").permissions().mode();
+    assert_ne!(mode & 0o100, 0);
+    assert!(events(&mut store).iter().any(|event| matches!(event, Event::Done { bytes: 10, .. })));
+}
+
+#[test]
+fn any_subset_of_a_ladder_finishes_an_8_mb_file_within_3_percent() {
+    let bytes = content(8_400_000, 7);
+    let rates = ladder(12, 1.5);
+    let ideal = 8_400_000u64.div_ceil(1400);
+    for level in [12, 11, 9, 6, 3, 1] {
+        let mut sender = Sender::new(&[("a", &bytes)], &options(rates.clone()));
+        let out = tempfile::tempdir().expect("temporary folder");
+        let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+        let arrived = receive(&mut sender, &mut store, level, 0.02, 1);
+        let overhead = arrived as f64 / ideal as f64 - 1.0;
+        eprintln!("level {level}: overhead {:.2} %", overhead * 100.0);
+        assert!(overhead <= 0.03, "level {level}: {overhead}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_lost_the_file_arrives(
+        length in 1usize..400_000, words in 8u16..180, block_symbols in 1u32..400, levels in 1usize..8, level in 1usize..8,
+        loss in 0.0f64..0.6, seed in any::<u64>(), late in 0usize..500,
+    ) {
+        let bytes = content(length, seed);
+        let options = CarouselOptions { symbol_size: words * 8, block_symbols, ..options(ladder(levels, 1.4)) };
+        let mut sender = Sender::new(&[("file", &bytes)], &options);
+        for _ in 0..late {
+            sender.next();
+        }
+        let out = tempfile::tempdir().expect("temporary folder");
+        let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+        receive(&mut sender, &mut store, level.min(levels) as u16, loss, seed);
+        prop_assert_eq!(std::fs::read(out.path().join("file")).expect("received"), bytes);
+    }
+
+    #[test]
+    fn a_receiver_that_is_killed_anywhere_goes_on_where_it_was(
+        length in 1usize..400_000, block_symbols in 20u32..200, kills in 1usize..4, loss in 0.0f64..0.3, seed in any::<u64>(),
+    ) {
+        let bytes = content(length, seed);
+        let options = CarouselOptions { symbol_size: 512, block_symbols, ..options(ladder(4, 1.5)) };
+        let mut sender = Sender::new(&[("file", &bytes)], &options);
+        let out = tempfile::tempdir().expect("temporary folder");
+        let store_options = StoreOptions { sync: false, ..Default::default() };
+        let mut random = weir_units::Random::new(seed, "kills");
+        let mut flushed = 0;
+        for _ in 0..kills {
+            let mut store = open(out.path(), &store_options);
+            let packets = random.below(length as u64 / 512 / kills as u64 + 50);
+            let flush_at = random.below(packets + 1);
+            for i in 0..packets {
+                let (_, content, symbol) = sender.next();
+                if !random.chance(loss) {
+                    store.add(&content, &symbol).expect("the disk works");
+                }
+                if i == flush_at {
+                    let before = store.progress();
+                    prop_assert!(before.files_total == 0 || before.bytes_useful >= flushed.min(before.bytes_needed));
+                    store.flush().expect("the disk works");
+                    flushed = before.bytes_useful;
+                }
+            }
+        }
+        let mut store = open(out.path(), &store_options);
+        receive(&mut sender, &mut store, 4, loss, seed);
+        prop_assert_eq!(std::fs::read(out.path().join("file")).expect("received"), bytes);
+    }
+}
