@@ -65,7 +65,7 @@ fn draw_delays(svg: &mut Svg, series: &Series, x: Scale, frame: Frame) {
         svg.line(if tick == 0.0 { "axis" } else { "grid" }, (frame.left, y.at(tick)), (frame.right, y.at(tick)));
         svg.label("tick end", (frame.left - 7.0, y.at(tick) + 4.0), number(tick));
     }
-    svg.label("tick start", (frame.left, frame.top - 7.0), "queuing delay, ms");
+    svg.label("tick start strip-label", (frame.left, frame.top - 7.0), "queuing delay, ms");
     let points = samples.iter().map(|sample| (x.at(sample.t_s), y.at(sample.queuing_delay_ms)));
     svg.empty("path", &[("class", &"delay"), ("d", &path(points))]);
     let mut lost = 0;

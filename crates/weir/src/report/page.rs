@@ -108,7 +108,7 @@ fn seen(report: &Report, series: &Series) -> String {
     if let Some(took) = series.seconds.filter(|took| *took < SHORT_SECS) {
         let mean = Rate::from_bps((report.bytes.count() as f64 * 8.0 / took) as u64);
         text += &format!(
-            " Done in {} at {mean} on average: for this link the file is so small that the climb from the lowest rate is most of the time.",
+            " Done in {} at {mean} on average: the file is so small for this link that the climb from the lowest rate is a good part of the time.",
             seconds(took)
         );
     }

@@ -79,7 +79,11 @@ impl<'a> RatePlot<'a> {
     fn received(&self) -> Vec<(f64, f64)> {
         let points = ((self.frame.right - self.frame.left) / POINT_PX).max(2.0);
         let means = thin(&self.series.samples, self.x.max / points);
-        means.iter().map(|sample| (self.x.at(sample.t_s), self.y.at(sample.received.bps() as f64))).collect()
+        let ends: Vec<f64> = std::iter::once(0.0).chain(means.iter().map(|sample| sample.t_s)).collect();
+        let middles = ends.windows(2).map(|stretch| f64::midpoint(stretch[0], stretch[1]));
+        let place = |t_s: f64, sample: &Sample| (self.x.at(t_s), self.y.at(sample.received.bps() as f64));
+        let last = means.last().map(|sample| place(sample.t_s, sample));
+        middles.zip(&means).map(|(t_s, sample)| place(t_s, sample)).chain(last).collect()
     }
 
     fn levels(&self) -> Vec<(f64, f64)> {
