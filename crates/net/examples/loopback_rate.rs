@@ -1,9 +1,10 @@
 //! How fast the drivers are: a sender and receivers, each a process, over the loopback, with nothing to do for the content.
 //!
-//! `cargo run --release -p weir-net --example loopback_rate -- [RATE] [RECEIVERS] [SECONDS] [all|avmrc]`
+//! `cargo run --release -p weir-net --example loopback_rate -- [RATE] [RECEIVERS] [SECONDS] [all|avmrc] [INTERFACE]`
 //!
 //! `RATE` is that of the highest level (5G), `all` has receivers join every channel at once (the default), `avmrc` lets
-//! congestion control run. Prints Gbit/s on the network, and CPU seconds for each gigabyte, of the sender and of each receiver.
+//! congestion control run; `INTERFACE` is `lo` by default. Prints Gbit/s on the network, and CPU seconds for each gigabyte,
+//! of the sender and of each receiver.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -74,7 +75,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
 
 fn send(description: &Description, seconds: u64) -> Result<(), Box<dyn Error>> {
     let endpoint = description.sender_endpoint()?.ok_or("the session has congestion control")?;
-    let config = SenderConfig { interface: loopback(), ..SenderConfig::default() };
+    let config = SenderConfig { interface: interface(), ..SenderConfig::default() };
     let sender = Sender::new(description, endpoint, &config)?;
     println!("sender on {}, {:?}", sender.interface(), sender.capabilities());
     let cpu = cpu_secs();
@@ -96,7 +97,7 @@ fn receive(description: &Description, seconds: u64, mode: &str, number: &str) ->
         "avmrc" => description.receiver_endpoint()?.ok_or("the session has congestion control")?,
         _ => Box::new(All { actions: VecDeque::new(), channels: description.channels.len() as u16 }),
     };
-    let config = ReceiverConfig { interface: loopback(), ..ReceiverConfig::default() };
+    let config = ReceiverConfig { interface: interface(), ..ReceiverConfig::default() };
     let receiver = Receiver::new(description, Some(endpoint), &config)?;
     let capabilities = receiver.capabilities();
     let mut sink = Sink { quiet: 0, patience: 5 + seconds / 10, symbols: 0, batches: 0, level: 0 };
@@ -113,8 +114,8 @@ fn report(who: &str, bytes: Bytes, seconds: f64, cpu: f64) {
     println!("{who}: {:.2} Gbit/s, {:.3} CPU-s/GB ({cpu:.2} s)", gigabytes * 8.0 / seconds, cpu / gigabytes);
 }
 
-fn loopback() -> InterfaceChoice {
-    InterfaceChoice::Name("lo".to_owned())
+fn interface() -> InterfaceChoice {
+    InterfaceChoice::Name(std::env::args().nth(5).unwrap_or_else(|| "lo".to_owned()))
 }
 
 /// CPU time of this process, user and system.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::sys::socket::{getsockopt, sockopt};
 use weir_units::Bytes;
 
 use crate::error::NetError;
@@ -127,9 +128,23 @@ impl Interface {
 
     /// The largest packet that the interface takes, IP header included; `None` where the system does not tell.
     pub fn mtu(&self) -> Option<Bytes> {
-        let text = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", self.name)).ok()?;
-        text.trim().parse().ok().map(Bytes::new)
+        self.ipv4().and_then(route_mtu).or_else(|| {
+            let read = |what| std::fs::read_to_string(format!("/sys/class/net/{}/{what}", self.name)).ok();
+            // What is mounted there may be of another network namespace.
+            let is_ours = read("ifindex")?.trim().parse() == Ok(self.index);
+            let mtu = read("mtu")?.trim().parse().ok().filter(|_| is_ours)?;
+            Some(Bytes::new(mtu).min(MAX_PACKET))
+        })
     }
+}
+
+/// The largest packet on the way from the interface of `source` to a group.
+fn route_mtu(source: Ipv4Addr) -> Option<Bytes> {
+    let socket = UdpSocket::bind((source, 0)).ok()?;
+    socket2::SockRef::from(&socket).set_multicast_if_v4(&source).ok()?;
+    socket.connect((ANY_GROUP, DISCARD_PORT)).ok()?;
+    let mtu = getsockopt(&socket, sockopt::IpMtu).ok()?;
+    u64::try_from(mtu).ok().map(Bytes::new)
 }
 
 impl fmt::Display for Interface {
@@ -174,7 +189,10 @@ fn listing(all: &[Interface]) -> String {
     lines.join(", ")
 }
 
-/// A port to ask the routing table with.
+/// The largest IPv4 packet; the loopback's MTU is a byte more.
+const MAX_PACKET: Bytes = Bytes::new(65_535);
+/// A group and a port to ask the routing table with.
+const ANY_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 255, 255);
 const DISCARD_PORT: u16 = 9;
 
 #[cfg(test)]
@@ -195,8 +213,17 @@ mod tests {
         let by_address = Interface::choose(&InterfaceChoice::Address(Ipv4Addr::LOCALHOST.into()), GROUP);
         assert_eq!(by_address.expect("lo has 127.0.0.1").index, by_name.index);
         assert_eq!(by_name.source_address(GROUP).expect("lo has IPv4"), Ipv4Addr::LOCALHOST);
-        assert!(by_name.mtu().is_some_and(|mtu| mtu >= Bytes::new(1280)));
+        assert!(by_name.mtu().is_some_and(|mtu| mtu >= Bytes::new(1280)), "{:?}", by_name.mtu());
         assert!(by_name.to_string().starts_with("lo (127.0.0.1"));
+    }
+
+    #[test]
+    fn both_ways_to_ask_for_the_mtu_agree() {
+        for interface in Interface::all().expect("a list").into_iter().filter(|interface| interface.is_up) {
+            let with_ipv4 = interface.mtu();
+            let without = Interface { addresses: Vec::new(), ..interface }.mtu();
+            assert!(with_ipv4.zip(without).is_none_or(|(one, other)| one == other), "{with_ipv4:?}, {without:?}");
+        }
     }
 
     #[test]

@@ -164,7 +164,9 @@ impl Receiver {
             }
             let until = self.next_call().map_or(next_tick, |due| due.min(next_tick));
             // Reading packet by packet would cost a wake-up each. The kernel keeps them, with their times.
-            clock::wait(&mut [], rest_until.min(until)).map_err(|error| NetError::Wait(error.into()))?;
+            if rest_until > clock.now() {
+                clock::wait(&mut [], rest_until.min(until)).map_err(|error| NetError::Wait(error.into()))?;
+            }
             self.sockets.wait(until)?;
             let is_quiet = self.round(&clock, application)?;
             rest_until = if is_quiet { clock.now() + REST } else { Time::ZERO };
