@@ -1,0 +1,58 @@
+//! From the command line to the command, and from its end to the exit code.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command, SendWhat};
+use crate::events::{ReceiverEvent, Trouble};
+use crate::exit::{Exit, Failure};
+use crate::progress::{Stdout, print};
+use crate::{demo, describe, recv, schemes, send};
+
+/// Runs what the command line asks for.
+pub(crate) fn run() -> ExitCode {
+    let command = Cli::parse().command;
+    let wants_json = match &command {
+        Command::Send(SendWhat::File(args)) => args.output.json,
+        Command::Recv(args) => args.output.json,
+        _ => false,
+    };
+    let exit = dispatch(command).unwrap_or_else(|failure| {
+        report(&failure, wants_json);
+        failure.exit
+    });
+    exit.into()
+}
+
+fn dispatch(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Send(SendWhat::File(args)) => send::file(&args),
+        Command::Recv(args) => recv::run(&args),
+        Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
+        Command::Schemes => Ok(shown(&schemes::listing())),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);
+            Ok(shown(&String::from_utf8_lossy(&script)))
+        }
+    }
+}
+
+/// Prints what was asked for. A reader that stops reading has seen enough.
+fn shown(text: &str) -> Exit {
+    match print(text) {
+        Stdout::Open | Stdout::Closed => Exit::Done,
+    }
+}
+
+/// A failure before anything ran: to people on standard error, to machines as the event that it is.
+fn report(failure: &Failure, wants_json: bool) {
+    eprintln!("weir: {failure}");
+    if wants_json {
+        let trouble = Trouble { t_s: 0.0, message: failure.to_string(), exit_code: Some(failure.exit.code()) };
+        let line = serde_json::to_string(&ReceiverEvent::Error(trouble)).expect("events are plain data");
+        shown(&format!("{line}\n"));
+    }
+}

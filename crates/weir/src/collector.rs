@@ -1,0 +1,185 @@
+//! The thread that owns the disk: symbols cross to it in batches, so that the receive path never waits for a write.
+//!
+//! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
+//! makes up for them, and congestion control is none of this thread's business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_net::clock::Clock;
+use weir_object::store::{Event, Progress, Store, StoreError};
+use weir_units::Time;
+use weir_wire::alc::Content;
+
+/// The receive path's end.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    filling: Batch,
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
+    events: Receiver<Result<Event, StoreError>>,
+    shared: Arc<Shared>,
+    overrun_symbols: u64,
+    thread: JoinHandle<Store>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    progress: Mutex<Progress>,
+    is_complete: AtomicBool,
+}
+
+/// Symbols on their way to the disk, in one allocation.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    symbols: Vec<(Content, usize)>,
+}
+
+impl Batch {
+    fn with_room() -> Batch {
+        Batch {
+            bytes: Vec::with_capacity(BATCH_BYTES + LARGEST_SYMBOL),
+            symbols: Vec::with_capacity(BATCH_BYTES / 512),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.symbols.clear();
+    }
+}
+
+impl Collector {
+    /// Starts the thread on `store`.
+    pub(crate) fn start(store: Store) -> Collector {
+        let (full, full_end) = sync_channel(BATCHES);
+        let (empty_end, empty) = sync_channel(BATCHES + 2);
+        let (events_end, events) = channel();
+        let shared = Arc::new(Shared::default());
+        let thread = std::thread::Builder::new()
+            .name("disk".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || collect(store, &full_end, &empty_end, &events_end, &shared)
+            })
+            .expect("a thread can be started");
+        Collector { filling: Batch::with_room(), full, empty, events, shared, overrun_symbols: 0, thread }
+    }
+
+    /// Takes a symbol from the receive path.
+    pub(crate) fn push(&mut self, content: &Content, symbol: &[u8]) {
+        self.filling.bytes.extend_from_slice(symbol);
+        self.filling.symbols.push((*content, symbol.len()));
+        if self.filling.bytes.len() >= BATCH_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Hands over what has been pushed so far.
+    pub(crate) fn flush(&mut self) {
+        if self.filling.symbols.is_empty() {
+            return;
+        }
+        let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
+        match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
+                self.overrun_symbols += batch.symbols.len() as u64;
+                batch.clear();
+                self.filling = batch;
+            }
+        }
+    }
+
+    /// What has happened in the store since the last call, if anything.
+    pub(crate) fn next_event(&self) -> Option<Result<Event, StoreError>> {
+        self.events.try_recv().ok()
+    }
+
+    /// How far the store is.
+    pub(crate) fn progress(&self) -> Progress {
+        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether every file of the session is in its place, verified.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.shared.is_complete.load(Ordering::Acquire)
+    }
+
+    /// Symbols that were thrown away because the disk was slower than the network.
+    pub(crate) fn overrun_symbols(&self) -> u64 {
+        self.overrun_symbols
+    }
+
+    /// Hands over the rest and waits until everything is on the disk, to be continued by the next run if incomplete.
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+        self.flush();
+        drop(self.full);
+        self.thread.join().expect("the disk thread does not panic").close()
+    }
+}
+
+/// Runs until the receive path lets go of its end, or of the events.
+fn collect(
+    mut store: Store,
+    full: &Receiver<Batch>,
+    empty: &SyncSender<Batch>,
+    events: &Sender<Result<Event, StoreError>>,
+    shared: &Shared,
+) -> Store {
+    let clock = Clock::new();
+    let mut written = Time::ZERO;
+    loop {
+        let outcome = match full.recv_timeout(WRITE_INTERVAL) {
+            Ok(batch) => add_all(&mut store, batch, empty),
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let now = clock.now();
+        let is_due = now.since(written) >= WRITE_INTERVAL;
+        let outcome = if is_due { outcome.and_then(|()| store.flush()) } else { outcome };
+        // The receiving side decides whether to go on without the disk; if it has gone, so do we.
+        if outcome.is_err_and(|error| events.send(Err(error)).is_err()) {
+            break;
+        }
+        while let Some(event) = store.poll_event() {
+            if events.send(Ok(event)).is_err() {
+                return store;
+            }
+        }
+        let is_complete = store.is_complete();
+        if is_due || is_complete {
+            written = now;
+            *shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = store.progress();
+        }
+        shared.is_complete.store(is_complete, Ordering::Release);
+    }
+    store
+}
+
+fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Result<(), StoreError> {
+    let mut at = 0;
+    let mut outcome = Ok(());
+    for (content, len) in &batch.symbols {
+        if outcome.is_ok() {
+            outcome = store.add(content, &batch.bytes[at..at + len]);
+        }
+        at += len;
+    }
+    batch.clear();
+    // A full return channel only means that there are spare batches enough.
+    let _ = empty.try_send(batch);
+    outcome
+}
+
+/// A batch goes over when it holds this much, or when the receive path pauses.
+const BATCH_BYTES: usize = 256 << 10;
+const LARGEST_SYMBOL: usize = 64 << 10;
+/// At most 64 × 256 kB = 16 MB wait for the disk.
+const BATCHES: usize = 64;
+/// What was received this long ago is on disk, and in the account of progress.
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,411 @@
+//! `weir recv`: joins a session and leaves when every file is in its place, verified.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use weir_core::observation::{LevelCause, Observation, SlotReport};
+use weir_net::clock::Clock;
+use weir_net::description::{Description, ReceiptAddress};
+use weir_net::receipts::send_receipt;
+use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
+use weir_net::{Interface, NetError};
+use weir_object::keys::PublicKey;
+use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
+use weir_units::{Bytes, Rate, Time};
+use weir_wire::alc::Content;
+use weir_wire::receipt::{Kind, Receipt};
+
+use crate::args::Recv;
+use crate::collector::Collector;
+use crate::events::{
+    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble,
+};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::progress::{Display, PROGRESS_INTERVAL, Stdout, Style};
+use crate::{fetch, session};
+
+/// Runs the command.
+pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
+    let text = fetch::session(&args.session)?;
+    let description: Description = text.parse().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
+    let choice = session::interface_choice(args.iface.as_deref());
+    let group = description.channels[0].ip();
+    let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    let endpoint = description.receiver_endpoint().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
+    let seed = u64::from_be_bytes(session::random()?);
+    let link = args.link.map(|config| LinkInFront { config, seed });
+    let config = ReceiverConfig {
+        interface: choice,
+        link,
+        capture: args.output.pcap.clone(),
+        // The end of a fast transfer should not wait for a slow look at it.
+        tick: Duration::from_millis(20),
+        ..ReceiverConfig::default()
+    };
+    let receiver =
+        Receiver::new(&description, endpoint, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
+    let store = open_store(args, &description)?;
+
+    let clock = Clock::new();
+    let started = clock.now();
+    let mut run = Run {
+        display: Display::new(Style::of(&args.output)),
+        interrupt,
+        collector: Collector::start(store),
+        started,
+        ends: args.duration.map(|duration| started + duration),
+        idle_timeout: args.idle_timeout,
+        last_packet: started,
+        is_closed: false,
+        shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
+        pace: None,
+        level: 0,
+        levels: description.channels.len(),
+        level_rate: Rate::ZERO,
+        slot: None,
+        lost_packets: 0,
+        statistics: ReceiverStatistics::default(),
+        files: 0,
+        file_bytes: 0,
+        completed: None,
+        outcome: None,
+        worst: None,
+    };
+    run.show(&ReceiverEvent::Start(start_event(args, &description, &interface)));
+    let buffer = receiver.capabilities().buffer;
+    if buffer.is_clamped() {
+        run.trouble(started, format!("the receive buffer is {buffer}"), None);
+    }
+    let statistics = receiver.run(&mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    run.statistics = statistics;
+    run.drain_store(clock.now());
+    if let Some(address) = description.receipt.filter(|_| run.completed.is_some()) {
+        run.send_receipt(&clock, &address, description.tsi)?;
+    }
+    Ok(run.end(clock.now()))
+}
+
+fn open_store(args: &Recv, description: &Description) -> Result<Store, Failure> {
+    let public_key = match (&description.public_key, args.any_sender) {
+        (Some(key), false) => {
+            Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, args.session.to_string()))?)
+        }
+        (None, false) if description.control.is_some() => {
+            let advice = "the session description holds no key of the sender, so nothing that comes could be trusted; \
+                          with --any-sender it is taken all the same";
+            return Err(Failure::new(Exit::Session, format!("{}: {advice}", args.session)));
+        }
+        _ => None,
+    };
+    let options = StoreOptions {
+        tsi: u64::from(description.tsi),
+        key: public_key,
+        memory_limit: args.memory.count(),
+        overwrite: args.overwrite,
+        ..StoreOptions::default()
+    };
+    Store::open(&args.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
+}
+
+fn start_event(args: &Recv, description: &Description, interface: &Interface) -> ReceiverStart {
+    let control = description.control.as_ref();
+    ReceiverStart {
+        role: Role::Receiver,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        session: description.name.clone(),
+        tsi: u64::from(description.tsi),
+        scheme: control.map_or_else(|| "none".to_owned(), |control| control.scheme.clone()),
+        rates_bps: control
+            .map_or_else(Vec::new, |control| control.ladder.rates().iter().map(|rate| rate.bps()).collect()),
+        address: description.channels[0].to_string(),
+        interface: Some(interface.name.clone()),
+        link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
+        out: args.out.display().to_string(),
+    }
+}
+
+/// A running receiver, as its user sees it.
+struct Run {
+    display: Display,
+    interrupt: Interrupt,
+    collector: Collector,
+    started: Time,
+    ends: Option<Time>,
+    idle_timeout: Option<Duration>,
+    last_packet: Time,
+    /// The sender said that it ends.
+    is_closed: bool,
+    shown: Shown,
+    /// Useful bytes per second, smoothed, for the time to go.
+    pace: Option<f64>,
+    level: usize,
+    levels: usize,
+    level_rate: Rate,
+    slot: Option<SlotReport>,
+    lost_packets: u64,
+    statistics: ReceiverStatistics,
+    files: u64,
+    file_bytes: u64,
+    completed: Option<Time>,
+    /// Why the run ends.
+    outcome: Option<Exit>,
+    /// What went wrong with a file while others went on.
+    worst: Option<Exit>,
+}
+
+/// The account at the last progress event.
+struct Shown {
+    at: Time,
+    received_bytes: u64,
+    useful_bytes: u64,
+}
+
+impl Application for Run {
+    fn deliver(&mut self, content: &Content, symbol: &[u8]) {
+        self.collector.push(content, symbol);
+    }
+
+    fn batch_end(&mut self) {
+        self.collector.flush();
+    }
+
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        match observation {
+            Observation::Level { level, rate, cause } => self.on_level(now, *level, *rate, *cause),
+            Observation::Slot(report) => {
+                self.lost_packets += report.lost_packets;
+                self.slot = Some(*report);
+            }
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self, now: Time) -> ControlFlow<()> {
+        self.drain_store(now);
+        if now.since(self.shown.at) >= PROGRESS_INTERVAL {
+            self.progress(now);
+        }
+        if self.outcome.is_none() {
+            self.outcome = self.reason_to_stop(now);
+        }
+        if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn statistics(&mut self, now: Time, statistics: &ReceiverStatistics) {
+        if statistics.packets > self.statistics.packets {
+            self.last_packet = now;
+        }
+        self.statistics = *statistics;
+    }
+
+    fn problem(&mut self, now: Time, problem: &NetError) {
+        self.trouble(now, problem.to_string(), None);
+    }
+
+    fn closed(&mut self, _now: Time) {
+        self.is_closed = true;
+    }
+}
+
+impl Run {
+    fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
+        let idle = now.since(self.last_packet);
+        if self.completed.is_some() {
+            Some(self.worst.unwrap_or(Exit::Done))
+        } else if self.interrupt.is_set() {
+            Some(Exit::Interrupted)
+        } else if self.ends.is_some_and(|ends| now >= ends) {
+            self.trouble(now, "the time is up and something is still missing".to_owned(), Some(Exit::Incomplete));
+            Some(Exit::Incomplete)
+        } else if self.idle_timeout.is_some_and(|timeout| idle >= timeout) {
+            self.trouble(now, format!("no packet has come for {} s", idle.as_secs()), Some(Exit::Incomplete));
+            Some(Exit::Incomplete)
+        } else if self.is_closed && idle >= CLOSED_AND_SILENT {
+            let message =
+                "the sender has ended the session and something is still missing; it is kept for the next time";
+            self.trouble(now, message.to_owned(), Some(Exit::Incomplete));
+            Some(Exit::Incomplete)
+        } else {
+            None
+        }
+    }
+
+    fn on_level(&mut self, now: Time, level: usize, rate: Rate, cause: LevelCause) {
+        (self.level, self.level_rate) = (level, rate);
+        let event = Level { t_s: self.t_s(now), level, rate_bps: rate.bps(), cause: cause.into() };
+        self.show(&ReceiverEvent::Level(event));
+    }
+
+    fn drain_store(&mut self, now: Time) {
+        while let Some(event) = self.collector.next_event() {
+            match event {
+                Ok(event) => self.on_store_event(now, event),
+                Err(error) => {
+                    // The disk is full, or the folder has gone: nothing that comes could be kept.
+                    self.trouble(now, error.to_string(), Some(Exit::Files));
+                    self.outcome = Some(Exit::Files);
+                    return;
+                }
+            }
+        }
+        if self.completed.is_none() && self.collector.is_complete() {
+            self.completed = Some(now);
+        }
+    }
+
+    fn on_store_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Done { name, bytes, digest, already_there: _ } => {
+                self.files += 1;
+                self.file_bytes += bytes;
+                let event = FileDone {
+                    t_s: self.t_s(now),
+                    name: name.to_string(),
+                    bytes,
+                    seconds: self.t_s(now),
+                    blake3: digest.map_or_else(String::new, |digest| blake3::Hash::from_bytes(digest).to_string()),
+                    verified: digest.is_some(),
+                };
+                self.show(&ReceiverEvent::File(event));
+            }
+            Event::Refused { name, reason } => {
+                let exit = match reason {
+                    RefuseReason::Manifest(_) | RefuseReason::Spec(_) | RefuseReason::NamedTwice => Exit::Unverified,
+                    _ => Exit::Files,
+                };
+                self.worst.get_or_insert(exit);
+                self.trouble(now, format!("{name} is not received: {reason}"), Some(exit));
+            }
+            Event::Resumed { name, bytes, after_power_loss } => {
+                let doubt =
+                    if after_power_loss { "; this machine went down meanwhile, so its digest will decide" } else { "" };
+                let bytes = Bytes::new(bytes);
+                self.trouble(now, format!("{name} goes on from the {bytes} that are there already{doubt}"), None);
+            }
+            Event::Restarted { name, reason } => {
+                self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
+            }
+            Event::NewSet => {
+                self.trouble(
+                    now,
+                    "the sender offers other files than before; what was incomplete stays on disk".to_owned(),
+                    None,
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn progress(&mut self, now: Time) {
+        let store = self.collector.progress();
+        let seconds = now.since(self.shown.at).as_secs_f64();
+        let received_bytes = self.statistics.bytes.count();
+        let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
+        let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;
+        let pace = self.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
+        self.pace = Some(pace);
+        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful };
+        let needed = store.manifest_complete.then_some(store.bytes_needed);
+        let missing = needed.map(|needed| needed.saturating_sub(store.bytes_useful));
+        let slot = self.slot.as_ref();
+        let event = ReceiverProgress {
+            t_s: self.t_s(now),
+            received_bytes,
+            useful_bytes: store.bytes_useful,
+            needed_bytes: needed,
+            rate_bps: rate.bps(),
+            level: self.level,
+            levels: self.levels,
+            level_rate_bps: self.level_rate.bps(),
+            loss_event_rate: slot.and_then(|slot| slot.loss_event_rate).map(|rates| rates[0]),
+            received_packets: self.statistics.packets,
+            lost_packets: self.lost_packets,
+            host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
+            queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
+            eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
+        };
+        self.show(&ReceiverEvent::Progress(event));
+    }
+
+    fn send_receipt(&mut self, clock: &Clock, address: &ReceiptAddress, tsi: u16) -> Result<(), Failure> {
+        let completed = self.completed.unwrap_or(self.started);
+        let receipt = Receipt {
+            kind: Kind::Receipt,
+            tsi,
+            receiver: u64::from_be_bytes(session::random()?),
+            received_bytes: self.statistics.bytes.count(),
+            elapsed_millis: u64::try_from(completed.since(self.started).as_millis()).unwrap_or(u64::MAX),
+        };
+        let seed = u64::from_be_bytes(session::random()?);
+        let interrupt = self.interrupt.clone();
+        let stop = || if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        match send_receipt(address, receipt, RECEIPT_SPREAD, seed, stop) {
+            Ok((acknowledged, tries)) => {
+                let event = ReceiptSent { t_s: self.t_s(clock.now()), acknowledged, tries };
+                self.show(&ReceiverEvent::Receipt(event));
+            }
+            // The files are there; that the sender does not hear of it changes nothing about that.
+            Err(error) => self.trouble(clock.now(), format!("cannot send a receipt: {error}"), None),
+        }
+        Ok(())
+    }
+
+    /// Puts whatever has come where the next run finds it, and tells how it ended.
+    fn end(mut self, now: Time) -> Exit {
+        let mut exit = self.outcome.unwrap_or(Exit::Internal);
+        let overrun = self.collector.overrun_symbols();
+        if let Err(error) = self.collector.finish()
+            && exit != Exit::Files
+        {
+            exit = Exit::Files;
+            let event = Trouble {
+                t_s: now.since(self.started).as_secs_f64(),
+                message: error.to_string(),
+                exit_code: Some(exit.code()),
+            };
+            let _ = self.display.receiver(&ReceiverEvent::Error(event));
+        }
+        let until = self.completed.unwrap_or(now);
+        let event = ReceiverEnd {
+            t_s: now.since(self.started).as_secs_f64(),
+            verified: self.completed.is_some() && exit == Exit::Done,
+            files: self.files,
+            bytes: self.file_bytes,
+            seconds: until.since(self.started).as_secs_f64(),
+            received_bytes: self.statistics.bytes.count(),
+            received_packets: self.statistics.packets,
+            lost_packets: self.lost_packets,
+            host_dropped_packets: self.statistics.host_dropped + overrun,
+            exit_code: exit.code(),
+        };
+        let _ = self.display.receiver(&ReceiverEvent::End(event));
+        exit
+    }
+
+    fn t_s(&self, now: Time) -> f64 {
+        now.since(self.started).as_secs_f64()
+    }
+
+    fn trouble(&mut self, now: Time, message: String, exit: Option<Exit>) {
+        let event = Trouble { t_s: self.t_s(now), message, exit_code: exit.map(Exit::code) };
+        self.show(&ReceiverEvent::Error(event));
+    }
+
+    /// When nobody reads the events any more, the files still matter: the run goes on in silence.
+    fn show(&mut self, event: &ReceiverEvent) {
+        if self.display.receiver(event) == Stdout::Closed {
+            self.display = Display::new(Style::Quiet);
+        }
+    }
+}
+
+/// A sender that said goodbye and is silent for this long has gone.
+const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
+
+/// Receipts of receivers that finish together are spread over this.
+const RECEIPT_SPREAD: Duration = Duration::from_millis(500);
+
+/// How much the last quarter second counts in the pace.
+const PACE_GAIN: f64 = 0.1;

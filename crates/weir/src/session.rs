@@ -1,0 +1,163 @@
+//! From the options of `weir send` to a session: its description, its keys, where its receipts go.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use weir_core::layers::Ladder;
+use weir_net::description::{Control, Description, ReceiptAddress};
+use weir_net::interface::{Interface, InterfaceChoice};
+use weir_net::socket::header_len;
+use weir_object::keys::SecretKey;
+use weir_units::{Bytes, Rate};
+use weir_wire::CciForm;
+use weir_wire::alc::Profile;
+
+use crate::args::{CciChoice, SendFile};
+use crate::exit::{Exit, Failure};
+
+/// A session that can be sent: what receivers are told, and what they are not.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) description: Description,
+    pub(crate) secret: SecretKey,
+    pub(crate) symbol_size: u16,
+}
+
+/// Makes the session that the options ask for.
+pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Failure> {
+    let usage = |text: String| Failure::new(Exit::Usage, text);
+    let ladder = Ladder::geometric(args.rates.rates.low, args.rates.rates.high, args.rates.ratio)
+        .map_err(|error| usage(error.to_string()))?;
+    let channels = Description::channels_from(args.to, ladder.levels()).ok_or_else(|| {
+        usage(format!(
+            "{} channels from {} on do not fit into the multicast addresses; choose a lower group",
+            ladder.levels(),
+            args.to.ip()
+        ))
+    })?;
+    let secret = secret_key(args.key.as_deref())?;
+    let random: [u8; 2] = random()?;
+    let tsi = args.tsi.unwrap_or(u16::from_be_bytes(random).max(1));
+    let form = form(args.cci, &ladder, args.packet_size);
+    let symbol_size = symbol_size(args.packet_size, Profile { tsi, form });
+    let udp_payload = u64::from(symbol_size) + Profile { tsi, form }.overhead(false) as u64;
+    let control = Control {
+        scheme: args.rates.cc.name.to_owned(),
+        settings: args.rates.cc_set.clone(),
+        packet_size: Bytes::new(udp_payload + header_len(args.to.ip())),
+        ladder,
+        form,
+    };
+    let local =
+        interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
+    let description = Description {
+        name: args.name.clone().unwrap_or_else(|| default_name(&args.paths[0])),
+        tsi,
+        flute_version: args.flute_version,
+        source: args.source_specific.then_some(local),
+        channels,
+        ttl: args.ttl,
+        control: Some(control),
+        symbol_size: Some(symbol_size),
+        public_key: Some(secret.public().to_bytes()),
+        receipt: args.receipts.map(|_| ReceiptAddress {
+            address: receipt_address(local, args.to),
+            key: secret.derive("weir receipt tags", &tsi.to_be_bytes()),
+        }),
+    };
+    // Both ends are built once here, so that a bad setting is told before anything is sent.
+    description
+        .sender_endpoint()
+        .and_then(|_| description.receiver_endpoint())
+        .map_err(|error| usage(format!("{error}; `weir schemes` lists schemes and their settings")))?;
+    Ok(Offer { description, secret, symbol_size })
+}
+
+/// Where this session's receipts go: the port after the session's own. It is fixed so that a description written
+/// beforehand (`--describe`) and the session itself agree.
+fn receipt_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
+    SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
+}
+
+/// The largest symbol that fits, a multiple of RaptorQ's alignment.
+fn symbol_size(packet_size: u16, profile: Profile) -> u16 {
+    let room = usize::from(packet_size) - profile.overhead(false);
+    (room - room % ALIGNMENT) as u16
+}
+
+/// Sequence numbers of 16 bits, unless the fastest channel would go through half of them in [`LONGEST_GAP_SECS`].
+fn form(choice: CciChoice, ladder: &Ladder, packet_size: u16) -> CciForm {
+    let fastest = (0..ladder.levels()).map(|channel| ladder.channel_rate(channel)).max().unwrap_or(Rate::ZERO);
+    let packets_per_sec = fastest.packets_per_sec(Bytes::new(u64::from(packet_size)));
+    match choice {
+        CciChoice::Auto if packets_per_sec * LONGEST_GAP_SECS > f64::from(1 << 15) => CciForm::Clocked,
+        CciChoice::Auto | CciChoice::Short => CciForm::Short,
+        CciChoice::Long => CciForm::Long,
+        CciChoice::Clocked => CciForm::Clocked,
+    }
+}
+
+fn secret_key(path: Option<&Path>) -> Result<SecretKey, Failure> {
+    let files = |error: weir_object::keys::KeyError| Failure::new(Exit::Files, error.to_string());
+    match path {
+        Some(path) if path.exists() => SecretKey::load(path).map_err(files),
+        Some(path) => {
+            let key = SecretKey::from_seed(random()?);
+            key.save(path).map_err(files)?;
+            Ok(key)
+        }
+        None => Ok(SecretKey::from_seed(random()?)),
+    }
+}
+
+/// Bytes from the operating system's generator.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(Failure::of(Exit::Internal, "the system gives no random numbers"))?;
+    Ok(bytes)
+}
+
+fn default_name(path: &Path) -> String {
+    let name = path.file_name().or_else(|| path.components().next_back().map(|part| part.as_os_str()));
+    name.map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The interface that the user named, or the routing table's.
+pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
+    name.map_or(InterfaceChoice::Routed, |name| {
+        name.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
+    })
+}
+
+const ALIGNMENT: usize = 8;
+
+/// A receiver may miss this much of a channel and still place the next packet.
+const LONGEST_GAP_SECS: f64 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(high_mbps: u64) -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(high_mbps), 1.5).expect("a usable ladder")
+    }
+
+    #[test]
+    fn symbols_fill_the_packet_in_every_form() {
+        let size = |form| symbol_size(1428, Profile { tsi: 1, form });
+        assert_eq!([size(CciForm::Short), size(CciForm::Long), size(CciForm::Clocked)], [1400, 1392, 1400]);
+    }
+
+    #[test]
+    fn the_form_follows_the_fastest_channel() {
+        assert_eq!(form(CciChoice::Auto, &ladder(100), 1428), CciForm::Short);
+        assert_eq!(form(CciChoice::Auto, &ladder(1000), 1428), CciForm::Clocked);
+        assert_eq!(form(CciChoice::Short, &ladder(1000), 1428), CciForm::Short);
+    }
+
+    #[test]
+    fn a_folder_given_as_a_dot_still_has_a_name() {
+        assert_eq!(default_name(Path::new("/srv/maps/")), "maps");
+        assert_eq!(default_name(Path::new(".")), ".");
+    }
+}
