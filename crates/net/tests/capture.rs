@@ -14,6 +14,8 @@ use weir_net::sender::SenderConfig;
 /// What tshark says: one line a packet with the fields asked for. `None`, and said so, where there is no tshark.
 fn tshark(file: &Path, port: u16, fields: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
+    // Whatever the user has told tshark at home is not asked.
+    command.env("HOME", file.parent().expect("the file is in a folder"));
     command.args(["-r", &file.display().to_string(), "-d", &format!("udp.port=={port},alc"), "-T", "fields"]);
     command.args(["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-E", "separator=,"]);
     fields.iter().for_each(|field| {

@@ -1,4 +1,4 @@
-//! A modelled link in front of a receiver.
+//! A modelled link in front of a receiver, and the times at which packets count.
 
 mod common;
 
@@ -60,6 +60,14 @@ struct Notes {
     report: std::sync::mpsc::Sender<(Vec<Time>, Vec<Time>)>,
 }
 
+impl Notes {
+    fn new(channels: u16) -> (Notes, std::sync::mpsc::Receiver<(Vec<Time>, Vec<Time>)>) {
+        let (report, heard) = std::sync::mpsc::channel();
+        let (packets, times) = (Vec::new(), Vec::new());
+        (Notes { taker: Taker::new(0..channels), packets, times, next: None, report }, heard)
+    }
+}
+
 impl Endpoint for Notes {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         self.times.push(now);
@@ -81,11 +89,14 @@ impl Endpoint for Notes {
     }
 }
 
-struct Until(u32);
+/// Ends after so many ticks, and dawdles after each batch.
+struct Until(u32, Duration);
 
 impl Application for Until {
     fn deliver(&mut self, _content: &Content, _symbol: &[u8]) {}
-    fn batch_end(&mut self) {}
+    fn batch_end(&mut self) {
+        std::thread::sleep(self.1);
+    }
     fn observe(&mut self, _now: Time, _observation: &Observation) {}
     fn problem(&mut self, _now: Time, problem: &NetError) {
         panic!("{problem}");
@@ -100,12 +111,10 @@ impl Application for Until {
 fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
     let description = session(3, true);
     let sending = send(&description, Beacon::new(3, 10, 10), &sender_config(), Duration::from_millis(1_500));
-    let (report, heard) = std::sync::mpsc::channel();
-    let (packets, times) = (Vec::new(), Vec::new());
-    let notes = Notes { taker: Taker::new(0..3), packets, times, next: None, report };
+    let (notes, heard) = Notes::new(3);
     let config = behind("rate=8mbit,delay=10ms,buffer=1s");
     let receiver = Receiver::new(&description, Some(Box::new(notes)), &config).expect("a receiver");
-    receiver.run(&mut Until(200)).expect("it runs");
+    receiver.run(&mut Until(200, Duration::ZERO)).expect("it runs");
     sending.join().expect("no panic");
     let (packets, times) = heard.recv().expect("the endpoint was finished");
     assert!(times.is_sorted() && times.len() > 400, "{} events", times.len());
@@ -114,4 +123,20 @@ fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
     let gaps: Vec<u128> = packets.windows(2).map(|pair| pair[1].since(pair[0]).as_nanos()).collect();
     let exact = gaps.iter().filter(|gap| **gap == 1_056_000).count();
     assert!(exact > 250, "{exact} of {} gaps are the link's", gaps.len());
+}
+
+#[test]
+fn a_receiver_that_is_slow_to_read_still_sees_when_packets_arrived() {
+    let description = session(1, true);
+    let sending = send(&description, Beacon::new(1, 1, 40), &sender_config(), Duration::from_millis(1_500));
+    let (notes, heard) = Notes::new(1);
+    let receiver = Receiver::new(&description, Some(Box::new(notes)), &receiver_config()).expect("a receiver");
+    // It reads every 60 ms or so, and a packet comes every 5 ms.
+    receiver.run(&mut Until(60, Duration::from_millis(60))).expect("it runs");
+    sending.join().expect("no panic");
+    let (packets, times) = heard.recv().expect("the endpoint was finished");
+    assert_eq!(packets.len(), 40);
+    assert!(times.is_sorted());
+    let apart = packets.windows(2).filter(|pair| pair[1].since(pair[0]) > Duration::from_millis(1)).count();
+    assert!(apart > 20, "only {apart} of 39 packets came apart from the one before");
 }
