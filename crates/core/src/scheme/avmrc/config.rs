@@ -55,6 +55,8 @@ pub struct Config {
     pub first_interval: FirstInterval,
     /// From when the start-up phase counts.
     pub startup: Startup,
+    /// Whether an add of the start-up phase needs slow start's test to pass too (decision 10).
+    pub confirm_startup: bool,
     /// Whether the window of Eq. 3 is cut to the one of relation 6, beyond which the equation does not hold.
     pub stable_window_only: bool,
     /// Packet times at the current rate by which slow start's delay may grow in a slot beside its 5 %.
@@ -148,6 +150,7 @@ impl Default for Config {
             leave_wait: Duration::ZERO,
             first_interval: FirstInterval::Counted,
             startup: Startup::Join,
+            confirm_startup: false,
             stable_window_only: false,
             jitter_packets: 0.0,
         }
@@ -169,6 +172,7 @@ impl Config {
                 leave_wait: Duration::from_millis(2500),
                 first_interval: FirstInterval::Seeded,
                 startup: Startup::SlowStartEnd,
+                confirm_startup: true,
                 stable_window_only: true,
                 jitter_packets: 2.0,
                 ..paper

@@ -86,8 +86,8 @@ impl Controller {
 
     /// The loss interval in packets at which the model's target is `packets_per_sec` (RMRC's seed, AVMRC §4.1; for the
     /// Vegas models decision 8).
-    pub(super) fn implied_loss_interval(&self, packets_per_sec: f64, long_delay: Duration) -> f64 {
-        let rtt = self.rtt(long_delay.as_secs_f64());
+    pub(super) fn implied_loss_interval(&self, packets_per_sec: f64, delay: Duration) -> f64 {
+        let rtt = self.rtt(delay.as_secs_f64());
         1.0 / match self.model {
             Model::Reno => reno::loss_event_rate(packets_per_sec, rtt, 4.0 * rtt),
             Model::AdaptiveVegas | Model::FixedVegas => vegas::stable_loss_event_rate(packets_per_sec, rtt, 4.0 * rtt),

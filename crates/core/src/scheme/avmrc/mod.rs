@@ -5,6 +5,7 @@
 //! paper leaves open is decided in `docs/papers/avmrc.md`, to which "decision n" in these files refers. Not here: TCP,
 //! links, sockets.
 
+mod closing;
 mod config;
 mod controller;
 mod host;

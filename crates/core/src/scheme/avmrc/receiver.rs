@@ -2,9 +2,11 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 use weir_units::{Bytes, Time};
 use weir_wire::Layered;
 
+use super::closing::Closing;
 use super::config::{Config, FirstInterval, Model, Synchronisation};
 use super::controller::Controller;
 use super::host::HostDrops;
@@ -38,6 +40,7 @@ pub struct Receiver {
     pub(super) sustained: SustainedLevel,
     pub(super) leaving: Leaving,
     pub(super) host: HostDrops,
+    pub(super) closing: Closing,
     pub(super) counts: Counts,
     pub(super) actions: VecDeque<Action>,
 }
@@ -95,6 +98,7 @@ impl Receiver {
             sustained: SustainedLevel::new(&config, levels),
             leaving: Leaving::new(config.leave_wait, config.tau),
             host: HostDrops::default(),
+            closing: Closing::default(),
             counts: Counts::default(),
             // Rejoining every channel takes two actions each, and nothing else happens in that call but a report.
             actions: VecDeque::with_capacity(2 * levels + 8),
@@ -199,10 +203,11 @@ impl Receiver {
         let answered = self.leaving.is_pending(now);
         if self.losses.on_loss(now, answered) {
             self.actions.push_back(Action::Observe(Observation::LossEvent));
+            self.closing.end();
             self.sustained.on_loss_event(self.rules.level(), self.rules.slot());
             if !had_history && self.config.first_interval == FirstInterval::Seeded {
                 let kept = self.rules.level().saturating_sub(1).max(1);
-                let implied = self.implied_loss_interval(kept);
+                let implied = self.implied_loss_interval(kept, self.delay.short_term());
                 let counted = self.losses.intervals().newest().unwrap_or(0.0);
                 self.losses.intervals_mut().seed(implied.max(counted));
             }
@@ -219,14 +224,15 @@ impl Receiver {
             self.drop_channel(now, LevelCause::SlowStartEnd);
         }
         if self.config.model == Model::Reno && !self.losses.intervals().is_known() {
-            let interval = self.implied_loss_interval(self.rules.level());
+            let interval = self.implied_loss_interval(self.rules.level(), self.delay.long_term());
             self.losses.intervals_mut().seed(interval);
         }
     }
 
-    fn implied_loss_interval(&self, level: usize) -> f64 {
+    /// The loss interval at which the model gives the rate of `level` at this queuing delay.
+    fn implied_loss_interval(&self, level: usize, delay: Duration) -> f64 {
         let rate = self.session.ladder.level_rate(level).packets_per_sec(self.session.packet_size);
-        self.controller.implied_loss_interval(rate, self.delay.long_term())
+        self.controller.implied_loss_interval(rate, delay)
     }
 
     pub(super) fn add_channel(&mut self, now: Time, cause: LevelCause) {

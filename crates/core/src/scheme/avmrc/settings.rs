@@ -42,6 +42,7 @@ pub(super) const HELP: &[SettingHelp] = &[
         "before the first loss event: counted, as received; seeded, at least what the rate implies (lab counted, sockets seeded)",
     ),
     help("startup_from", "when the start-up phase begins: join or slow_start_end (lab join, sockets slow_start_end)"),
+    help("confirm_startup", "yes, an add of the start-up phase needs slow start's test to pass (lab no, sockets yes)"),
     help("stable_window", "yes cuts the window of Eq. 3 to where it holds (lab no, sockets yes)"),
     help(
         "jitter_packets",
@@ -121,6 +122,7 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
             let rules = [("join", Startup::Join), ("slow_start_end", Startup::SlowStartEnd)];
             config.startup = one_of(setting, "join or slow_start_end", &rules)?;
         }
+        "confirm_startup" => config.confirm_startup = yes_or_no(setting)?,
         "stable_window" => config.stable_window_only = yes_or_no(setting)?,
         "jitter_packets" => config.jitter_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
         _ => return Err(ConfigError::UnknownSetting { scheme, key: setting.key.clone() }),

@@ -1,5 +1,7 @@
 //! What a receiver does at the end of each slot.
 
+use core::time::Duration;
+
 use weir_units::{Rate, Time};
 
 use super::config::Synchronisation;
@@ -44,6 +46,7 @@ impl Receiver {
         } else if self.rules.is_slow_start() {
             self.continue_slow_start(now, arrived);
         } else if counts.measured > 0 {
+            let may_add = self.permits_add(may_add, arrived);
             self.follow_targets(now, targets.unwrap_or([Rate::ZERO; 2]), may_add);
         }
         self.rejoin_silent_channels(now);
@@ -74,29 +77,62 @@ impl Receiver {
         next: Option<TimestampDifference>,
         counts: Counts,
     ) -> Option<bool> {
-        let rate = self.session.ladder.level_rate(self.rules.level());
-        let jitter = jitter(self.config.jitter_packets, self.session.packet_size, rate);
+        let jitter = self.jitter();
         self.arrival.on_slots_end(now, ended, next, [counts.measured, counts.lost], jitter)
+    }
+
+    /// By how much delay may vary although nothing is wrong.
+    fn jitter(&self) -> Duration {
+        let rate = self.session.ladder.level_rate(self.rules.level());
+        jitter(self.config.jitter_packets, self.session.packet_size, rate)
     }
 
     fn continue_slow_start(&mut self, now: Time, arrived: Option<bool>) {
         match arrived {
-            Some(true) if self.is_newest_in_effect() => {
+            Some(true) if self.is_newest_in_effect(self.config.tau / 2) => {
                 self.sustained.on_confirmed(self.rules.level());
                 self.add_channel(now, LevelCause::SlowStart);
                 if self.rules.is_top() {
                     self.end_slow_start(now, false);
                 }
             }
-            Some(false) => self.end_slow_start(now, true),
+            Some(false) => {
+                self.end_slow_start(now, true);
+                if self.config.confirm_startup {
+                    self.closing.begin();
+                }
+            }
             _ => {}
         }
     }
 
+    /// Whether a channel may be added in this slot, which is one of the n_add-th if `is_adding_slot`.
+    ///
+    /// In the start-up phase it may in every slot. On real networks it asks there for what slow start asks for, for a
+    /// short queue, and outside adding slots not for a channel just dropped: the queue that an add too many has left is no
+    /// reason for the next (decision 10).
+    fn permits_add(&self, is_adding_slot: bool, arrived: Option<bool>) -> bool {
+        if !self.rules.is_startup() || !self.config.confirm_startup {
+            return is_adding_slot || self.rules.is_startup();
+        }
+        arrived == Some(true)
+            && !self.closing.is_open()
+            && (is_adding_slot || !self.rules.is_next_just_dropped())
+            && self.is_newest_in_effect(Duration::ZERO)
+            && self.delay.short_term() <= self.config.tau / 10 + self.jitter()
+    }
+
     fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
+        let is_leave_pending = self.leaving.is_pending(now);
+        if !is_leave_pending
+            && self.closing.on_slot(self.delay.short_term(), self.config.tau / 20 + self.jitter())
+            && self.rules.level() > 1
+        {
+            return self.drop_channel(now, LevelCause::SlowStartEnd);
+        }
         match self.rules.judge(&self.session.ladder, targets.map(bps), may_add) {
             Change::Add if self.newest().silence.has_been_heard() => self.add_channel(now, LevelCause::Add),
-            Change::Drop if !self.leaving.is_pending(now) => self.drop_channel(now, LevelCause::Drop),
+            Change::Drop if !is_leave_pending => self.drop_channel(now, LevelCause::Drop),
             _ => {}
         }
     }
@@ -110,12 +146,11 @@ impl Receiver {
         }
     }
 
-    /// Whether the newest channel's packets were there from the first quarter of the slot that is being measured.
-    fn is_newest_in_effect(&self) -> bool {
+    /// Whether the newest channel's packets were there from the first half of the slot that is being measured.
+    fn is_newest_in_effect(&self, within: Duration) -> bool {
         let past_empty_path =
             self.newest().first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));
-        let quarter = (self.config.tau / 4).as_micros() as i64;
-        past_empty_path.is_some_and(|micros| micros >= -quarter)
+        past_empty_path.is_some_and(|micros| micros >= -(within.as_micros() as i64))
     }
 
     fn newest(&self) -> &Channel {

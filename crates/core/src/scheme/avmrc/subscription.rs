@@ -1,5 +1,8 @@
 //! When a receiver adds and drops channels (AVMRC §3.3, §3.4).
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use weir_units::Rate;
 
 use super::config::{Config, Startup};
@@ -22,6 +25,9 @@ pub(super) struct Subscription {
     startup_end: u64,
     /// The slot of the last add, if no drop came since.
     added: Option<u64>,
+    /// By level: the slot in which it was last dropped.
+    dropped: Vec<Option<u64>>,
+    n_add: u64,
     /// No add before this slot: the host could not keep up.
     hold_adds_until: u64,
     /// The slot of the last drop because of the host.
@@ -50,6 +56,8 @@ impl Subscription {
             slot: 0,
             startup_end: config.n_startup,
             added: None,
+            dropped: vec![None; levels + 1],
+            n_add: config.n_add,
             hold_adds_until: 0,
             host_dropped: None,
         }
@@ -75,6 +83,12 @@ impl Subscription {
     /// In this phase channels may be added in every slot.
     pub(super) fn is_startup(&self) -> bool {
         self.is_slow_start || self.slot < self.startup_end
+    }
+
+    /// Whether the next level was dropped in the last n_add slots.
+    pub(super) fn is_next_just_dropped(&self) -> bool {
+        let dropped = self.dropped.get(self.level + 1).copied().flatten();
+        dropped.is_some_and(|dropped| self.slot - dropped < self.n_add)
     }
 
     /// `slots` have passed.
@@ -104,7 +118,7 @@ impl Subscription {
             return Change::Drop;
         }
         let above = rate(self.level + 1);
-        let may_add = (may_add || self.is_startup()) && self.slot >= self.hold_adds_until && !self.is_top();
+        let may_add = may_add && self.slot >= self.hold_adds_until && !self.is_top();
         if may_add && short.min(long) >= above + self.gamma_add * (above - here) {
             return Change::Add;
         }
@@ -134,6 +148,7 @@ impl Subscription {
     pub(super) fn drop_one(&mut self) -> usize {
         assert!(self.level > 0, "no channel below the base can be dropped");
         self.added = None;
+        self.dropped[self.level] = Some(self.slot);
         self.level -= 1;
         self.level
     }
@@ -149,12 +164,12 @@ pub(super) struct SustainedLevel {
     n_add: u64,
     sustained: usize,
     /// For each level the slot since which the receiver has been there or above without a loss event.
-    since: alloc::vec::Vec<u64>,
+    since: Vec<u64>,
 }
 
 impl SustainedLevel {
     pub(super) fn new(config: &Config, levels: usize) -> SustainedLevel {
-        SustainedLevel { n_add: config.n_add, sustained: 1, since: alloc::vec![0; levels + 1] }
+        SustainedLevel { n_add: config.n_add, sustained: 1, since: vec![0; levels + 1] }
     }
 
     pub(super) fn level(&self) -> usize {
@@ -248,14 +263,27 @@ mod tests {
     }
 
     #[test]
-    fn the_start_up_phase_permits_an_add_in_every_slot() {
-        let mut rules = Subscription::new(&Config::default(), 9);
-        rules.add();
-        rules.end_slow_start();
-        rules.on_slots(49);
-        assert_eq!(rules.judge(&ladder(), [9e9, 9e9], false), Change::Add);
+    fn the_start_up_phase_lasts_fifty_slots_from_the_join_or_from_the_end_of_slow_start() {
+        for (startup, end) in [(Startup::Join, 50), (Startup::SlowStartEnd, 80)] {
+            let mut rules = Subscription::new(&Config { startup, ..Config::default() }, 9);
+            rules.add();
+            rules.on_slots(30);
+            rules.end_slow_start();
+            rules.on_slots(end - 31);
+            assert!(rules.is_startup());
+            rules.on_slots(1);
+            assert!(!rules.is_startup());
+        }
+    }
+
+    #[test]
+    fn a_dropped_level_is_known_as_such_for_n_add_slots() {
+        let mut rules = at(6);
+        rules.drop_one();
+        rules.on_slots(19);
+        assert!(rules.is_next_just_dropped());
         rules.on_slots(1);
-        assert_eq!(rules.judge(&ladder(), [9e9, 9e9], false), Change::Stay);
+        assert!(!rules.is_next_just_dropped());
     }
 
     #[test]
