@@ -1,3 +1,4 @@
 //! placeholder
 
+pub mod dumbbell;
 pub mod netns;
