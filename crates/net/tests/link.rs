@@ -60,8 +60,11 @@ struct Notes {
     report: std::sync::mpsc::Sender<(Vec<Time>, Vec<Time>)>,
 }
 
+/// Hears from [`Notes`] at the end: when packets came, and when anything did.
+type Heard = std::sync::mpsc::Receiver<(Vec<Time>, Vec<Time>)>;
+
 impl Notes {
-    fn new(channels: u16) -> (Notes, std::sync::mpsc::Receiver<(Vec<Time>, Vec<Time>)>) {
+    fn new(channels: u16) -> (Notes, Heard) {
         let (report, heard) = std::sync::mpsc::channel();
         let (packets, times) = (Vec::new(), Vec::new());
         (Notes { taker: Taker::new(0..channels), packets, times, next: None, report }, heard)
