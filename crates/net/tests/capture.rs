@@ -39,7 +39,7 @@ fn both_captures_of_a_session_are_dissected_without_complaint() {
     let (sent, received) = (folder.path().join("sent.pcapng"), folder.path().join("received.pcapng"));
     let description = session(2, true);
     let config = SenderConfig { capture: Some(sent.clone()), ..sender_config() };
-    let sending = send(&description, Beacon::new(2, 30, 5), &config, Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(2, 30, 5), &config);
     let config = ReceiverConfig { capture: Some(received.clone()), ..receiver_config() };
     receive(&description, 0..2, &config);
     sending.join().expect("no panic");
@@ -58,7 +58,7 @@ fn packets_that_the_emulated_link_drops_are_marked() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("received.pcapng");
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 5), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(1, 50, 5), &sender_config());
     let link = LinkInFront { config: "rate=2mbit,buffer=20ms".parse().expect("a link"), seed: 1 };
     let config = ReceiverConfig { capture: Some(file.clone()), link: Some(link), ..receiver_config() };
     let (_, statistics) = receive(&description, [0], &config);

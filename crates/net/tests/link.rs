@@ -20,7 +20,7 @@ fn behind(link: &str) -> ReceiverConfig {
 #[test]
 fn everything_comes_through_a_link_that_is_fast_enough() {
     let description = session(2, true);
-    let sending = send(&description, Beacon::new(2, 10, 20), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(2, 10, 20), &sender_config());
     let (ledger, statistics) = receive(&description, 0..2, &behind("rate=100mbit,delay=30ms,buffer=100ms"));
     sending.join().expect("no panic");
     assert_eq!((ledger.seen.len(), statistics.link_dropped), (400, 0));
@@ -30,7 +30,7 @@ fn everything_comes_through_a_link_that_is_fast_enough() {
 #[test]
 fn a_slow_link_drops_what_does_not_fit_its_buffer() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 10), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(1, 50, 10), &sender_config());
     let (ledger, statistics) = receive(&description, [0], &behind("rate=4mbit,buffer=50ms"));
     sending.join().expect("no panic");
     // 500 packets of 1056 bytes come in about 50 ms; 4 Mbit/s take 24 of them in that time, and 24 fit the buffer.
@@ -43,7 +43,7 @@ fn a_slow_link_drops_what_does_not_fit_its_buffer() {
 #[test]
 fn random_loss_is_counted_as_the_link_s() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 20), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(1, 50, 20), &sender_config());
     let (_, statistics) = receive(&description, [0], &behind("loss=10%"));
     sending.join().expect("no panic");
     assert!((50..200).contains(&statistics.link_dropped), "{statistics:?}");
@@ -93,7 +93,7 @@ impl Endpoint for Notes {
 }
 
 /// Ends after so many ticks, and dawdles after each batch.
-struct Until(u32, Duration);
+struct Until(u32, Duration, u16);
 
 impl Application for Until {
     fn deliver(&mut self, _content: &Content, _symbol: &[u8]) {}
@@ -105,6 +105,7 @@ impl Application for Until {
         panic!("{problem}");
     }
     fn tick(&mut self, _now: Time) -> ControlFlow<()> {
+        common::note_joined(self.2);
         self.0 -= 1;
         if self.0 > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
@@ -113,11 +114,11 @@ impl Application for Until {
 #[test]
 fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
     let description = session(3, true);
-    let sending = send(&description, Beacon::new(3, 10, 10), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(3, 10, 10), &sender_config());
     let (notes, heard) = Notes::new(3);
     let config = behind("rate=8mbit,delay=10ms,buffer=1s");
     let receiver = Receiver::new(&description, Some(Box::new(notes)), &config).expect("a receiver");
-    receiver.run(&mut Until(200, Duration::ZERO)).expect("it runs");
+    receiver.run(&mut Until(200, Duration::ZERO, description.channels[0].port())).expect("it runs");
     sending.join().expect("no panic");
     let (packets, times) = heard.recv().expect("the endpoint was finished");
     assert!(times.is_sorted() && times.len() > 400, "{} events", times.len());
@@ -131,11 +132,11 @@ fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
 #[test]
 fn a_receiver_that_is_slow_to_read_still_sees_when_packets_arrived() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 1, 40), &sender_config(), Duration::from_millis(1_500));
+    let sending = send(&description, Beacon::new(1, 1, 40), &sender_config());
     let (notes, heard) = Notes::new(1);
     let receiver = Receiver::new(&description, Some(Box::new(notes)), &receiver_config()).expect("a receiver");
     // It reads every 60 ms or so, and a packet comes every 5 ms.
-    receiver.run(&mut Until(60, Duration::from_millis(60))).expect("it runs");
+    receiver.run(&mut Until(60, Duration::from_millis(60), description.channels[0].port())).expect("it runs");
     sending.join().expect("no panic");
     let (packets, times) = heard.recv().expect("the endpoint was finished");
     assert_eq!(packets.len(), 40);

@@ -5,18 +5,16 @@ mod common;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use common::{Beacon, Counting, For, Ledger, loopback, receive, receiver_config, send, sender_config, session};
+use common::{Beacon, Counting, Done, Ledger, loopback, receive, receiver_config, send, sender_config, session};
 use weir_net::receiver::{Receiver, ReceiverConfig};
 use weir_net::sender::{Sender, SenderConfig};
 use weir_net::socket::{ReceiveConfig, SendConfig};
 use weir_net::{Interface, InterfaceChoice};
 
-const SECOND: Duration = Duration::from_millis(1_500);
-
 #[test]
 fn what_a_sender_sends_arrives_once_and_in_full() {
     let description = session(3, true);
-    let sending = send(&description, Beacon::new(3, 50, 20), &sender_config(), SECOND);
+    let sending = send(&description, Beacon::new(3, 50, 20), &sender_config());
     let (ledger, statistics) = receive(&description, 0..3, &receiver_config());
     let sent = sending.join().expect("no panic");
     assert_eq!(sent.total.packets, 3_000 + 9, "and three closing packets a channel");
@@ -36,7 +34,7 @@ fn the_same_arrives_without_offload() {
     let description = session(1, true);
     let socket = SendConfig { offload: false, ..SendConfig::default() };
     let sockets = ReceiveConfig { offload: false, ..ReceiveConfig::default() };
-    let sending = send(&description, Beacon::new(1, 100, 5), &SenderConfig { socket, ..sender_config() }, SECOND);
+    let sending = send(&description, Beacon::new(1, 100, 5), &SenderConfig { socket, ..sender_config() });
     let (ledger, _) = receive(&description, [0], &ReceiverConfig { sockets, ..receiver_config() });
     assert_eq!(sending.join().expect("no panic").total.packets, 503);
     assert_eq!(ledger.of_channel(0), (0..500).collect::<Vec<_>>());
@@ -45,7 +43,7 @@ fn the_same_arrives_without_offload() {
 #[test]
 fn channels_over_several_sockets_bring_no_packet_twice() {
     let description = session(45, true);
-    let sending = send(&description, Beacon::new(45, 3, 20), &sender_config(), SECOND);
+    let sending = send(&description, Beacon::new(45, 3, 20), &sender_config());
     let (ledger, statistics) = receive(&description, 0..45, &receiver_config());
     sending.join().expect("no panic");
     assert_eq!(statistics.packets, 45 * 60);
@@ -59,7 +57,7 @@ fn groups_that_only_another_program_joined_do_not_arrive() {
     let other = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
     let SocketAddr::V4(second) = description.channels[1] else { panic!("the session is IPv4") };
     other.join_multicast_v4(second.ip(), &Ipv4Addr::LOCALHOST).expect("a membership");
-    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config(), SECOND);
+    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config());
     let (ledger, statistics) = receive(&description, [0], &receiver_config());
     let sent = sending.join().expect("no panic");
     assert_eq!(sent.channels[1].packets, 103, "the second channel was sent");
@@ -81,7 +79,7 @@ fn more_memberships_than_the_kernel_allows_name_the_sysctl() {
         Some(Box::new(common::Taker::new(0..25))),
         &ReceiverConfig { sockets, ..receiver_config() },
     );
-    let mut ledger = Ledger::new(Duration::from_millis(50));
+    let mut ledger = Ledger::new(&description);
     let statistics = receiver.expect("a receiver").run(&mut ledger).expect("it runs");
     assert_eq!(statistics.failed_memberships, 5 + 5, "five joins, and the leaves of what was not joined");
     assert!(ledger.problems[0].contains("sysctl -w net.ipv4.igmp_max_memberships"), "{}", ledger.problems[0]);
@@ -91,7 +89,7 @@ fn more_memberships_than_the_kernel_allows_name_the_sysctl() {
 fn a_session_of_one_source_takes_only_that_source() {
     for (source, packets) in [(Ipv4Addr::LOCALHOST, 100), (Ipv4Addr::new(127, 0, 0, 2), 0)] {
         let description = weir_net::Description { source: Some(source.into()), ..session(2, true) };
-        let sending = send(&description, Beacon::new(2, 10, 10), &sender_config(), SECOND);
+        let sending = send(&description, Beacon::new(2, 10, 10), &sender_config());
         let (ledger, statistics) = receive(&description, 0..2, &receiver_config());
         sending.join().expect("no panic");
         assert_eq!(ledger.of_channel(0).len(), packets, "from {source}");
@@ -103,15 +101,17 @@ fn a_session_of_one_source_takes_only_that_source() {
 fn rubbish_and_other_sessions_are_counted_and_harm_nothing() {
     let description = session(2, true);
     let other = weir_net::Description { tsi: 999, ..description.clone() };
-    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config(), SECOND);
-    let other_sending = send(&other, Beacon::new(2, 10, 10), &sender_config(), SECOND);
+    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config());
+    let other_sending = send(&other, Beacon::new(2, 10, 10), &sender_config());
     let rubbish = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let socket = socket2::SockRef::from(&rubbish);
     socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).expect("the loopback");
     let to = description.channels[0];
     let port = to.port();
     let shooting = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
+        while !common::is_joined(port) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         for len in 0..100_usize {
             rubbish.send_to(&vec![0x10; len], to).expect("it is sent");
         }
@@ -131,9 +131,9 @@ fn rubbish_and_other_sessions_are_counted_and_harm_nothing() {
 fn a_session_without_congestion_control_brings_everything() {
     let description = session(2, true);
     let plain = weir_net::Description { control: None, ..description.clone() };
-    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config(), SECOND);
+    let sending = send(&description, Beacon::new(2, 10, 10), &sender_config());
     let receiver = Receiver::new(&plain, None, &receiver_config()).expect("a receiver");
-    let mut ledger = Ledger::new(Duration::from_millis(1_500));
+    let mut ledger = Ledger::new(&description);
     let statistics = receiver.run(&mut ledger).expect("it runs");
     sending.join().expect("no panic");
     assert_eq!((statistics.delivered, ledger.seen.len()), (200, 200));
@@ -151,7 +151,7 @@ fn ipv6_channels_work_where_the_host_routes_them() {
     for source in [None, Some(source), Some("2001:db8::77".parse().expect("an address"))] {
         let description = weir_net::Description { source, ..session(2, false) };
         let config = SenderConfig { interface: interface.clone(), ..sender_config() };
-        let sending = send(&description, Beacon::new(2, 10, 10), &config, SECOND);
+        let sending = send(&description, Beacon::new(2, 10, 10), &config);
         let config = ReceiverConfig { interface: interface.clone(), ..receiver_config() };
         let (ledger, statistics) = receive(&description, 0..2, &config);
         sending.join().expect("no panic");
@@ -204,6 +204,6 @@ fn a_sender_with_nothing_to_say_ends_when_told() {
     let sender = Sender::new(&description, Box::new(Beacon::new(1, 1, 0)), &sender_config()).expect("a sender");
     assert_eq!(sender.interface().name, "lo");
     assert!(matches!(loopback(), InterfaceChoice::Name(_)));
-    let statistics = sender.run(&mut Counting::new(10), &mut For(Duration::from_millis(30), None)).expect("it runs");
+    let statistics = sender.run(&mut Counting::new(10), &mut Done::within(Duration::from_millis(30))).expect("it runs");
     assert_eq!(statistics.refused, 0);
 }

@@ -2,9 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -29,19 +30,36 @@ pub(crate) struct Beacon {
     round: u32,
     next: Option<Time>,
     queue: VecDeque<Layered>,
+    /// It begins when a receiver of this session has joined.
+    session: u16,
 }
 
 impl Beacon {
     pub(crate) fn new(channels: u16, burst: u32, rounds: u32) -> Beacon {
-        Beacon { channels, burst, rounds, round: 0, next: None, queue: VecDeque::new() }
+        Beacon { channels, burst, rounds, round: 0, next: None, queue: VecDeque::new(), session: 0 }
     }
+}
+
+/// The sessions, by their ports, that a receiver has joined.
+static JOINED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// A receiver of the session on `port` has joined.
+pub(crate) fn note_joined(port: u16) {
+    JOINED.lock().expect("nobody panics with it").insert(port);
+}
+
+/// Whether a receiver of the session on `port` has joined.
+pub(crate) fn is_joined(port: u16) -> bool {
+    JOINED.lock().expect("nobody panics with it").contains(&port)
 }
 
 impl Endpoint for Beacon {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
-            // Receivers need a moment to join.
-            Event::Start => self.next = Some(now + Duration::from_millis(500)),
+            Event::Start => self.next = Some(now),
+            Event::Deadline if self.session != 0 && !is_joined(self.session) => {
+                self.next = Some(now + Duration::from_millis(5));
+            }
             Event::Deadline if self.next.is_some_and(|next| next <= now) => {
                 for channel in 0..self.channels {
                     for sequence in self.round * self.burst..(self.round + 1) * self.burst {
@@ -127,6 +145,7 @@ impl Payload for Counting {
 /// Counts what was delivered, and stops a while after the last packet.
 #[derive(Debug)]
 pub(crate) struct Ledger {
+    session: u16,
     /// How often each symbol came.
     pub(crate) seen: BTreeMap<(u16, u32), u32>,
     pub(crate) problems: Vec<String>,
@@ -137,9 +156,17 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(silence: Duration) -> Ledger {
-        let silence = (silence.as_millis() / 10) as u32;
-        Ledger { seen: BTreeMap::new(), problems: Vec::new(), is_closed: false, wrong: 0, quiet_ticks: 0, silence }
+    pub(crate) fn new(description: &Description) -> Ledger {
+        let (session, silence) = (description.channels[0].port(), SILENCE_TICKS);
+        Ledger {
+            session,
+            seen: BTreeMap::new(),
+            problems: Vec::new(),
+            is_closed: false,
+            wrong: 0,
+            quiet_ticks: 0,
+            silence,
+        }
     }
 
     /// The symbols of one channel, in order.
@@ -162,6 +189,7 @@ impl Application for Ledger {
     fn observe(&mut self, _now: Time, _observation: &Observation) {}
 
     fn tick(&mut self, _now: Time) -> ControlFlow<()> {
+        note_joined(self.session);
         self.quiet_ticks += 1;
         // A closing packet is followed by two more rounds of them.
         let silence = if self.is_closed { AFTER_CLOSE_TICKS } else { self.silence };
@@ -179,14 +207,30 @@ impl Application for Ledger {
 }
 
 const AFTER_CLOSE_TICKS: u32 = 20;
+const SILENCE_TICKS: u32 = 200;
 
-/// Ends a sender after a time.
-pub(crate) struct For(pub(crate) Duration, pub(crate) Option<Time>);
+/// Ends a sender when it has not sent for a while after it did, or after `most`.
+pub(crate) struct Done {
+    pub(crate) most: Duration,
+    start: Option<Time>,
+    last: (u64, Time),
+}
 
-impl SenderApplication for For {
-    fn tick(&mut self, now: Time, _statistics: &SenderStatistics) -> ControlFlow<()> {
-        let start = *self.1.get_or_insert(now);
-        if now.since(start) >= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+impl Done {
+    pub(crate) fn within(most: Duration) -> Done {
+        Done { most, start: None, last: (0, Time::ZERO) }
+    }
+}
+
+impl SenderApplication for Done {
+    fn tick(&mut self, now: Time, statistics: &SenderStatistics) -> ControlFlow<()> {
+        let start = *self.start.get_or_insert(now);
+        let packets = statistics.total.packets;
+        if packets != self.last.0 {
+            self.last = (packets, now);
+        }
+        let is_done = packets > 0 && now.since(self.last.1) > Duration::from_millis(300);
+        if is_done || now.since(start) >= self.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -236,15 +280,17 @@ pub(crate) fn receiver_config() -> ReceiverConfig {
     ReceiverConfig { interface: loopback(), tick: Duration::from_millis(10), ..ReceiverConfig::default() }
 }
 
-/// Runs a beacon in a thread of its own for `time`.
+/// Runs a beacon in a thread of its own, once a receiver has joined.
 pub(crate) fn send(
     description: &Description,
     beacon: Beacon,
     config: &SenderConfig,
-    time: Duration,
 ) -> thread::JoinHandle<SenderStatistics> {
+    let beacon = Beacon { session: description.channels[0].port(), ..beacon };
     let sender = Sender::new(description, Box::new(beacon), config).expect("a sender");
-    thread::spawn(move || sender.run(&mut Counting::new(1_000), &mut For(time, None)).expect("it runs"))
+    thread::spawn(move || {
+        sender.run(&mut Counting::new(1_000), &mut Done::within(Duration::from_secs(20))).expect("it runs")
+    })
 }
 
 /// Receives `channels` until a while after the closing packets, or after silence.
@@ -254,7 +300,7 @@ pub(crate) fn receive(
     config: &ReceiverConfig,
 ) -> (Ledger, ReceiverStatistics) {
     let receiver = Receiver::new(description, Some(Box::new(Taker::new(channels))), config).expect("a receiver");
-    let mut ledger = Ledger::new(Duration::from_millis(1_500));
+    let mut ledger = Ledger::new(description);
     let statistics = receiver.run(&mut ledger).expect("it runs");
     (ledger, statistics)
 }
