@@ -11,5 +11,5 @@ mod sequence;
 pub use ewma::Ewma;
 pub use loss_events::LossEvents;
 pub use loss_intervals::LossIntervals;
-pub use queuing_delay::{DelayWindow, QueuingDelay, TimestampDifference};
+pub use queuing_delay::{DelaySample, DelayWindow, QueuingDelay, TimestampDifference};
 pub use sequence::{Arrival, SequenceTracker};

@@ -21,11 +21,22 @@ pub enum DelayWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimestampDifference(pub i64);
 
+/// What a packet's timestamps were good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelaySample {
+    /// They are part of the averages.
+    Taken(TimestampDifference),
+    /// They jumped and have been confirmed: the estimator has started anew with them.
+    Restarted(TimestampDifference),
+    /// They jumped and are not believed yet.
+    Ignored,
+}
+
 /// Short-term and long-term average one-way queuing delay (AVMRC §3.2).
 ///
 /// Each is the average timestamp difference (TSD) less the smallest one seen. The clocks may be at any offset: differences
-/// are taken modulo 2^32 microseconds and continued from packet to packet. A jump of more than 10 s is no queue but a
-/// clock that was set, or another sender: the estimator starts anew.
+/// are taken modulo 2^32 microseconds and continued from packet to packet. A jump of more than 10 s is no queue but
+/// rubbish, or, if a second packet confirms it, a clock that was set, or another sender: the estimator starts anew.
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
 #[derive(Debug, Clone)]
@@ -37,6 +48,8 @@ pub struct QueuingDelay {
     minimum: Minimum,
     /// The last difference: on the wire's circle, and continued.
     last: Option<(u32, i64)>,
+    /// Where the last packet jumped to, on the wire's circle.
+    jumped_to: Option<u32>,
 }
 
 impl QueuingDelay {
@@ -50,23 +63,30 @@ impl QueuingDelay {
             long: Ewma::new(long_gain),
             minimum: Minimum::new(window),
             last: None,
+            jumped_to: None,
         }
     }
 
-    /// A packet that left at the sender's `clock_micros` arrived at `now`. Returns its TSD, and whether the estimator had
-    /// to start anew.
-    pub fn on_packet(&mut self, now: Time, clock_micros: u64) -> (TimestampDifference, bool) {
+    /// A packet that left at the sender's `clock_micros` arrived at `now`.
+    pub fn on_packet(&mut self, now: Time, clock_micros: u64) -> DelaySample {
         let wire = wire_difference(now, clock_micros);
         let step = self.last.map_or(0, |(last, _)| i64::from(wire.wrapping_sub(last) as i32));
-        let restarts = step.abs() > LARGEST_STEP_MICROS;
-        if restarts {
+        let is_jump = step.abs() > LARGEST_STEP_MICROS;
+        if is_jump {
+            let confirmed = self.jumped_to.is_some_and(|jumped_to| is_near(wire, jumped_to));
+            if !confirmed {
+                self.jumped_to = Some(wire);
+                return DelaySample::Ignored;
+            }
             *self = QueuingDelay::new(self.short_gain, self.long_gain, self.minimum.window);
         }
+        self.jumped_to = None;
         let tsd = self.last.map_or(0, |(_, last)| last + step);
         self.last = Some((wire, tsd));
         self.short.update(tsd as f64);
         self.minimum.update(now, tsd);
-        (TimestampDifference(tsd), restarts)
+        let tsd = TimestampDifference(tsd);
+        if is_jump { DelaySample::Restarted(tsd) } else { DelaySample::Taken(tsd) }
     }
 
     /// A slot ended: the short-term average enters the long-term one.
@@ -162,6 +182,10 @@ fn wire_difference(now: Time, clock_micros: u64) -> u32 {
     (now.as_micros() as u32).wrapping_sub(clock_micros as u32)
 }
 
+fn is_near(wire: u32, other: u32) -> bool {
+    i64::from(wire.wrapping_sub(other) as i32).abs() <= LARGEST_STEP_MICROS
+}
+
 /// Ten of which hold the window, and one that is being filled.
 const BUCKETS: usize = 11;
 /// No queue is this long.
@@ -203,11 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn a_set_clock_starts_the_estimator_anew() {
+    fn a_set_clock_starts_the_estimator_anew_at_its_second_packet_and_rubbish_does_not() {
         let mut delay = estimator(DelayWindow::Everything);
-        assert!(!delay.on_packet(Time::from_secs(1), 0).1);
-        assert!(!delay.on_packet(Time::from_secs(10), 2_000_000).1, "seven seconds may be a queue");
-        assert!(delay.on_packet(Time::from_secs(10), 600_000_000).1);
+        let mut at = |second: u64, clock: u64| delay.on_packet(Time::from_secs(second), clock);
+        let tsd = TimestampDifference;
+        assert_eq!(at(1, 0), DelaySample::Taken(tsd(0)));
+        assert_eq!(at(10, 2_000_000), DelaySample::Taken(tsd(7_000_000)), "seven seconds may be a queue");
+        assert_eq!(at(10, 600_000_000), DelaySample::Ignored);
+        assert_eq!(at(10, 2_000_000), DelaySample::Taken(tsd(7_000_000)));
+        assert_eq!(at(10, 600_000_000), DelaySample::Ignored);
+        assert_eq!(at(11, 601_000_000), DelaySample::Restarted(tsd(0)));
         assert_eq!(delay.short_term(), Duration::ZERO);
     }
 

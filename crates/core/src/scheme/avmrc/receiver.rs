@@ -16,7 +16,7 @@ use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
 use crate::endpoint::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet};
-use crate::estimate::{Arrival, LossEvents, QueuingDelay, SequenceTracker};
+use crate::estimate::{Arrival, DelaySample, LossEvents, QueuingDelay, SequenceTracker};
 use crate::observation::{LevelCause, Observation};
 use crate::registry::Session;
 
@@ -55,7 +55,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Channel {
     tracker: SequenceTracker,
-    pub(super) silence: Silence,
+    silence: Silence,
     joined: Time,
     /// The sender's clock on the first measured packet since the join.
     pub(super) first_clock: Option<u64>,
@@ -140,7 +140,7 @@ impl Receiver {
             return;
         }
         let subscribed = usize::from(header.channel) < self.rules.level();
-        let measured = subscribed && self.is_of_this_membership(&header);
+        let measured = subscribed && self.is_of_this_membership(now, &header);
         let channel = &mut self.channels[usize::from(header.channel)];
         let missing = match channel.tracker.on_packet(header.sequence, measured) {
             Arrival::New { lost } => lost,
@@ -175,20 +175,24 @@ impl Receiver {
     }
 
     /// Whether the packet was sent since the channel was joined. One that was sent before, and stood in a queue while the
-    /// channel was left and joined again, is followed by a gap that is no loss.
-    fn is_of_this_membership(&self, header: &Layered) -> bool {
+    /// channel was left and joined again, is followed by a gap that is no loss. A clock that jumps says nothing about when.
+    fn is_of_this_membership(&self, now: Time, header: &Layered) -> bool {
         let joined = self.channels[usize::from(header.channel)].joined;
-        self.delay.micros_past_empty_path(joined, header.clock_micros).is_none_or(|micros| micros <= 0)
+        let past_empty_path = self.delay.micros_past_empty_path(joined, header.clock_micros);
+        self.delay.difference(now, header.clock_micros).is_none() || past_empty_path.is_none_or(|micros| micros <= 0)
     }
 
     /// Takes a packet of a subscribed channel into the estimates.
     fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
-        let (tsd, restarted) = self.delay.on_packet(now, header.clock_micros);
-        if restarted {
-            self.arrival.forget();
-            self.slots.forget();
+        match self.delay.on_packet(now, header.clock_micros) {
+            DelaySample::Taken(tsd) => self.arrival.on_packet(now, tsd),
+            DelaySample::Restarted(tsd) => {
+                self.slots.forget();
+                self.arrival.forget();
+                self.arrival.on_packet(now, tsd);
+            }
+            DelaySample::Ignored => {}
         }
-        self.arrival.on_packet(now, tsd);
         self.counts.measured += 1;
         let lost = self.host.attribute(missing);
         if lost > 0 {

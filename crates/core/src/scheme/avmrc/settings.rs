@@ -79,9 +79,9 @@ pub(super) fn read(
 fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result<(), ConfigError> {
     match setting.key.as_str() {
         "tau" => config.tau = span(setting, 10 * MILLI, 10 * SECOND, "a span from 10ms to 10s")?,
-        "n_add" => config.n_add = whole(setting, 1, 1_000_000)?,
-        "n_drop" => config.n_drop = whole(setting, 0, 1_000_000)?,
-        "n_startup" => config.n_startup = whole(setting, 0, 1_000_000)?,
+        "n_add" => config.n_add = whole(setting, 1, 1_000_000, "a whole number from 1 to 1000000")?,
+        "n_drop" => config.n_drop = whole(setting, 0, 1_000_000, "a whole number up to 1000000")?,
+        "n_startup" => config.n_startup = whole(setting, 0, 1_000_000, "a whole number up to 1000000")?,
         "gamma_add" => config.gamma_add = number(setting, 0.0, 10.0, "a number from 0 to 10")?,
         "gamma_drop" => config.gamma_drop = number(setting, 0.0, 1.0, "a number from 0 to 1")?,
         "r" => config.aggressiveness = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?,
@@ -112,7 +112,7 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
             let window = span(setting, SECOND, 1_000_000 * SECOND, "a span of 1s or more, or all")?;
             config.delay_window = DelayWindow::Moving(window);
         }
-        "reorder" => config.reorder_packets = whole(setting, 0, 100)?,
+        "reorder" => config.reorder_packets = whole(setting, 0, 100, "a whole number up to 100")?,
         "leave_wait" => config.leave_wait = span(setting, Duration::ZERO, 60 * SECOND, "a span up to 60s")?,
         "first_interval" => {
             let rules = [("counted", FirstInterval::Counted), ("seeded", FirstInterval::Seeded)];
@@ -138,11 +138,8 @@ fn span(setting: &Setting, low: Duration, high: Duration, expected: &'static str
     parse_span(&setting.value).ok().filter(|span| (low..=high).contains(span)).ok_or_else(|| bad(setting, expected))
 }
 
-fn whole(setting: &Setting, low: u64, high: u64) -> Result<u64, ConfigError> {
-    let value = setting.value.parse().ok().filter(|value| (low..=high).contains(value));
-    value.ok_or_else(|| {
-        bad(setting, if high == 100 { "a whole number up to 100" } else { "a whole number up to 1000000" })
-    })
+fn whole(setting: &Setting, low: u64, high: u64, expected: &'static str) -> Result<u64, ConfigError> {
+    setting.value.parse().ok().filter(|value| (low..=high).contains(value)).ok_or_else(|| bad(setting, expected))
 }
 
 fn number(setting: &Setting, low: f64, high: f64, expected: &'static str) -> Result<f64, ConfigError> {

@@ -11,33 +11,24 @@ pub(super) struct Silence {
     allowance: Duration,
     heard: Time,
     back_off: Duration,
-    /// Since the join.
-    has_been_heard: bool,
 }
 
 impl Silence {
     pub(super) fn new(rate: Rate, size: Bytes) -> Silence {
         let packet_time = (size / rate).min(LONGEST_BACK_OFF);
         let allowance = FIRST_BACK_OFF.max(packet_time * 8);
-        Silence { allowance, heard: Time::ZERO, back_off: allowance, has_been_heard: false }
+        Silence { allowance, heard: Time::ZERO, back_off: allowance }
     }
 
     /// The channel was joined for a reason of the protocol's.
     pub(super) fn on_join(&mut self, now: Time) {
         self.heard = now;
         self.back_off = self.allowance;
-        self.has_been_heard = false;
     }
 
     pub(super) fn on_heard(&mut self, now: Time) {
         self.heard = now;
         self.back_off = self.allowance;
-        self.has_been_heard = true;
-    }
-
-    /// Whether a packet came since the join: the join has taken effect.
-    pub(super) fn has_been_heard(&self) -> bool {
-        self.has_been_heard
     }
 
     pub(super) fn is_silent(&self, now: Time) -> bool {

@@ -131,7 +131,7 @@ impl Receiver {
             return self.drop_channel(now, LevelCause::SlowStartEnd);
         }
         match self.rules.judge(&self.session.ladder, targets.map(bps), may_add) {
-            Change::Add if self.newest().silence.has_been_heard() => self.add_channel(now, LevelCause::Add),
+            Change::Add if self.newest().first_clock.is_some() => self.add_channel(now, LevelCause::Add),
             Change::Drop if !is_leave_pending => self.drop_channel(now, LevelCause::Drop),
             _ => {}
         }

@@ -18,13 +18,22 @@ pub(super) struct SlotClock {
     mask: u16,
     /// The wire's number of the current slot; `None` before the first packet.
     current: Option<u16>,
+    /// Whether `current` is the receiver's own count, which the sender's next packet may correct.
+    is_guess: bool,
     /// When the current slot began.
     begun: Time,
 }
 
 impl SlotClock {
     pub(super) fn new(synchronisation: Synchronisation, tau: Duration, slot_bits: u32) -> SlotClock {
-        SlotClock { synchronisation, tau, mask: ((1u32 << slot_bits) - 1) as u16, current: None, begun: Time::ZERO }
+        SlotClock {
+            synchronisation,
+            tau,
+            mask: ((1u32 << slot_bits) - 1) as u16,
+            current: None,
+            is_guess: false,
+            begun: Time::ZERO,
+        }
     }
 
     /// The receiver starts at `now`.
@@ -43,9 +52,14 @@ impl SlotClock {
             None => 1,
             Some(current) => number.wrapping_sub(current) & self.mask,
         };
-        if passed == 0 || passed > self.mask / 2 {
+        let is_ahead = (1..=self.mask / 2).contains(&passed);
+        // A few behind are late packets; more, after a silence, mean that the count was wrong.
+        let is_elsewhere = self.is_guess && passed > self.mask / 2 && passed < self.mask - LATE_SLOTS;
+        if !is_ahead && !is_elsewhere {
             return 0;
         }
+        let passed = if is_ahead { passed } else { 1 };
+        self.is_guess = false;
         self.current = Some(number & self.mask);
         self.begun = now;
         u64::from(passed)
@@ -76,6 +90,7 @@ impl SlotClock {
             Synchronisation::Weak => slots - 1,
         };
         self.begun += Duration::from_nanos(ended.saturating_mul(self.tau.as_nanos() as u64));
+        self.is_guess = true;
         self.current = self.current.map(|current| current.wrapping_add(ended as u16) & self.mask);
         ended
     }
@@ -83,6 +98,7 @@ impl SlotClock {
 
 /// A queue that grows by two slots within one is beyond what the rules let happen; after three there is silence.
 const SILENT_SLOTS: u32 = 3;
+const LATE_SLOTS: u16 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -113,6 +129,15 @@ mod tests {
         assert_eq!(clock.on_time(Time::from_millis(300)), 2);
         assert_eq!(clock.deadline(), Time::from_millis(500));
         assert_eq!(clock.on_packet(Time::from_millis(310), 8), 1);
+    }
+
+    #[test]
+    fn a_number_that_was_rubbish_is_corrected_after_a_silence() {
+        let mut clock = clock(Synchronisation::Weak);
+        assert_eq!([5, 60].map(|number| clock.on_packet(Time::ZERO, number)), [1, 55]);
+        assert_eq!([6, 7].map(|number| clock.on_packet(Time::from_millis(200), number)), [0, 0]);
+        assert_eq!(clock.on_time(Time::from_millis(300)), 2);
+        assert_eq!([8, 9].map(|number| clock.on_packet(Time::from_millis(310), number)), [1, 1]);
     }
 
     #[test]
