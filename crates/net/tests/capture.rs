@@ -4,7 +4,6 @@ mod common;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use common::{Beacon, receive, receiver_config, send, sender_config, session};
 use weir_net::capture::{Capture, Datagram};
