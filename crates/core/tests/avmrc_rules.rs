@@ -86,7 +86,7 @@ impl Model {
                     assert_eq!(rate, session(Habitat::Lab).ladder.level_rate(level));
                     match cause {
                         LevelCause::SlowStart | LevelCause::Add | LevelCause::Start => {
-                            assert_eq!(level, self.level + 1)
+                            assert_eq!(level, self.level + 1);
                         }
                         LevelCause::Finish => assert_eq!(level, 0),
                         _ => assert_eq!(level + 1, self.level, "{cause:?}"),
