@@ -55,6 +55,8 @@ struct Troupe<'a> {
     receivers: Vec<Process>,
     records: Vec<Record>,
     board: Board,
+    /// What ends from now on was told to.
+    is_stopping: bool,
 }
 
 impl<'a> Troupe<'a> {
@@ -71,7 +73,7 @@ impl<'a> Troupe<'a> {
         }
         let records = plan.links.iter().map(|link| Record::new(*link, plan.bytes)).collect();
         let board = Board::new(&plan.links);
-        Ok(Troupe { plan, outbox, sender: None, sender_receipts: 0, receivers, records, board })
+        Ok(Troupe { plan, outbox, sender: None, sender_receipts: 0, receivers, records, board, is_stopping: false })
     }
 
     /// Follows the processes until all receivers have ended, well or not.
@@ -94,6 +96,10 @@ impl<'a> Troupe<'a> {
 
     fn take(&mut self, message: Message) -> Result<(), Failure> {
         match message {
+            Message::Gone(Party::Receiver(i)) if self.is_stopping => {
+                self.receivers[i].end()?;
+            }
+            Message::Receiver(..) if self.is_stopping => {}
             Message::Interrupted => return Err(Failure::new(Exit::Interrupted, "interrupted")),
             Message::Receiver(i, event) => {
                 self.records[i].take(&event);
@@ -128,7 +134,7 @@ impl<'a> Troupe<'a> {
         let sender = self.sender.as_mut().expect("only a sender that was started can go");
         let status = sender.end()?;
         let waited_for = self.records.iter().any(|record| !record.has_ended() && record.failure.is_none());
-        if status.success() || !waited_for {
+        if status.success() || !waited_for || self.is_stopping {
             return Ok(());
         }
         Err(process::explain(&self.plan.party(Party::Sender), status, &sender.last_words()))
@@ -145,6 +151,7 @@ impl<'a> Troupe<'a> {
                 self.board.say(&format!("the sender had {got} of {all} receipts when it was stopped"));
             }
         }
+        self.is_stopping = true;
         self.sender.iter_mut().chain(&mut self.receivers).for_each(Process::interrupt);
         self.wait_for_end(inbox, Duration::from_secs(3));
         self.sender.iter_mut().chain(&mut self.receivers).for_each(Process::kill);
