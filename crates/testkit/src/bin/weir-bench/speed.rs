@@ -89,6 +89,8 @@ pub(crate) struct Run {
     pub(crate) receivers: Vec<Usage>,
     /// What the whole machine used meanwhile.
     pub(crate) machine: CpuClock,
+    /// What the tool says itself, for whoever asks why.
+    pub(crate) details: Value,
 }
 
 /// A run's figures as the table has them.
@@ -157,7 +159,7 @@ fn one_run(case: Case, network: &Network, file: &Path, options: &Options, weir: 
         Tool::Weir => {
             let mut send_words = vec!["--rates".to_owned(), options.rates.clone()];
             send_words.extend(options.send_args.split_whitespace().map(str::to_owned));
-            Weir { program: weir.ok_or(NO_WEIR)?, send_words }.transfer(network, &job)?.run
+            Weir { program: weir.ok_or(NO_WEIR)?, send_words }.transfer(network, &job)?
         }
     };
     job.verify()?;
@@ -204,6 +206,7 @@ fn case_json(case: Case, runs: &[Run], bytes: u64) -> Value {
             "receiver_peak_memory_bytes": run.receivers.iter().map(|usage| usage.peak_memory_bytes).max(),
             "machine_cpu_seconds": run.machine.busy_secs,
             "interrupt_seconds": run.machine.interrupt_secs,
+            "details": run.details,
         })
     };
     json!({

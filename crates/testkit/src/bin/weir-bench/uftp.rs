@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde_json::Value;
 use weir_testkit::netns::{Network, Process, in_path, pause};
 
 use crate::machine::CpuClock;
@@ -56,7 +57,7 @@ pub(crate) fn transfer(network: &Network, job: &Job<'_>) -> Result<Run, String> 
     let completed = sent.out.iter().chain(&sent.err).filter(|line| line.text.contains("Status: Completed"));
     let own_seconds = completed.filter_map(|line| after_time(&line.text)).reduce(f64::max);
     let receivers = receivers.iter().map(|process| process.terminate().usage).collect();
-    Ok(Run { seconds, own_seconds, sender: sent.usage, receivers, machine })
+    Ok(Run { seconds, own_seconds, sender: sent.usage, receivers, machine, details: Value::Null })
 }
 
 fn after_time(line: &str) -> Option<f64> {

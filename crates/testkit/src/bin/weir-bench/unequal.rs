@@ -8,8 +8,8 @@ use weir_testkit::netns::{LinkCounters, Network, Scratch, generated_file};
 use weir_units::Rate;
 
 use crate::Options;
-use crate::speed::Job;
-use crate::weir::{Session, Weir};
+use crate::speed::{Job, Run};
+use crate::weir::Weir;
 
 /// Measures each ratio in turn.
 pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
@@ -33,15 +33,15 @@ pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
         let job = Job { file: &file, folders: &folders, scratch: scratch.path(), limit };
         let network = Network::new().links(options.links.iter().copied()).build();
         let send_words = ["--rates", "256k..100M", "--ratio", &ratio.to_string()].map(str::to_owned).to_vec();
-        let session = Weir { program: weir, send_words }.transfer(&network, &job)?;
+        let run = Weir { program: weir, send_words }.transfer(&network, &job)?;
         job.verify()?;
         let counters: Vec<LinkCounters> = (0..options.links.len()).map(|index| network.link_counters(index)).collect();
-        rows.push(row(options, *ratio, &session, &counters));
+        rows.push(row(options, *ratio, &run, &counters));
     }
     Ok(json!({ "size_bytes": bytes, "ratios": rows }))
 }
 
-fn row(options: &Options, ratio: f64, session: &Session, counters: &[LinkCounters]) -> Value {
+fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> Value {
     let bytes = options.unequal_size.count();
     println!("\n{} MB over unequal links, ratio {ratio}", bytes / 1_000_000);
     println!(
@@ -50,7 +50,7 @@ fn row(options: &Options, ratio: f64, session: &Session, counters: &[LinkCounter
     );
     let mut receivers = Vec::new();
     for (index, link) in options.links.iter().enumerate() {
-        let seconds = session.run.seconds[index];
+        let seconds = run.seconds[index];
         let ideal = (options.unequal_size / *link).as_secs_f64();
         let carried = counters[index].sent_bytes as f64 / bytes as f64;
         let dropped = counters[index].dropped_packets;
@@ -64,10 +64,10 @@ fn row(options: &Options, ratio: f64, session: &Session, counters: &[LinkCounter
             "verified": true,
             "link_bytes": counters[index].sent_bytes,
             "link_dropped_packets": dropped,
-            "end": session.receiver_ends[index],
+            "end": run.details["receivers"][index],
         }));
     }
-    let sent = session.sender_end["sent_bytes"].as_f64().unwrap_or(f64::NAN) / bytes as f64;
+    let sent = run.details["sender"]["sent_bytes"].as_f64().unwrap_or(f64::NAN) / bytes as f64;
     println!("sent {sent:.1} × the file");
-    json!({ "ratio": ratio, "receivers": receivers, "sent_over_file": sent, "sender_end": session.sender_end })
+    json!({ "ratio": ratio, "receivers": receivers, "sent_over_file": sent, "sender_end": run.details["sender"] })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_testkit::netns::{self, Finished, Network, Process, pause};
 
 use crate::machine::CpuClock;
@@ -18,20 +18,9 @@ pub(crate) struct Weir<'a> {
     pub(crate) send_words: Vec<String>,
 }
 
-/// A session that is done.
-#[derive(Debug)]
-pub(crate) struct Session {
-    /// The figures that every tool has.
-    pub(crate) run: Run,
-    /// The last event of the sender.
-    pub(crate) sender_end: Value,
-    /// The last event of each receiver, in their order.
-    pub(crate) receiver_ends: Vec<Value>,
-}
-
 impl Weir<'_> {
     /// Sends the job's file to every receiver of the network.
-    pub(crate) fn transfer(&self, network: &Network, job: &Job<'_>) -> Result<Session, String> {
+    pub(crate) fn transfer(&self, network: &Network, job: &Job<'_>) -> Result<Run, String> {
         let receipts = ["--receipts".to_owned(), network.receivers().len().to_string()];
         let session = netns::Session::new(self.program, job.file, job.scratch).words(receipts);
         let session = session.words(self.send_words.iter().cloned());
@@ -52,9 +41,9 @@ impl Weir<'_> {
         let receipts = sent.events("receipt");
         let own_seconds = receipts.iter().filter_map(|receipt| receipt["seconds"].as_f64()).reduce(f64::max);
         let usages = ended.iter().map(|end| end.usage).collect();
-        let run = Run { seconds, own_seconds, sender: sent.usage, receivers: usages, machine };
-        let receiver_ends = ended.iter().map(|end| end.last_event("end")).collect();
-        Ok(Session { run, sender_end: sent.last_event("end"), receiver_ends })
+        let receiver_ends: Vec<Value> = ended.iter().map(|end| end.last_event("end")).collect();
+        let details = json!({ "sender": sent.last_event("end"), "receivers": receiver_ends });
+        Ok(Run { seconds, own_seconds, sender: sent.usage, receivers: usages, machine, details })
     }
 }
 
