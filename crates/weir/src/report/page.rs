@@ -114,7 +114,8 @@ fn seen(report: &Report, series: &Series) -> String {
     }
     text += &match series.lost_packets {
         0 => " No packet was lost.".to_owned(),
-        lost => format!(" The link’s full buffer or its random loss took {lost} packets ({}).", percent(series.loss())),
+        1 => " The link dropped one packet.".to_owned(),
+        lost => format!(" The link dropped {lost} packets ({}).", percent(series.loss())),
     };
     if series.host_dropped_packets > 0 {
         text += &format!(" This machine dropped {} more: it was too busy to read them.", series.host_dropped_packets);
