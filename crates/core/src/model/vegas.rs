@@ -31,8 +31,8 @@ pub fn window_packets(beta_packets: f64, rtt_secs: f64, queuing_delay_secs: f64)
 /// (1e-18 ≤ p ≤ 1, 1 ≤ W ≤ 1e9). As p goes to zero it becomes `W / rtt`, which is Eq. 2. The powers are taken through
 /// `ln(1−p)`, so that a tiny p loses no digits.
 ///
-/// Beyond the window of [`stable_window_packets`] the equation rises a little further and then *falls* again, towards
-/// 32 / rtt: it counts rounds of linear growth that a Vegas does not live to see.
+/// Beyond the window of [`stable_window_packets`] the equation rises further and then, for small p, *falls* again,
+/// towards 32 / rtt: it counts rounds of linear growth that a Vegas does not live to see.
 ///
 /// Example: p = 0.01, W = 20, rtt = 0.1, to = 0.4 gives 161.46.
 pub fn packets_per_sec_with_loss(loss_event_rate: f64, window_packets: f64, rtt_secs: f64, to_secs: f64) -> f64 {
