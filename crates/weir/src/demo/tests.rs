@@ -114,7 +114,11 @@ fn a_record_follows_levels_also_where_only_progress_tells_them() {
     assert_eq!(levels, [(0.1, 1), (0.5, 2)]);
     assert_eq!((record.series.seconds, record.share()), (Some(2.0), 1.0));
     let last = record.series.samples.last().expect("two samples");
-    assert_eq!((last.t_s, last.received, last.lost_packets), (2.0, Rate::from_bps(4_800), 4), "900 bytes more in 1.5 s");
+    assert_eq!(
+        (last.t_s, last.received, last.lost_packets),
+        (2.0, Rate::from_bps(4_800), 4),
+        "900 bytes more in 1.5 s"
+    );
     assert_eq!((record.series.lost_packets, record.series.received), (4, Bytes::new(1_100)));
 }
 
