@@ -79,8 +79,10 @@ fn first_pass(set: &SourceSet, folder: &Path) {
 
     let mut carousel = Carousel::new(set.clone(), &options).expect("valid");
     let packets: Vec<(Content, Vec<u8>)> = (0..symbols + 20)
-        .map(|_| carousel.next(turns.next().expect("endless")).expect("a packet"))
-        .map(|(content, symbol)| (content, symbol.to_vec()))
+        .map(|_| {
+            let (content, symbol) = carousel.next(turns.next().expect("endless")).expect("a packet");
+            (content, symbol.to_vec())
+        })
         .collect();
     drop(carousel);
     for sync in [false, true] {

@@ -191,6 +191,9 @@ impl Carousel {
                 let _ = self.used.send(batch);
             }
             for i in 0..2 {
+                if i == 1 && self.open[0].ends_first_cycle() {
+                    break;
+                }
                 if self.open.len() == i {
                     let batch = self.receive()?;
                     self.open.push_back(batch);

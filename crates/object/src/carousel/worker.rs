@@ -25,6 +25,8 @@ pub(crate) struct Batch {
     regions: Vec<Range<u32>>,
     left: usize,
     data: Vec<u8>,
+    /// Whether the first cycle ends with this batch: no channel goes on to repair symbols before it is over.
+    ends_first_cycle: bool,
 }
 
 /// One symbol of a batch.
@@ -40,6 +42,10 @@ pub(crate) struct Slot {
 impl Batch {
     pub(crate) fn left(&self) -> usize {
         self.left
+    }
+
+    pub(crate) fn ends_first_cycle(&self) -> bool {
+        self.ends_first_cycle
     }
 
     /// The next slot of `channel`, while it has one.
@@ -70,7 +76,8 @@ pub(crate) struct Worker {
     plans: HashMap<u32, SourceBlockEncodingPlan>,
     encoders: HashMap<usize, SourceBlockEncoder>,
     open_file: Option<(u32, File)>,
-    cycle: Option<(usize, Cycle)>,
+    /// The cycle that was walked last: its window and its runs.
+    cycle: Option<(usize, u32, Cycle)>,
     scratch: Vec<u8>,
 }
 
@@ -123,8 +130,8 @@ impl Worker {
             let symbols = self.plan.batch_symbols.min(SMALL_BATCH.max(longest));
             return (CYCLE * symbols / longest).clamp(1, CYCLE * 4096);
         }
-        let doubling = FIRST_REPAIR_ROUND << (round - visits).min(32);
-        doubling.min(CYCLE / self.plan.visits).max(1)
+        let growing = FIRST_REPAIR_ROUND << (2 * (round - visits)).min(32);
+        growing.min(CYCLE / self.plan.visits).max(1)
     }
 
     fn window_symbols(&self, window: &Range<usize>) -> u64 {
@@ -155,6 +162,7 @@ impl Worker {
             given[i] += 1;
         }
         batch.left = batch.slots.len();
+        batch.ends_first_cycle = next == CYCLE && window + 1 == self.plan.windows.len();
         // Filled below to the last byte, so only growth is zeroed.
         batch.data.resize(total as usize * symbol_size, 0);
         let mut data = std::mem::take(&mut batch.data);
@@ -170,11 +178,12 @@ impl Worker {
 
     /// Which block each channel's slots are for.
     fn choose_slots(&mut self, window: usize, blocks: &Range<usize>, progress: u64, next: u64, batch: &mut Batch) {
-        if self.cycle.as_ref().is_none_or(|(of, _)| *of != window) {
+        let run = if progress < CYCLE { SOURCE_RUN } else { REPAIR_RUN };
+        if self.cycle.as_ref().is_none_or(|(of, length, _)| (*of, *length) != (window, run)) {
             let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.symbols).collect();
-            self.cycle = Some((window, Cycle::new(&symbols, RUN)));
+            self.cycle = Some((window, run, Cycle::new(&symbols, run)));
         }
-        let (_, cycle) = self.cycle.as_ref().expect("was just made");
+        let (_, _, cycle) = self.cycle.as_ref().expect("was just made");
         batch.slots.clear();
         batch.regions.clear();
         for channel in 0..self.shares.channels() {
@@ -270,12 +279,15 @@ impl Worker {
     }
 }
 
-/// Symbols of one block that follow each other in a channel: a receiver writes them at one go.
-const RUN: u32 = 8;
+/// Source symbols of one block that follow each other in a channel: a receiver writes them at one go.
+const SOURCE_RUN: u32 = 8;
+/// Repair symbols gain nothing by that, and single ones spread more evenly over a short round.
+const REPAIR_RUN: u32 = 1;
 /// In how many visits the first cycle of a window is sent when there are several: late receivers then miss the same of
 /// each. It costs nothing, since source symbols are only read.
 const FIRST_CYCLE_VISITS: u64 = 16;
-/// The first round after the first cycle, where encoders are not kept.
+/// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
+/// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;

@@ -9,7 +9,7 @@ use weir_units::{Random, Rate};
 use weir_wire::alc::Content;
 
 /// `length` bytes that do not repeat.
-pub fn content(length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn content(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed, "content");
     let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes()).collect();
     bytes.truncate(length);
@@ -17,7 +17,7 @@ pub fn content(length: usize, seed: u64) -> Vec<u8> {
 }
 
 /// The rate of each channel of a ladder of `levels` levels from 1 Mbit/s on, each `ratio` times the one below.
-pub fn ladder(levels: usize, ratio: f64) -> Vec<Rate> {
+pub(crate) fn ladder(levels: usize, ratio: f64) -> Vec<Rate> {
     let mut cumulative = 1e6;
     let mut rates = vec![Rate::from_mbps(1)];
     for _ in 1..levels {
@@ -28,24 +28,24 @@ pub fn ladder(levels: usize, ratio: f64) -> Vec<Rate> {
 }
 
 /// The part of the whole rate that the lowest `level` channels have.
-pub fn share(rates: &[Rate], level: usize) -> f64 {
+pub(crate) fn share(rates: &[Rate], level: usize) -> f64 {
     let sum = |rates: &[Rate]| rates.iter().map(|rate| rate.bps() as f64).sum::<f64>();
     sum(&rates[..level]) / sum(rates)
 }
 
 /// Which channel sends next, when each sends at its own rate.
-pub struct Schedule {
+pub(crate) struct Schedule {
     spacing: Vec<f64>,
     next: Vec<f64>,
 }
 
 impl Schedule {
-    pub fn new(rates: &[Rate]) -> Schedule {
+    pub(crate) fn new(rates: &[Rate]) -> Schedule {
         let spacing: Vec<f64> = rates.iter().map(|rate| 1e9 / rate.bps() as f64).collect();
         Schedule { next: spacing.iter().map(|spacing| spacing / 2.0).collect(), spacing }
     }
 
-    pub fn next(&mut self) -> u16 {
+    pub(crate) fn next(&mut self) -> u16 {
         let channel = (0..self.next.len()).min_by(|a, b| self.next[*a].total_cmp(&self.next[*b])).expect("a channel");
         self.next[channel] += self.spacing[channel];
         channel as u16
@@ -53,15 +53,15 @@ impl Schedule {
 }
 
 /// A sender of files that it made.
-pub struct Sender {
-    pub carousel: Carousel,
-    pub schedule: Schedule,
-    pub folder: tempfile::TempDir,
+pub(crate) struct Sender {
+    pub(crate) carousel: Carousel,
+    pub(crate) schedule: Schedule,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Sender {
     /// Sends files of these names and contents.
-    pub fn new(files: &[(&str, &[u8])], options: &CarouselOptions) -> Sender {
+    pub(crate) fn new(files: &[(&str, &[u8])], options: &CarouselOptions) -> Sender {
         let folder = tempfile::tempdir().expect("temporary folder");
         for (name, bytes) in files {
             let path = folder.path().join(name);
@@ -81,7 +81,7 @@ impl Sender {
     }
 
     /// The next packet that is sent, and its channel.
-    pub fn next(&mut self) -> (u16, Content, Vec<u8>) {
+    pub(crate) fn next(&mut self) -> (u16, Content, Vec<u8>) {
         for _ in 0..1_000_000 {
             let channel = self.schedule.next();
             if let Some((content, symbol)) = self.carousel.next(channel) {
@@ -93,17 +93,17 @@ impl Sender {
     }
 }
 
-pub fn open(folder: &Path, options: &StoreOptions) -> Store {
+pub(crate) fn open(folder: &Path, options: &StoreOptions) -> Store {
     Store::open(folder, options.clone()).expect("the folder can be used")
 }
 
-pub fn events(store: &mut Store) -> Vec<Event> {
+pub(crate) fn events(store: &mut Store) -> Vec<Event> {
     std::iter::from_fn(|| store.poll_event()).collect()
 }
 
 /// Receives the channels below `level` with random loss until everything is there; gives the number of symbols of files
 /// that arrived.
-pub fn receive(sender: &mut Sender, store: &mut Store, level: u16, loss: f64, seed: u64) -> u64 {
+pub(crate) fn receive(sender: &mut Sender, store: &mut Store, level: u16, loss: f64, seed: u64) -> u64 {
     let mut random = Random::new(seed, "loss");
     let mut arrived = 0;
     let limit = 400 * (sender.carousel.stats().symbols_per_cycle + 10_000);
@@ -121,7 +121,7 @@ pub fn receive(sender: &mut Sender, store: &mut Store, level: u16, loss: f64, se
 }
 
 /// Checks that what `store` wrote is what `sender` has.
-pub fn assert_same(sent: &Path, received: &Path) {
+pub(crate) fn assert_same(sent: &Path, received: &Path) {
     let mut names: Vec<_> = std::fs::read_dir(sent).expect("folder").map(|entry| entry.expect("entry")).collect();
     names.sort_by_key(std::fs::DirEntry::file_name);
     for entry in names {

@@ -1,0 +1,332 @@
+//! What goes wrong: hostile senders, damaged journals, full disks, targets that are there already.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use common::*;
+use weir_object::store::{RefuseReason, RestartReason};
+use weir_object::{CarouselOptions, Event, StoreError, StoreOptions};
+use weir_units::Rate;
+use weir_wire::alc::{Content, FdtInstance};
+use weir_wire::fec::{Oti, PayloadId};
+
+/// The packet of an unsigned table.
+fn table(id: u32, xml: &str) -> (Content, Vec<u8>) {
+    let symbol_size = u16::try_from(xml.len()).expect("small");
+    let content = Content {
+        toi: 0,
+        encoding_id: 0,
+        payload_id: PayloadId::default(),
+        fdt: Some(FdtInstance { version: 2, id, content_encoding: 0 }),
+        oti: Some(Oti::NoCode { transfer_length: xml.len() as u64, symbol_size, max_block_len: 1 }),
+    };
+    (content, xml.as_bytes().to_vec())
+}
+
+/// A table of one file of `length` bytes in Compact No-Code symbols of 4 bytes.
+fn one_file(id: u32, toi: u32, name: &str, length: u64) -> (Content, Vec<u8>) {
+    table(
+        id,
+        &format!(
+            r#"<FDT-Instance Expires="4000000000"><File TOI="{toi}" Content-Location="{name}" Content-Length="{length}"
+            FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Maximum-Source-Block-Length="64" FEC-OTI-Encoding-Symbol-Length="4"
+            /></FDT-Instance>"#
+        ),
+    )
+}
+
+fn symbol(toi: u128, number: u32) -> Content {
+    Content { toi, encoding_id: 0, payload_id: PayloadId { block: 0, symbol: number }, fdt: None, oti: None }
+}
+
+fn two_channels() -> CarouselOptions {
+    CarouselOptions {
+        channel_rates: vec![Rate::from_mbps(1); 2],
+        symbol_size: 512,
+        block_symbols: 100,
+        ..Default::default()
+    }
+}
+
+#[test]
+fn no_name_leads_out_of_the_folder() {
+    let temporary = tempfile::tempdir().expect("temporary folder");
+    let out = temporary.path().join("out");
+    let mut store = open(&out, &StoreOptions::default());
+    fs::create_dir(temporary.path().join("outside")).expect("folder");
+    symlink("../outside", out.join("link")).expect("link");
+    symlink("../outside/b", out.join("b.part")).expect("link");
+    symlink("../outside/c", out.join("c")).expect("link");
+    let names = ["../a", "/tmp/a", "file:///../a", "x/%2e%2e/%2e%2e/a", "link/a", "b", "c", "x%00y", "..%5ca"];
+    for (i, name) in names.iter().enumerate() {
+        let toi = i as u32 + 1;
+        let (content, xml) = one_file(toi, toi, name, 4);
+        store.add(&content, &xml).expect("no error for a hostile sender");
+        store.add(&symbol(u128::from(toi), 0), b"evil").expect("no error for a hostile sender");
+    }
+    let refused = events(&mut store).iter().filter(|event| matches!(event, Event::Refused { .. })).count();
+    assert_eq!(refused, names.len());
+    assert_eq!(fs::read_dir(temporary.path().join("outside")).expect("folder").count(), 0);
+    assert_eq!(fs::read_dir(temporary.path()).expect("folder").count(), 2);
+}
+
+#[test]
+fn lying_headers_are_counted_and_change_nothing() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let (content, xml) = one_file(1, 1, "a", 10);
+    store.add(&content, &xml).expect("room");
+    let raptorq = Content { encoding_id: 6, ..symbol(1, 0) };
+    let other_block = Content { payload_id: PayloadId { block: 1, symbol: 0 }, ..symbol(1, 0) };
+    for (content, symbol) in [
+        (symbol(1, 3), &b"abcd"[..]),
+        (symbol(1, 0), b"abc"),
+        (symbol(1, 0), b"abcde"),
+        (symbol(1, 2), b""),
+        (raptorq, b"abcd"),
+        (other_block, b"abcd"),
+    ] {
+        store.add(&content, symbol).expect("no error for a hostile sender");
+    }
+    assert_eq!(store.progress().rejected_packets, 6);
+    for number in [2, 0, 1] {
+        let part: &[u8] = if number == 2 { b"ij" } else { &b"abcdefgh"[number as usize * 4..][..4] };
+        store.add(&symbol(1, number), part).expect("room");
+    }
+    assert_eq!(fs::read(out.path().join("a")).expect("received"), b"abcdefghij");
+}
+
+#[test]
+fn symbols_before_the_table_are_kept_within_bounds() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { early_bytes: 1000, ..Default::default() });
+    for number in 0..100 {
+        store.add(&symbol(1, number), b"abcd").expect("room");
+    }
+    assert!(store.progress().early_symbols_dropped > 80);
+    let (content, xml) = one_file(1, 1, "a", 8);
+    store.add(&content, &xml).expect("room");
+    assert_eq!(fs::read(out.path().join("a")).expect("the first two were kept"), b"abcdabcd");
+}
+
+#[test]
+fn a_target_of_other_content_is_kept_unless_overwriting_is_allowed() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    fs::write(out.path().join("a"), b"mine").expect("file");
+    let mut sender = Sender::new(&[("a", b"theirs")], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let told = events(&mut store);
+    assert!(matches!(&told[..], [Event::Refused { reason: RefuseReason::TargetExists, .. }]), "{told:?}");
+    assert_eq!(fs::read(out.path().join("a")).expect("kept"), b"mine");
+    let mut store = open(out.path(), &StoreOptions { overwrite: true, ..Default::default() });
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_eq!(fs::read(out.path().join("a")).expect("replaced"), b"theirs");
+}
+
+#[test]
+fn a_target_of_the_same_content_is_done_at_once() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(300_000, 1);
+    fs::write(out.path().join("a"), &bytes).expect("file");
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_eq!(store.progress().useful_symbols, 0);
+    assert!(matches!(events(&mut store)[..], [Event::Done { already_there: true, .. }]));
+}
+
+#[test]
+fn a_wrong_digest_keeps_nothing_and_collects_again() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(50_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    let mut forged = false;
+    for _ in 0..60 {
+        let (_, content, mut symbol) = sender.next();
+        if content.toi == 1 && !forged {
+            symbol[0] ^= 1;
+            forged = true;
+        }
+        store.add(&content, &symbol).expect("room");
+    }
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let restarted = |event: &Event| matches!(event, Event::Restarted { reason: RestartReason::WrongDigest, .. });
+    assert!(events(&mut store).iter().any(restarted));
+    assert_same(sender.folder.path(), out.path());
+}
+
+/// Receives about half of `bytes` and kills the receiver after a flush.
+fn half(sender: &mut Sender, out: &std::path::Path, symbols: usize) {
+    let mut store = open(out, &StoreOptions::default());
+    for _ in 0..symbols {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol).expect("room");
+    }
+    store.flush().expect("room");
+}
+
+#[test]
+fn a_restart_at_half_wastes_less_than_5_percent() {
+    let bytes = content(2_000_000, 1);
+    let total = 2_000_000u64.div_ceil(512);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let out = tempfile::tempdir().expect("temporary folder");
+    half(&mut sender, out.path(), total as usize / 2);
+    let mut store = open(out.path(), &StoreOptions::default());
+    let arrived = receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert!(arrived + total / 2 <= total + total / 20, "{arrived} of {total}");
+    assert!(events(&mut store).iter().any(|event| matches!(event, Event::Resumed { .. })));
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_changed_file_under_the_same_name_drops_the_old_partial_one() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let old = content(100_000, 1);
+    half(&mut Sender::new(&[("a", &old)], &two_channels()), out.path(), 100);
+    let new = content(100_000, 2);
+    let mut sender = Sender::new(&[("a", &new)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert!(events(&mut store).iter().any(|event| matches!(event, Event::Restarted { .. })));
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_sender_that_starts_again_with_a_changed_file_is_noticed_by_a_running_receiver() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let (old, new) = (content(100_000, 1), content(120_000, 2));
+    let mut store = open(out.path(), &StoreOptions::default());
+    let mut sender = Sender::new(&[("a", &old)], &two_channels());
+    for _ in 0..100 {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol).expect("room");
+    }
+    let mut sender = Sender::new(&[("a", &new)], &two_channels());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert!(events(&mut store).iter().any(|event| matches!(event, Event::NewSet)));
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn damaged_journals_never_stop_a_file_from_arriving_whole() {
+    let bytes = content(200_000, 1);
+    for damage in 0..40usize {
+        let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+        let out = tempfile::tempdir().expect("temporary folder");
+        half(&mut sender, out.path(), 200);
+        let path = out.path().join("a.part.journal");
+        let mut journal = fs::read(&path).expect("a journal");
+        match damage {
+            0 => journal.clear(),
+            1 => journal.truncate(100),
+            2 => journal.truncate(5000),
+            3 => journal.extend([0; 1000]),
+            4 => fs::write(out.path().join("a.part"), b"short").expect("partial"),
+            _ => {
+                let at = if damage < 10 { damage } else { 4096 + (damage * 7919) % (journal.len() - 4096) };
+                journal[at] ^= 1 << (damage % 8);
+            }
+        }
+        fs::write(&path, &journal).expect("journal");
+        let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+        receive(&mut sender, &mut store, 2, 0.0, 1);
+        assert_same(sender.folder.path(), out.path());
+    }
+}
+
+#[test]
+fn a_power_loss_is_told_and_the_digest_decides() {
+    let bytes = content(200_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let out = tempfile::tempdir().expect("temporary folder");
+    half(&mut sender, out.path(), 200);
+    let partial = out.path().join("a.part");
+    let mut data = fs::read(&partial).expect("partial");
+    let last = data.iter().rposition(|byte| *byte != 0).expect("something was received");
+    data[last - 100..=last].fill(0);
+    fs::write(&partial, data).expect("partial");
+    let boot_id = Some([9; 16]);
+    let mut store = open(out.path(), &StoreOptions { boot_id, ..Default::default() });
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let told = events(&mut store);
+    assert!(told.iter().any(|event| matches!(event, Event::Resumed { after_power_loss: true, .. })), "{told:?}");
+    assert!(told.iter().any(|event| matches!(event, Event::Restarted { .. })), "{told:?}");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_clean_close_is_no_power_loss() {
+    let bytes = content(200_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    for _ in 0..200 {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol).expect("room");
+    }
+    store.close().expect("room");
+    let mut store = open(out.path(), &StoreOptions { boot_id: Some([9; 16]), ..Default::default() });
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let told = events(&mut store);
+    assert!(told.iter().any(|event| matches!(event, Event::Resumed { after_power_loss: false, .. })), "{told:?}");
+}
+
+#[test]
+fn two_receivers_do_not_write_the_same_file() {
+    let bytes = content(200_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut first = open(out.path(), &StoreOptions::default());
+    let mut second = open(out.path(), &StoreOptions::default());
+    while !first.is_complete() {
+        let (_, content, symbol) = sender.next();
+        first.add(&content, &symbol).expect("room");
+        second.add(&content, &symbol).expect("room");
+    }
+    assert!(matches!(events(&mut second)[..], [Event::Refused { reason: RefuseReason::InUse, .. }]));
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_block_that_needs_more_than_the_memory_is_refused_with_the_reason() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { memory_limit: 1_000_000, ..Default::default() });
+    let xml = r#"<FDT-Instance Expires="4000000000"><File TOI="1" Content-Location="a" Content-Length="50000000"
+        FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="1400" FEC-OTI-Scheme-Specific-Info="AQABCA=="
+        /></FDT-Instance>"#;
+    let (content, xml) = table(1, xml);
+    store.add(&content, &xml).expect("no error for a hostile sender");
+    assert!(matches!(events(&mut store)[..], [Event::Refused { reason: RefuseReason::TooLittleMemory { .. }, .. }]));
+}
+
+#[test]
+fn a_full_disk_is_found_at_the_start_and_nothing_is_lost() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    let temporary = tempfile::tempdir().expect("temporary folder");
+    let mounted = mount(Some("tmpfs"), temporary.path(), Some("tmpfs"), MsFlags::empty(), Some("size=1m"));
+    if mounted.is_err() {
+        eprintln!("SKIPPED: a full disk needs the right to mount a file system of 1 MiB; run this test as root");
+        return;
+    }
+    fs::write(temporary.path().join("mine"), b"mine").expect("file");
+    let bytes = content(3_000_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(temporary.path(), &StoreOptions::default());
+    let error = (0..1000).find_map(|_| {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol).err()
+    });
+    let left: Vec<_> =
+        fs::read_dir(temporary.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
+    let text = error.as_ref().map(ToString::to_string).unwrap_or_default();
+    drop(store);
+    umount2(temporary.path(), MntFlags::MNT_DETACH).expect("unmounted");
+    assert!(matches!(error, Some(StoreError::DiskFull { needed: 3_000_000, .. })), "{error:?}");
+    assert!(text.contains("make room"), "{text}");
+    assert_eq!(left, ["mine"]);
+}
