@@ -124,7 +124,7 @@ impl Cause {
             Cause::Add => "the path allows more",
             Cause::Drop => "the path allows less",
             Cause::HostDrops => "this host cannot keep up",
-            Cause::Finish => "all received",
+            Cause::Finish => "leaving",
             Cause::Other => "another cause",
         }
     }

@@ -124,7 +124,8 @@ impl Display {
             }
             SenderEvent::Progress(progress) => {
                 let wanted = self.receipts_wanted;
-                let share = words::share(progress.receipts, (wanted > 0).then_some(wanted));
+                let has_bar = self.style == Style::Panel && wanted > 0;
+                let share = words::share(progress.receipts, has_bar.then_some(wanted));
                 self.progress(progress.t_s, share, || words::sender_progress(progress, wanted));
             }
             SenderEvent::Receipt(receipt) => self.say(&words::receipt_received(receipt, self.receipts_wanted)),

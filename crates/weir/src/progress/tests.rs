@@ -124,6 +124,6 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
     for event in [SenderEvent::Start(start), SenderEvent::Progress(at), SenderEvent::End(end)] {
         assert_eq!(display.sender(&event), Stdout::Open);
     }
-    assert!(err.text().contains("until 4 receipts came") && err.text().contains("receipts 1 of 4"), "{}", err.text());
+    assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
 }

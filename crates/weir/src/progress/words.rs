@@ -124,14 +124,14 @@ pub(super) fn receipt_sent(receipt: &ReceiptSent) -> &'static str {
 }
 
 pub(super) fn receiver_end(end: &ReceiverEnd) -> String {
-    let verdict = if end.verified { "all verified" } else { "not complete" };
-    let mut line = format!(
-        "{} {verdict} in {}: received {}, lost {} in the network",
-        count(end.files, "file"),
-        seconds(end.seconds),
-        Bytes::new(end.received_bytes),
-        loss(end.lost_packets, end.received_packets),
-    );
+    let took = seconds(end.seconds);
+    let outcome = if end.verified {
+        format!("{} verified in {took}", count(end.files, "file"))
+    } else {
+        format!("not complete after {took}")
+    };
+    let (received, lost) = (Bytes::new(end.received_bytes), loss(end.lost_packets, end.received_packets));
+    let mut line = format!("{outcome}: received {received}, lost {lost} in the network");
     if end.host_dropped_packets > 0 {
         line +=
             &format!(", {} dropped by this host (raise net.core.rmem_max)", count(end.host_dropped_packets, "packet"));
@@ -141,7 +141,7 @@ pub(super) fn receiver_end(end: &ReceiverEnd) -> String {
 
 pub(super) fn sender_start(start: &SenderStart) -> String {
     let until = match start.receipts_wanted {
-        Some(wanted) => format!(", until {} came", count(wanted, "receipt")),
+        Some(wanted) => format!(", stops at {}", count(wanted, "receipt")),
         None => String::new(),
     };
     format!(
