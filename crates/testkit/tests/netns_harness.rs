@@ -62,11 +62,10 @@ fn a_link_passes_its_rate_of_tcp_and_of_segmented_udp_and_drops_the_rest() {
     let sending = probe(network.sender()).args(["send", to, "10.77.0.1", "16000000", "6", "segmented"]).start();
     pause(Duration::from_millis(500));
     network.set_link(1, Some(TokenBucket::new(rate)));
-    pause(Duration::from_secs(2));
+    let udp_rate = network.measured_rate(1, Duration::from_secs(2));
     let link = network.link_counters(1);
-    let udp_bps = link.sent_bytes as f64 * 8.0 / 2.0;
     assert!(sending.wait(SHORT).is_success());
-    assert_near("UDP", udp_bps, rate);
+    assert_near("UDP", udp_rate.bps() as f64, rate);
     let (packets, bytes) = numbers(&counting.wait(SHORT));
     assert_eq!(bytes, packets * 1000.0, "packets come in the size in which they were sent");
     assert!(link.dropped_packets > 500 && link.delays > 500, "{link:?}");

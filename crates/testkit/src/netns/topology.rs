@@ -8,7 +8,7 @@ use std::process::{Command as Program, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_units::Rate;
+use weir_units::{Bytes, Rate};
 
 use super::cleanup::{PREFIX, remove_leftovers, remove_namespace};
 use super::counters::{Snooping, Traffic, member_ports};
@@ -120,6 +120,14 @@ impl Network {
         LinkCounters::from_json(&text).unwrap_or_else(|| panic!("receiver {index} is behind no link: {text}"))
     }
 
+    /// What the link in front of receiver `index` passes, link-layer headers included, measured for `span`.
+    pub fn measured_rate(&self, index: usize, span: Duration) -> Rate {
+        let (before, start) = (self.link_counters(index), Instant::now());
+        super::pause(span);
+        let (after, elapsed) = (self.link_counters(index), start.elapsed());
+        Bytes::new(after.sent_bytes - before.sent_bytes).per(elapsed)
+    }
+
     /// What a host has sent and received.
     pub fn traffic(&self, host: &Host) -> Traffic {
         let text = run("ip", &["-n", &self.bridge, "-j", "-s", "link", "show", "dev", &host.port()]);
@@ -143,8 +151,7 @@ impl Network {
     /// Has every host use this TCP congestion control, such as `reno`, `cubic` or `bbr`.
     pub fn set_tcp_congestion_control(&self, name: &str) {
         for host in &self.hosts {
-            let setting = format!("net.ipv4.tcp_congestion_control={name}");
-            run("ip", &["netns", "exec", &host.namespace, "sysctl", "-qw", &setting]);
+            set_kernel(&host.namespace, "net/ipv4/tcp_congestion_control", name);
         }
     }
 
@@ -164,7 +171,7 @@ impl Network {
     fn connect(&self, host: &Host, fast_leave: bool) {
         let (port, namespace) = (host.port(), &host.namespace);
         // Duplicate address detection would keep IPv6 waiting for seconds, and nobody else is here.
-        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"]);
+        set_kernel(namespace, "net/ipv6/conf/default/accept_dad", "0");
         let fast_leave = if fast_leave { "on" } else { "off" };
         let bridge_end = format!(
             "link add {port} type veth peer name {INTERFACE} netns {namespace}\n\
@@ -226,6 +233,12 @@ impl Host {
     fn port(&self) -> String {
         format!("p{}", self.index)
     }
+}
+
+/// Sets a parameter of the kernel in a namespace.
+fn set_kernel(namespace: &str, parameter: &str, value: &str) {
+    let path = format!("/proc/sys/{parameter}");
+    run("ip", &["netns", "exec", namespace, "sh", "-c", "echo \"$1\" > \"$2\"", "sh", value, &path]);
 }
 
 /// Runs a program of the system and returns what it printed. Panics if it fails.
