@@ -22,7 +22,7 @@ pub enum Arrival {
 /// A missing packet is given up when `reorder` later packets of the channel have arrived (0 is as 1: the first later
 /// packet shows the gap). A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
 /// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
-/// (as in RFC 3550 A.1).
+/// (as in RFC 3550 A.1), and a sender that repeats itself after eight packets.
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
     bits: u32,
@@ -38,6 +38,8 @@ pub struct SequenceTracker {
     state: State,
     /// The wire number that would confirm a jump.
     suspect: Option<u32>,
+    /// Duplicates in a row whose numbers follow each other.
+    repeats: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl SequenceTracker {
             seen: [0; WORDS],
             state: State::Fresh,
             suspect: None,
+            repeats: 0,
         }
     }
 
@@ -79,16 +82,22 @@ impl SequenceTracker {
         let near = self.highest.value() >= FIRST && ahead <= self.furthest_ahead() && behind < WINDOW;
         if !near {
             if self.state != State::Fresh && self.suspect != Some(wire) {
-                self.suspect = Some(Seq::new(u64::from(wire)).next().truncate(self.bits));
+                self.expect_after(wire);
                 return Arrival::OutOfPlace;
             }
             self.restart(wire, measured);
             return Arrival::New { lost: 0 };
         }
-        self.suspect = None;
         if ahead == 0 && self.was_seen(seq) {
-            return Arrival::Duplicate;
+            self.repeats = if self.suspect == Some(wire) { self.repeats + 1 } else { 1 };
+            if self.repeats < REPEATS_OF_A_RESTART {
+                self.expect_after(wire);
+                return Arrival::Duplicate;
+            }
+            self.restart(wire, measured);
+            return Arrival::New { lost: 0 };
         }
+        self.suspect = None;
         self.advance(ahead);
         let mut lost = if measured && self.state == State::Measured { self.give_up_beyond_window() } else { 0 };
         self.mark(seq);
@@ -103,6 +112,10 @@ impl SequenceTracker {
             self.state = if measured { State::Measured } else { State::Unmeasured };
         }
         Arrival::New { lost }
+    }
+
+    fn expect_after(&mut self, wire: u32) {
+        self.suspect = Some(Seq::new(u64::from(wire)).next().truncate(self.bits));
     }
 
     /// How far ahead a number may be and still tell of losses: a quarter of the number space, at most 2^20.
@@ -173,6 +186,9 @@ impl SequenceTracker {
 
 const WORDS: usize = 16;
 const WINDOW: u64 = WORDS as u64 * 64;
+/// A sender that starts again before it has used up the window repeats numbers, one after the other and with nothing new
+/// between them, as no network does for long.
+const REPEATS_OF_A_RESTART: u32 = 8;
 /// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
 /// wire space.
 const FIRST: u64 = 1 << 32;
@@ -243,6 +259,19 @@ mod tests {
         let out = Arrival::OutOfPlace;
         let begin = 3_000_000_000;
         assert_eq!(feed(&mut tracker, &[begin, 7, begin + 1, 7, 8, 9]), [new(0), out, new(0), out, new(0), new(0)]);
+    }
+
+    #[test]
+    fn a_sender_that_starts_again_within_the_window_is_believed_after_a_run_of_repeats() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        (0..100).for_each(|number| assert_eq!(tracker.on_packet(number, true), new(0)));
+        let again: Vec<Arrival> = (0..12).map(|number| tracker.on_packet(number, true)).collect();
+        assert_eq!(again[..7], [Arrival::Duplicate; 7]);
+        assert_eq!(again[7..], [new(0); 5]);
+        let mut tracker = SequenceTracker::new(16, 0);
+        for number in 0..100 {
+            assert_eq!(feed(&mut tracker, &[number, number]), [new(0), Arrival::Duplicate], "a network that doubles");
+        }
     }
 
     #[test]

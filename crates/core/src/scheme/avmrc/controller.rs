@@ -107,3 +107,102 @@ impl Controller {
         self.beta.average().expect("β has a value from the start")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::Ladder;
+    use crate::registry::Habitat;
+    use weir_units::{Bytes, Rate};
+    use weir_wire::CciForm;
+
+    fn controller(config: Config) -> Controller {
+        let session = Session {
+            ladder: Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(6561), 1.5).expect("valid"),
+            packet_size: Bytes::new(1000),
+            form: CciForm::Short,
+            habitat: Habitat::Lab,
+        };
+        Controller::new(&session, &config)
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// A history of one interval of `packets`, and as many since.
+    fn losses(packets: u32) -> LossIntervals {
+        let mut losses = LossIntervals::new();
+        (0..packets).for_each(|_| losses.on_received());
+        losses.on_loss_event();
+        (0..packets).for_each(|_| losses.on_received());
+        losses
+    }
+
+    #[test]
+    fn without_loss_beta_moves_a_twentieth_of_the_way_to_its_bound_each_slot() {
+        for (beta_rule, bound) in [(BetaRule::Literal, 88.0), (BetaRule::Sustained, 41.0)] {
+            let mut controller = controller(Config { beta_rule, ..Config::default() });
+            assert_eq!(controller.beta_packets(), Some(4.0));
+            controller.on_slot(ms(50), &LossIntervals::new(), 7);
+            assert_eq!(controller.beta_packets(), Some(4.0 + 0.05 * (bound - 4.0)));
+        }
+    }
+
+    #[test]
+    fn with_loss_beta_moves_to_what_relation_6_asks_for_and_stays_above_its_minimum() {
+        // p = 0.01: W = 24; δ = 100 ms, RTT = 200 ms: β = 12.
+        let mut controller = controller(Config::default());
+        (0..400).for_each(|_| controller.on_slot(ms(100), &losses(100), 9));
+        assert!((controller.beta() - 12.0).abs() < 1e-6, "{}", controller.beta());
+        (0..400).for_each(|_| controller.on_slot(ms(1), &losses(100), 9));
+        assert!((controller.beta() - 4.0).abs() < 1e-6, "{}", controller.beta());
+    }
+
+    #[test]
+    fn beta_falls_at_once_with_the_sustained_level() {
+        let mut controller = controller(Config { beta_rule: BetaRule::Sustained, ..Config::default() });
+        (0..400).for_each(|_| controller.on_slot(ms(50), &LossIntervals::new(), 7));
+        controller.on_slot(ms(50), &LossIntervals::new(), 3);
+        assert_eq!(controller.beta(), 9.0);
+    }
+
+    #[test]
+    fn targets_follow_equation_2_until_the_first_loss_and_equation_3_after() {
+        let controller = controller(Config { model: Model::FixedVegas, fixed_beta_packets: 10.0, ..Config::default() });
+        assert_eq!(controller.targets([ms(50), ms(100)], &LossIntervals::new()), [200.0, 100.0]);
+        // δ = 100 ms: RTT = 200 ms, W = 20, TO = 800 ms, which is the example of Eq. 3 at twice its times.
+        let [_, long] = controller.targets([ms(50), ms(100)], &losses(100));
+        assert!((long - 161.461_546_401_578 / 2.0).abs() < 1e-9, "{long}");
+    }
+
+    #[test]
+    fn an_empty_path_after_a_loss_is_believed_only_where_equation_3_holds() {
+        let target = |stable_window_only| {
+            let config = Config { model: Model::FixedVegas, stable_window_only, ..Config::default() };
+            controller(config).targets([ms(0), ms(0)], &losses(100_000))[1]
+        };
+        assert!(target(false) < 330.0, "as printed, Eq. 3 falls to 32/RTT: {}", target(false));
+        assert!((target(true) / 5929.0 - 1.0).abs() < 0.01, "0.87 of 679 packets in 0.1 s: {}", target(true));
+    }
+
+    #[test]
+    fn the_round_trip_time_is_what_the_method_says() {
+        let rtt = |rtt_method| controller(Config { rtt_method, ..Config::default() }).rtt(0.05);
+        assert!((rtt(RttMethod::FixedPlusQueuing) - 0.15).abs() < 1e-12);
+        assert!((rtt(RttMethod::Fixed) - 0.1).abs() < 1e-12);
+        assert!((rtt(RttMethod::Measured { initial: ms(200) }) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_implied_interval_gives_back_the_rate() {
+        for model in [Model::Reno, Model::AdaptiveVegas] {
+            let controller = controller(Config { model, stable_window_only: true, ..Config::default() });
+            let interval = controller.implied_loss_interval(364.5, ms(0));
+            let mut losses = LossIntervals::new();
+            losses.seed(interval);
+            let [_, long] = controller.targets([ms(0), ms(0)], &losses);
+            assert!((long / 364.5 - 1.0).abs() < 1e-6, "{model:?}: {long}");
+        }
+    }
+}

@@ -10,6 +10,8 @@ pub(super) struct Silence {
     /// How long the channel may be silent: a second, or eight of its packets if they take longer.
     allowance: Duration,
     heard: Time,
+    /// When it was last joined, or heard.
+    asked: Time,
     back_off: Duration,
 }
 
@@ -17,17 +19,17 @@ impl Silence {
     pub(super) fn new(rate: Rate, size: Bytes) -> Silence {
         let packet_time = (size / rate).min(LONGEST_BACK_OFF);
         let allowance = FIRST_BACK_OFF.max(packet_time * 8);
-        Silence { allowance, heard: Time::ZERO, back_off: allowance }
+        Silence { allowance, heard: Time::ZERO, asked: Time::ZERO, back_off: allowance }
     }
 
     /// The channel was joined for a reason of the protocol's.
     pub(super) fn on_join(&mut self, now: Time) {
-        self.heard = now;
-        self.back_off = self.allowance;
+        self.on_heard(now);
     }
 
     pub(super) fn on_heard(&mut self, now: Time) {
         self.heard = now;
+        self.asked = now;
         self.back_off = self.allowance;
     }
 
@@ -37,10 +39,10 @@ impl Silence {
 
     /// Whether to join the channel once more now; if so, the next time is twice as far off, up to 15 s.
     pub(super) fn wants_rejoin(&mut self, now: Time) -> bool {
-        if now.since(self.heard) < self.back_off {
+        if now.since(self.asked) < self.back_off {
             return false;
         }
-        self.heard = now;
+        self.asked = now;
         self.back_off = (self.back_off * 2).min(LONGEST_BACK_OFF.max(self.allowance));
         true
     }
@@ -63,6 +65,15 @@ mod tests {
         let mut silence = Silence::new(Rate::from_mbps(1), Bytes::new(1000));
         silence.on_join(Time::ZERO);
         assert_eq!(rejoins(&mut silence, 50), [1, 3, 7, 15, 30, 45]);
+    }
+
+    #[test]
+    fn a_channel_stays_silent_until_it_is_heard_however_often_it_is_joined() {
+        let mut silence = Silence::new(Rate::from_mbps(1), Bytes::new(1000));
+        silence.on_join(Time::ZERO);
+        assert!(silence.wants_rejoin(Time::from_secs(1)) && silence.is_silent(Time::from_secs(1)));
+        silence.on_heard(Time::from_secs(2));
+        assert!(!silence.is_silent(Time::from_secs(2)));
     }
 
     #[test]
