@@ -107,7 +107,7 @@ impl Model {
             }
         }
         // Slow start may take several channels in a step, where it is configured to.
-        let steps = outcome.levels.iter().any(|cause| *cause == LevelCause::SlowStart);
+        let steps = outcome.levels.contains(&LevelCause::SlowStart);
         let adds = outcome.levels.iter().filter(|cause| **cause == LevelCause::Add).count() + usize::from(steps);
         if adds > 0 {
             assert_eq!(adds, 1, "more than one channel added at once");
