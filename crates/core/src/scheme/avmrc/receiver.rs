@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
 
 use super::closing::Closing;
@@ -116,7 +116,40 @@ impl Receiver {
         self.state = State::Running;
         self.slots.start(now);
         self.slot_begun = now;
+        let first = self.packets_in_aggressiveness(self.config.initial_packets);
+        self.begin_slow_start(now, first);
+    }
+
+    /// The rate of `packets` packets in R.
+    fn packets_in_aggressiveness(&self, packets: f64) -> Rate {
+        Rate::from_packets_per_sec(packets / self.config.aggressiveness.as_secs_f64(), self.session.packet_size)
+    }
+
+    /// Begins slow start: level 1, or the highest level of at most `rate`.
+    fn begin_slow_start(&mut self, now: Time, rate: Rate) {
         self.add_channel(now, LevelCause::Start);
+        while !self.rules.is_top() && self.session.ladder.level_rate(self.rules.level() + 1) <= rate {
+            self.add_channel(now, LevelCause::Start);
+        }
+        self.rules.begin_step(1);
+        self.end_slow_start_at_the_top(now);
+    }
+
+    /// Takes one step of slow start: the fewest channels that multiply the rate by the growth asked for.
+    pub(super) fn step_slow_start(&mut self, now: Time) {
+        let confirmed = self.rules.level();
+        let enough = self.session.ladder.level_rate(confirmed).scale(self.config.slow_start_growth);
+        self.rules.begin_step(confirmed);
+        loop {
+            self.add_channel(now, LevelCause::SlowStart);
+            if self.rules.is_top() || self.session.ladder.level_rate(self.rules.level()) >= enough {
+                break;
+            }
+        }
+        self.end_slow_start_at_the_top(now);
+    }
+
+    fn end_slow_start_at_the_top(&mut self, now: Time) {
         if self.rules.is_top() {
             self.end_slow_start(now, false);
         }
@@ -221,10 +254,10 @@ impl Receiver {
         }
     }
 
-    /// Slow start is over; `too_far` if its last channel was one too many (AVMRC §3.4).
+    /// Slow start is over; `too_far` if its last step was one too many, and is taken back (AVMRC §3.4).
     pub(super) fn end_slow_start(&mut self, now: Time, too_far: bool) {
         self.rules.end_slow_start();
-        if too_far && self.rules.level() > 1 {
+        while too_far && self.rules.level() > self.rules.step_begin() {
             self.drop_channel(now, LevelCause::SlowStartEnd);
         }
         if self.config.model == Model::Reno && !self.losses.intervals().is_known() {

@@ -45,6 +45,14 @@ pub(super) const HELP: &[SettingHelp] = &[
     help("confirm_startup", "yes, an add of the start-up phase needs slow start's test to pass (lab no, sockets yes)"),
     help("stable_window", "yes cuts the window of Eq. 3 to where it holds (lab no, sockets yes)"),
     help(
+        "initial_packets",
+        "packets in R that slow start begins with, 0 to 1000; at least level 1 (lab 0, sockets 10)",
+    ),
+    help(
+        "slow_start_growth",
+        "by what slow start multiplies the rate in a slot, 1 to 16; at least one channel (lab 1, sockets 2)",
+    ),
+    help(
         "jitter_packets",
         "packet times by which delay may grow in a slot of slow start beside its 5 % (lab 0, sockets 2)",
     ),
@@ -124,6 +132,8 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
         }
         "confirm_startup" => config.confirm_startup = yes_or_no(setting)?,
         "stable_window" => config.stable_window_only = yes_or_no(setting)?,
+        "initial_packets" => config.initial_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
+        "slow_start_growth" => config.slow_start_growth = number(setting, 1.0, 16.0, "a number from 1 to 16")?,
         "jitter_packets" => config.jitter_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
         _ => return Err(ConfigError::UnknownSetting { scheme, key: setting.key.clone() }),
     }

@@ -91,10 +91,7 @@ impl Receiver {
         match arrived {
             Some(true) if self.is_newest_in_effect(self.config.tau / 2) => {
                 self.sustained.on_confirmed(self.rules.level());
-                self.add_channel(now, LevelCause::SlowStart);
-                if self.rules.is_top() {
-                    self.end_slow_start(now, false);
-                }
+                self.step_slow_start(now);
             }
             Some(false) => {
                 self.end_slow_start(now, true);

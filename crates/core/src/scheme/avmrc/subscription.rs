@@ -19,6 +19,8 @@ pub(super) struct Subscription {
     levels: usize,
     level: usize,
     is_slow_start: bool,
+    /// The level before slow start's last step.
+    step_begin: usize,
     /// Slots since the first packet.
     slot: u64,
     /// The start-up phase lasts while `slot` is below.
@@ -53,6 +55,7 @@ impl Subscription {
             levels,
             level: 0,
             is_slow_start: true,
+            step_begin: 1,
             slot: 0,
             startup_end: config.n_startup,
             added: None,
@@ -94,6 +97,16 @@ impl Subscription {
     /// `slots` have passed.
     pub(super) fn on_slots(&mut self, slots: u64) {
         self.slot += slots;
+    }
+
+    /// Slow start takes a step from `level`, to which it goes back if the step is too large.
+    pub(super) fn begin_step(&mut self, level: usize) {
+        self.step_begin = level;
+    }
+
+    /// The level before slow start's last step.
+    pub(super) fn step_begin(&self) -> usize {
+        self.step_begin
     }
 
     pub(super) fn end_slow_start(&mut self) {
