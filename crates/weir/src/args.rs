@@ -65,7 +65,7 @@ pub(crate) struct SendFile {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Multicast group and port of the base layer; the other layers take the groups that follow it.
+    /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts the next port.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
     pub(crate) to: SocketAddr,
 
@@ -82,7 +82,7 @@ pub(crate) struct SendFile {
     pub(crate) source_specific: bool,
 
     /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
-    #[arg(long, value_name = "BYTES", default_value_t = 1428, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
+    #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
     pub(crate) packet_size: u16,
 
     #[command(flatten)]

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &args::Demo) -> Result<Exit, Failure> {
 struct Troupe<'a> {
     plan: &'a Plan,
     outbox: mpsc::Sender<Message>,
-    sender: Option<Process>,
+    sender: Process,
     sender_receipts: u64,
     receivers: Vec<Process>,
     records: Vec<Record>,
@@ -60,36 +60,33 @@ struct Troupe<'a> {
 }
 
 impl<'a> Troupe<'a> {
-    /// Starts the receivers. The sender starts when they have joined.
+    /// Starts the sender. The receivers start when it sends, so that their times are theirs alone.
     fn assemble(plan: &'a Plan, outbox: mpsc::Sender<Message>) -> Result<Troupe<'a>, Failure> {
-        let mut receivers = Vec::new();
-        for i in 0..plan.links.len() {
-            receivers.push(Process::start(
-                plan.receiver(i),
-                Party::Receiver(i),
-                &plan.trace(Party::Receiver(i)),
-                &outbox,
-            )?);
-        }
+        let party = Party::Sender;
+        let sender = Process::start(plan.sender(), party, &plan.trace(party), &outbox)?;
         let records = plan.links.iter().map(|link| Record::new(*link, plan.bytes)).collect();
         let board = Board::new(&plan.links);
-        Ok(Troupe { plan, outbox, sender: None, sender_receipts: 0, receivers, records, board, is_stopping: false })
+        let receivers = Vec::new();
+        Ok(Troupe { plan, outbox, sender, sender_receipts: 0, receivers, records, board, is_stopping: false })
     }
 
     /// Follows the processes until all receivers have ended, well or not.
     fn perform(&mut self, inbox: &Receiver<Message>) -> Result<(), Failure> {
-        while !self.receivers.iter().all(Process::has_ended) {
+        while self.receivers.is_empty() || !self.receivers.iter().all(Process::has_ended) {
             let message = inbox.recv().expect("this struct holds a sending end, so the channel is open");
-            self.take(message)?;
-            let ready = self
-                .records
-                .iter()
-                .zip(&self.receivers)
-                .all(|(record, process)| record.has_started || process.has_ended());
-            if self.sender.is_none() && ready {
-                let party = Party::Sender;
-                self.sender = Some(Process::start(self.plan.sender(), party, &self.plan.trace(party), &self.outbox)?);
+            if matches!(message, Message::Sender(SenderEvent::Start(_))) {
+                self.start_receivers()?;
             }
+            self.take(message)?;
+        }
+        Ok(())
+    }
+
+    fn start_receivers(&mut self) -> Result<(), Failure> {
+        for i in 0..self.plan.links.len() {
+            let party = Party::Receiver(i);
+            let process = Process::start(self.plan.receiver(i), party, &self.plan.trace(party), &self.outbox)?;
+            self.receivers.push(process);
         }
         Ok(())
     }
@@ -131,13 +128,12 @@ impl<'a> Troupe<'a> {
 
     /// The sender may go when it has all receipts. Earlier, there is nothing to wait for any more.
     fn sender_gone(&mut self) -> Result<(), Failure> {
-        let sender = self.sender.as_mut().expect("only a sender that was started can go");
-        let status = sender.end()?;
+        let status = self.sender.end()?;
         let waited_for = self.records.iter().any(|record| !record.has_ended() && record.failure.is_none());
         if status.success() || !waited_for || self.is_stopping {
             return Ok(());
         }
-        Err(process::explain(&self.plan.party(Party::Sender), status, &sender.last_words()))
+        Err(process::explain(&self.plan.party(Party::Sender), status, &self.sender.last_words()))
     }
 
     /// Lets the sender count its last receipts, then stops whatever still runs.
@@ -152,16 +148,16 @@ impl<'a> Troupe<'a> {
             }
         }
         self.is_stopping = true;
-        self.sender.iter_mut().chain(&mut self.receivers).for_each(Process::interrupt);
+        std::iter::once(&mut self.sender).chain(&mut self.receivers).for_each(Process::interrupt);
         self.wait_for_end(inbox, Duration::from_secs(3));
-        self.sender.iter_mut().chain(&mut self.receivers).for_each(Process::kill);
+        std::iter::once(&mut self.sender).chain(&mut self.receivers).for_each(Process::kill);
     }
 
     /// Waits until every process has ended, but no longer than `patience`.
     #[expect(clippy::disallowed_methods, reason = "processes are waited for in the time of this machine")]
     fn wait_for_end(&mut self, inbox: &Receiver<Message>, patience: Duration) {
         let until = Instant::now() + patience;
-        while !self.sender.iter().chain(&self.receivers).all(Process::has_ended) {
+        while !std::iter::once(&self.sender).chain(&self.receivers).all(Process::has_ended) {
             match inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Message::Interrupted) | Err(_) => return,
                 Ok(message) => {

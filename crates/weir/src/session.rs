@@ -39,12 +39,12 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     let random: [u8; 2] = random()?;
     let tsi = args.tsi.unwrap_or(u16::from_be_bytes(random).max(1));
     let form = form(args.cci, &ladder, args.packet_size);
-    let symbol_size = symbol_size(args.packet_size, Profile { tsi, form });
-    let udp_payload = u64::from(symbol_size) + Profile { tsi, form }.overhead(false) as u64;
+    let headers = header_len(args.to.ip()) as usize + Profile { tsi, form }.overhead(false);
+    let symbol_size = symbol_size(args.packet_size, headers);
     let control = Control {
         scheme: args.rates.cc.name.to_owned(),
         settings: args.rates.cc_set.clone(),
-        packet_size: Bytes::new(udp_payload + header_len(args.to.ip())),
+        packet_size: Bytes::new(u64::from(symbol_size) + headers as u64),
         ladder,
         form,
     };
@@ -79,9 +79,9 @@ fn receipt_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
     SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
 }
 
-/// The largest symbol that fits, a multiple of RaptorQ's alignment.
-fn symbol_size(packet_size: u16, profile: Profile) -> u16 {
-    let room = usize::from(packet_size) - profile.overhead(false);
+/// The largest symbol that fits beside the headers, a multiple of RaptorQ's alignment.
+fn symbol_size(packet_size: u16, headers: usize) -> u16 {
+    let room = usize::from(packet_size) - headers;
     (room - room % ALIGNMENT) as u16
 }
 
@@ -143,9 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn symbols_fill_the_packet_in_every_form() {
-        let size = |form| symbol_size(1428, Profile { tsi: 1, form });
-        assert_eq!([size(CciForm::Short), size(CciForm::Long), size(CciForm::Clocked)], [1400, 1392, 1400]);
+    fn symbols_fill_the_packet_up_to_their_alignment() {
+        assert_eq!([symbol_size(1456, 56), symbol_size(1456, 76), symbol_size(256, 56)], [1400, 1376, 200]);
     }
 
     #[test]
