@@ -65,7 +65,7 @@ impl Layout {
         if blocks > max_blocks || large > max_symbols {
             return Err(LayoutError::Blocks { blocks, symbols: large });
         }
-        let small = if blocks == 0 { 0 } else { symbols / blocks };
+        let small = symbols.checked_div(blocks).unwrap_or(0);
         Ok(Layout {
             oti,
             blocks: blocks as u32,

@@ -99,6 +99,24 @@ fn lying_headers_are_counted_and_change_nothing() {
 }
 
 #[test]
+fn a_table_that_gives_an_object_to_another_file_replaces_the_first() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    for (id, name, length) in [(1, "a", 8), (2, "b", 8), (3, "b", 4)] {
+        let (content, xml) = one_file(id, 1, name, length);
+        store.add(&content, &xml).expect("room");
+        if id < 3 {
+            store.add(&symbol(1, 1), b"efgh").expect("room");
+        }
+    }
+    store.add(&symbol(1, 0), b"abcd").expect("room");
+    assert!(store.is_complete());
+    assert_eq!(fs::read(out.path().join("b")).expect("received"), b"abcd");
+    let replaced = |event: &Event| matches!(event, Event::Refused { reason: RefuseReason::Replaced, .. });
+    assert_eq!(events(&mut store).iter().filter(|event| replaced(event)).count(), 2);
+}
+
+#[test]
 fn symbols_before_the_table_are_kept_within_bounds() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions { early_bytes: 1000, ..Default::default() });

@@ -20,7 +20,7 @@ fn a_receiver_of_all_channels_needs_no_decoding_and_nothing_twice() {
     let arrived = receive(&mut sender, &mut store, 8, 0.0, 1);
     assert_eq!(arrived, 3_000_000u64.div_ceil(1400));
     assert_eq!(store.progress().decoded_blocks, 0);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn folders_empty_files_and_empty_folders_arrive() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 2, 0.05, 1);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
     let progress = store.progress();
     assert_eq!((progress.files_done, progress.files_total), (4, 4));
     assert_eq!(progress.bytes_useful, progress.bytes_needed);
@@ -49,7 +49,7 @@ fn a_set_of_nothing_but_empty_files_arrives_by_the_manifest_alone() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 1, 0.0, 1);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_file_of_several_objects_arrives() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 4, 0.1, 1);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_file_larger_than_the_sender_s_memory_is_sent_in_windows() {
         let out = tempfile::tempdir().expect("temporary folder");
         let mut store = open(out.path(), &StoreOptions::default());
         receive(&mut sender, &mut store, level, 0.02, 1);
-        assert_same(&sender.folder.path().to_owned(), out.path());
+        assert_same(sender.folder.path(), out.path());
     }
 }
 
@@ -85,7 +85,7 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions { memory_limit: 70_000, ..Default::default() });
     receive(&mut sender, &mut store, 3, 0.05, 1);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn many_small_files_arrive_with_few_descriptors_open() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
     receive(&mut sender, &mut store, 5, 0.01, 1);
-    assert_same(&sender.folder.path().to_owned(), out.path());
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]

@@ -209,9 +209,7 @@ impl Carousel {
     }
 
     fn receive(&mut self) -> Option<Batch> {
-        if self.worker.is_none() {
-            return None;
-        }
+        self.worker.as_ref()?;
         match self.batches.as_ref()?.recv() {
             Ok(Ok(batch)) => Some(batch),
             Ok(Err(failure)) => {

@@ -92,7 +92,7 @@ fn visits(options: &CarouselOptions) -> u64 {
 
 fn cut(files: &[SourceFile], options: &CarouselOptions) -> Result<Vec<Object>, CarouselError> {
     let symbol_size = options.symbol_size;
-    if symbol_size < MIN_SYMBOL_SIZE || symbol_size % u16::from(crate::partition::ALIGNMENT) != 0 {
+    if symbol_size < MIN_SYMBOL_SIZE || !symbol_size.is_multiple_of(u16::from(crate::partition::ALIGNMENT)) {
         return Err(CarouselError::SymbolSize { symbol_size });
     }
     let largest_block = u64::from(options.block_symbols.clamp(1, MAX_BLOCK_SYMBOLS)) * GROWTH;

@@ -280,7 +280,7 @@ impl Worker {
 }
 
 /// Source symbols of one block that follow each other in a channel: a receiver writes them at one go.
-const SOURCE_RUN: u32 = 8;
+const SOURCE_RUN: u32 = 16;
 /// Repair symbols gain nothing by that, and single ones spread more evenly over a short round.
 const REPAIR_RUN: u32 = 1;
 /// In how many visits the first cycle of a window is sent when there are several: late receivers then miss the same of

@@ -84,25 +84,50 @@ impl Store {
             Ok(spec) => spec,
             Err(error) => {
                 self.settle_objects(entries.iter().map(|entry| entry.toi));
-                return self.refuse(name.clone(), error.into());
+                return self.refuse(&entries[0].name, error.into());
             }
         };
+        let known = entries.iter().all(|entry| self.objects.contains_key(&entry.toi));
         if let Some(&file) = self.by_name.get(name) {
-            if let FileState::Incoming(incoming) = &self.files[file as usize]
-                && incoming.spec == spec
-            {
-                return Ok(());
+            match &self.files[file as usize] {
+                FileState::Incoming(incoming) if incoming.spec == spec => return Ok(()),
+                // Without sets, a table of another sender replaces what it said before.
+                FileState::Incoming(_) if self.set.is_none() => self.abandon(file)?,
+                // The table repeats itself.
+                _ if known => return Ok(()),
+                _ => {
+                    self.settle_objects(entries.iter().map(|entry| entry.toi));
+                    self.event(Event::Refused { name: name.to_string(), reason: RefuseReason::NamedTwice });
+                    return Ok(());
+                }
             }
-            let known = |toi: &u128| self.objects.contains_key(toi);
-            if entries.iter().map(|entry| entry.toi).all(|toi| known(&toi)) && self.set.is_none() {
-                // A table of another sender repeats itself.
-                return Ok(());
+        }
+        for entry in entries {
+            if let Some(&Object::Part { file, .. }) = self.objects.get(&entry.toi) {
+                self.abandon(file)?;
             }
-            self.settle_objects(entries.iter().map(|entry| entry.toi));
-            self.event(Event::Refused { name: name.to_string(), reason: RefuseReason::NamedTwice });
-            return Ok(());
         }
         self.start_file(spec, entries[0].toi)
+    }
+
+    /// Stops receiving a file whose object the sender now uses for another. What is there stays on disk.
+    fn abandon(&mut self, file: u32) -> Result<(), StoreError> {
+        self.flush()?;
+        let FileState::Incoming(incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
+        else {
+            return Ok(());
+        };
+        for block in &incoming.blocks {
+            if block.slots.is_some() {
+                self.loaded_bytes -= super::slots::Slots::memory(block.symbols);
+            }
+        }
+        let name = incoming.spec.name;
+        self.open_files.retain(|open| *open != file);
+        self.by_name.remove(&name);
+        self.last_object = None;
+        self.event(Event::Refused { name: name.to_string(), reason: RefuseReason::Replaced });
+        Ok(())
     }
 
     /// Takes an entry whose cut the packet tells (EXT_FTI).
@@ -129,11 +154,11 @@ impl Store {
         self.settle_objects(tois.iter().copied());
         if self.files.len() >= self.options.max_files {
             let limit = self.options.max_files;
-            return self.refuse(name, RefuseReason::TooManyFiles { limit });
+            return self.refuse(&name, RefuseReason::TooManyFiles { limit });
         }
         let needed = spec.largest_block() * DECODING_MEMORY;
         if needed > self.options.memory_limit {
-            return self.refuse(name, RefuseReason::TooLittleMemory { needed });
+            return self.refuse(&name, RefuseReason::TooLittleMemory { needed });
         }
         match self.look_at_target(&spec) {
             Ok(Target::Missing) => {}
@@ -144,8 +169,8 @@ impl Store {
                 return Ok(());
             }
             Ok(Target::Other) if self.options.overwrite => {}
-            Ok(Target::Other) => return self.refuse(name, RefuseReason::TargetExists),
-            Err(error) => return self.refuse(name, RefuseReason::Io(error)),
+            Ok(Target::Other) => return self.refuse(&name, RefuseReason::TargetExists),
+            Err(error) => return self.refuse(&name, RefuseReason::Io(error)),
         }
         self.begin_file(spec)
     }
@@ -195,8 +220,8 @@ impl Store {
                 let free = self.folder.free_bytes().unwrap_or(0);
                 Err(StoreError::DiskFull { path: self.folder.path().to_owned(), name, needed, free })
             }
-            WouldBlock | ResourceBusy => self.refuse(name, RefuseReason::InUse),
-            _ => self.refuse(name, RefuseReason::Io(error)),
+            WouldBlock | ResourceBusy => self.refuse(&name, RefuseReason::InUse),
+            _ => self.refuse(&name, RefuseReason::Io(error)),
         }
     }
 
@@ -217,8 +242,8 @@ impl Store {
         self.last_object = None;
     }
 
-    fn refuse(&mut self, name: Name, reason: RefuseReason) -> Result<(), StoreError> {
-        if !self.by_name.contains_key(&name) && self.files.len() < self.options.max_files {
+    fn refuse(&mut self, name: &Name, reason: RefuseReason) -> Result<(), StoreError> {
+        if !self.by_name.contains_key(name) && self.files.len() < self.options.max_files {
             self.by_name.insert(name.clone(), self.files.len() as u32);
             self.files.push(FileState::Refused);
         }

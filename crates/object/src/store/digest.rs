@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_joined_digest_is_that_of_the_whole() {
         for length in [0u64, 1, 1024, 131_072, 131_073, 262_144, 1_000_000, 131_072 * 5] {
-            let content: Vec<u8> = (0..length).map(|i| (i * 7 >> 3) as u8).collect();
+            let content: Vec<u8> = (0..length).map(|i| ((i * 7) >> 3) as u8).collect();
             let file = tempfile::tempfile().expect("temporary file");
             file.write_all_at(&content, 0).expect("written");
             let mut digest = TreeDigest::new(length);

@@ -178,6 +178,9 @@ pub enum RefuseReason {
     /// The manifest names the file twice.
     #[error("the manifest has two files of this name")]
     NamedTwice,
+    /// The sender uses the file's object for another now.
+    #[error("the sender now sends another file in its place")]
+    Replaced,
     /// There are too many files.
     #[error("it is one more than the limit of {limit} files; raise the limit")]
     TooManyFiles {
