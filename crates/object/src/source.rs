@@ -102,7 +102,7 @@ impl SourceFile {
             if n == 0 {
                 break;
             }
-            blake.update(&buffer[..n]);
+            blake.update_rayon(&buffer[..n]);
             if let Some(hasher) = &mut md5_hasher {
                 hasher.update(&buffer[..n]);
             }

@@ -67,7 +67,7 @@ fn a_file_of_several_objects_arrives() {
 #[test]
 fn a_file_larger_than_the_sender_s_memory_is_sent_in_windows() {
     let bytes = content(4_000_000, 4);
-    let options = CarouselOptions { memory_limit: 1 << 20, block_symbols: 50, ..options(ladder(5, 1.5)) };
+    let options = CarouselOptions { memory_limit: 1 << 18, block_symbols: 50, ..options(ladder(5, 1.5)) };
     let mut sender = Sender::new(&[("big", &bytes)], &options);
     for level in [5, 3] {
         let out = tempfile::tempdir().expect("temporary folder");

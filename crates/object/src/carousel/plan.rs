@@ -73,8 +73,9 @@ impl Plan {
         let manifests = manifests(&set, &objects, options);
         let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
         let symbol_size = u64::from(options.symbol_size);
-        let batch_symbols = (options.memory_limit / BATCHES_IN_MEMORY / symbol_size).max(16);
         let keep_encoders = symbols * symbol_size * ENCODER_PER_SOURCE <= options.memory_limit / 2 * 10;
+        let batches = if keep_encoders { 2 * BATCHES_IN_MEMORY } else { BATCHES_IN_MEMORY };
+        let batch_symbols = (options.memory_limit / batches / symbol_size).max(16);
         let visits = if keep_encoders { 1 } else { visits(options) };
         let window_symbols = if keep_encoders { u64::MAX } else { batch_symbols * visits };
         let windows = windows(&blocks, window_symbols);
@@ -205,13 +206,14 @@ fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
     hasher.update(&entry.oti.as_ref().map(Oti::encode).expect("our entries have an OTI"));
 }
 
-/// A batch is this part of the memory: two being sent, one waiting, one being made, and twice that for encoders.
-const BATCHES_IN_MEMORY: u64 = 16;
+/// A batch is this part of the memory: two are being sent, one waits, one is being made, a few come back to be filled
+/// again. Where encoders are kept, they have the other half.
+const BATCHES_IN_MEMORY: u64 = 8;
 /// Ten times what an encoder takes for each byte of its block: the block, its intermediate symbols, and their tables.
 const ENCODER_PER_SOURCE: u64 = 23;
 /// Bytes a second that may go through making encoders: about half a core.
 const ENCODE_BUDGET: u64 = 200_000_000;
-const MAX_VISITS: u64 = 16;
+const MAX_VISITS: u64 = 32;
 const MIN_SYMBOL_SIZE: u16 = 64;
 /// Twice this is below K'_max.
 const MAX_BLOCK_SYMBOLS: u32 = 24_000;
@@ -265,7 +267,7 @@ mod tests {
     fn memory_limits_cut_the_blocks_into_windows() {
         let rates = vec![Rate::from_mbps(1)];
         let options =
-            CarouselOptions { memory_limit: 1 << 20, block_symbols: 40, channel_rates: rates, ..Default::default() };
+            CarouselOptions { memory_limit: 1 << 18, block_symbols: 40, channel_rates: rates, ..Default::default() };
         let (plan, _) = plan(&[4_000_000], &options);
         assert!(!plan.keep_encoders && plan.windows.len() > 2 && plan.visits == MAX_VISITS);
         assert_eq!(plan.windows.iter().map(ExactSizeIterator::len).sum::<usize>(), plan.blocks.len());

@@ -118,7 +118,8 @@ impl Worker {
     /// How much of a cycle every window gets in the round that starts at `progress`.
     ///
     /// The first cycle is split evenly. After it, with encoders kept, each round is a batch. Without, the first rounds
-    /// are short, for receivers that miss just a few symbols, and then as short as the cost of encoding allows.
+    /// are short, for receivers that miss just a few symbols, and then as short as the cost of encoding allows; and a
+    /// round ends where the receivers of some level have all they need, so that they need not wait for the next.
     fn step(&self, progress: u64, round: u64) -> u64 {
         let longest = self.plan.windows.iter().map(|window| self.window_symbols(window)).max().unwrap_or(1);
         let even = if self.plan.keep_encoders { 1 } else { FIRST_CYCLE_VISITS };
@@ -131,7 +132,8 @@ impl Worker {
             return (CYCLE * symbols / longest).clamp(1, CYCLE * 4096);
         }
         let growing = FIRST_REPAIR_ROUND << (2 * (round - visits)).min(32);
-        growing.min(CYCLE / self.plan.visits).max(1)
+        let usual = growing.min(CYCLE / self.plan.visits).max(1);
+        self.shares.next_finish(progress + SHORTEST_ROUND, progress + usual).map_or(usual, |finish| finish - progress)
     }
 
     fn window_symbols(&self, window: &Range<usize>) -> u64 {
@@ -291,5 +293,7 @@ const FIRST_CYCLE_VISITS: u64 = 16;
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;
+/// Not worth encoding all blocks for.
+const SHORTEST_ROUND: u64 = CYCLE / 64;
 const REPAIR_LOT: u32 = 32;
 const MAX_PLANS: usize = 16;
