@@ -54,6 +54,7 @@ impl Store {
             self.event(Event::NewSet);
         }
         self.files.clear();
+        self.unfinished = 0;
         self.by_name.clear();
         self.objects.clear();
         self.without_oti.clear();
@@ -117,6 +118,7 @@ impl Store {
         else {
             return Ok(());
         };
+        self.unfinished -= 1;
         for block in &incoming.blocks {
             if block.slots.is_some() {
                 self.loaded_bytes -= super::slots::Slots::memory(block.symbols);
@@ -190,6 +192,7 @@ impl Store {
         let complete = incoming.left == 0;
         self.by_name.insert(name.clone(), file);
         self.files.push(FileState::Incoming(Box::new(incoming)));
+        self.unfinished += 1;
         self.note_open(file);
         match found {
             Found::Nothing => {}
@@ -289,6 +292,7 @@ impl Store {
         let done = matches!(state, FileState::Done { .. });
         let parts: Vec<u128> = incoming.spec.parts.iter().map(|part| part.toi).collect();
         self.files[file as usize] = state;
+        self.unfinished -= 1;
         self.open_files.retain(|open| *open != file);
         self.settle_objects(parts.into_iter());
         self.event(if done {

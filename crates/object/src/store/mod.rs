@@ -252,6 +252,8 @@ pub struct Store {
     /// The last manifest said that there is no more.
     told_complete: bool,
     files: Vec<FileState>,
+    /// How many of them are incoming.
+    unfinished: usize,
     by_name: HashMap<Name, u32>,
     objects: HashMap<u128, Object>,
     /// Empty folders that were made.
@@ -310,6 +312,7 @@ impl Store {
             set: None,
             told_complete: false,
             files: Vec::new(),
+            unfinished: 0,
             by_name: HashMap::new(),
             objects: HashMap::new(),
             folders: HashSet::new(),
@@ -448,8 +451,7 @@ impl Store {
 
     /// Whether nothing more can come: every file of the manifest is done or refused.
     pub fn is_complete(&self) -> bool {
-        let settled = |file: &FileState| !matches!(file, FileState::Incoming(_));
-        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(settled)
+        self.manifest_complete() && self.without_oti.is_empty() && self.unfinished == 0
     }
 
     /// How far the session is. Walks all files; meant for displays, not for every packet.
