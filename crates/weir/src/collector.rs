@@ -3,7 +3,7 @@
 //! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
 //! makes up for them, and congestion control is none of this thread's business.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -28,6 +28,8 @@ pub(crate) struct Collector {
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// Batches that wait for the disk.
+    waiting: AtomicUsize,
     progress: Mutex<Progress>,
     is_complete: AtomicBool,
 }
@@ -54,10 +56,12 @@ impl Batch {
 }
 
 impl Collector {
-    /// Starts the thread on `store`.
-    pub(crate) fn start(store: Store) -> Collector {
-        let (full, full_end) = sync_channel(BATCHES);
-        let (empty_end, empty) = sync_channel(BATCHES + 2);
+    /// Starts the thread on `store`. Up to `room` bytes of symbols wait for it: a disk may stand still for a moment, and
+    /// making room for a large file takes one.
+    pub(crate) fn start(store: Store, room: u64) -> Collector {
+        let batches = usize::try_from(room).unwrap_or(usize::MAX) / BATCH_BYTES + 1;
+        let (full, full_end) = sync_channel(batches);
+        let (empty_end, empty) = sync_channel(batches + 2);
         let (events_end, events) = channel();
         let shared = Arc::new(Shared::default());
         let thread = std::thread::Builder::new()
@@ -79,6 +83,14 @@ impl Collector {
         }
     }
 
+    /// The receive path pauses: hands over what has been pushed so far, unless the disk is busy with earlier batches, which
+    /// would only fill the room between with small ones.
+    pub(crate) fn pause(&mut self) {
+        if self.shared.waiting.load(Ordering::Relaxed) == 0 {
+            self.flush();
+        }
+    }
+
     /// Hands over what has been pushed so far.
     pub(crate) fn flush(&mut self) {
         if self.filling.symbols.is_empty() {
@@ -86,7 +98,7 @@ impl Collector {
         }
         let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
         match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
-            Ok(()) => {}
+            Ok(()) => drop(self.shared.waiting.fetch_add(1, Ordering::Relaxed)),
             Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
                 self.overrun_symbols += batch.symbols.len() as u64;
                 batch.clear();
@@ -135,7 +147,11 @@ fn collect(
     let mut written = Time::ZERO;
     loop {
         let outcome = match full.recv_timeout(WRITE_INTERVAL) {
-            Ok(batch) => add_all(&mut store, batch, empty),
+            Ok(batch) => {
+                let outcome = add_all(&mut store, batch, empty);
+                shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                outcome
+            }
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -179,7 +195,5 @@ fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Re
 /// A batch goes over when it holds this much, or when the receive path pauses.
 const BATCH_BYTES: usize = 256 << 10;
 const LARGEST_SYMBOL: usize = 64 << 10;
-/// At most 64 × 256 kB = 16 MB wait for the disk.
-const BATCHES: usize = 64;
 /// What was received this long ago is on disk, and in the account of progress.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);

@@ -8,6 +8,7 @@ use weir_net::clock::Clock;
 use weir_net::description::{Description, ReceiptAddress};
 use weir_net::receipts::send_receipt;
 use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
+use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError};
 use weir_object::keys::PublicKey;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         interface: choice,
         link,
         capture: args.output.pcap.clone(),
+        sockets: ReceiveConfig { buffer: receive_buffer(&description), ..ReceiveConfig::default() },
         // The end of a fast transfer should not wait for a slow look at it.
         tick: Duration::from_millis(20),
         ..ReceiverConfig::default()
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
     let mut run = Run {
         display: Display::new(Style::of(&args.output)),
         interrupt,
-        collector: Collector::start(store),
+        collector: Collector::start(store, args.memory.count() / QUEUE_SHARE),
         started,
         ends: args.duration.map(|duration| started + duration),
         idle_timeout: args.idle_timeout,
@@ -75,8 +77,8 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
     };
     run.show(&ReceiverEvent::Start(start_event(args, &description, &interface)));
     let buffer = receiver.capabilities().buffer;
-    if buffer.is_clamped() {
-        run.trouble(started, format!("the receive buffer is {buffer}"), None);
+    if buffer.granted < highest_rate(&description) * SHORTEST_TURN {
+        run.trouble(started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
     let statistics = receiver.run(&mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     run.statistics = statistics;
@@ -85,6 +87,16 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         run.send_receipt(&clock, &address, description.tsi)?;
     }
     Ok(run.end(clock.now()))
+}
+
+/// What the highest rate brings while this process waits for its turn, within reason.
+fn receive_buffer(description: &Description) -> Bytes {
+    (highest_rate(description) * TURN).clamp(ReceiveConfig::default().buffer, LARGEST_BUFFER)
+}
+
+fn highest_rate(description: &Description) -> Rate {
+    let rates = description.control.as_ref().map(|control| control.ladder.rates());
+    rates.and_then(|rates| rates.last()).copied().unwrap_or(Rate::ZERO)
 }
 
 fn open_store(args: &Recv, description: &Description) -> Result<Store, Failure> {
@@ -102,7 +114,7 @@ fn open_store(args: &Recv, description: &Description) -> Result<Store, Failure> 
     let options = StoreOptions {
         tsi: u64::from(description.tsi),
         key: public_key,
-        memory_limit: args.memory.count(),
+        memory_limit: args.memory.count() - args.memory.count() / QUEUE_SHARE,
         overwrite: args.overwrite,
         ..StoreOptions::default()
     };
@@ -168,7 +180,7 @@ impl Application for Run {
     }
 
     fn batch_end(&mut self) {
-        self.collector.flush();
+        self.collector.pause();
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
@@ -183,6 +195,7 @@ impl Application for Run {
     }
 
     fn tick(&mut self, now: Time) -> ControlFlow<()> {
+        self.collector.flush();
         self.drain_store(now);
         if now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
@@ -406,6 +419,15 @@ const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
 
 /// Receipts of receivers that finish together are spread over this.
 const RECEIPT_SPREAD: Duration = Duration::from_millis(500);
+
+/// Longest wait for a turn on a busy machine that costs no packet.
+const TURN: Duration = Duration::from_millis(500);
+/// A buffer of less than this is worth a word.
+const SHORTEST_TURN: Duration = Duration::from_millis(10);
+const LARGEST_BUFFER: Bytes = Bytes::new(64 << 20);
+
+/// One part in so many of the memory is for symbols that wait for the disk.
+const QUEUE_SHARE: u64 = 3;
 
 /// How much the last quarter second counts in the pace.
 const PACE_GAIN: f64 = 0.1;
