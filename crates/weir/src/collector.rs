@@ -3,7 +3,7 @@
 //! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
 //! makes up for them, and congestion control is none of this thread's business.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -28,8 +28,6 @@ pub(crate) struct Collector {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Batches that wait for the disk.
-    waiting: AtomicUsize,
     progress: Mutex<Progress>,
     is_complete: AtomicBool,
 }
@@ -83,22 +81,14 @@ impl Collector {
         }
     }
 
-    /// The receive path pauses: hands over what has been pushed so far, unless the disk is busy with earlier batches, which
-    /// would only fill the room between with small ones.
-    pub(crate) fn pause(&mut self) {
-        if self.shared.waiting.load(Ordering::Relaxed) == 0 {
-            self.flush();
-        }
-    }
-
-    /// Hands over what has been pushed so far.
+    /// Hands over what has been pushed so far. Not for every packet: each handing over wakes the disk's thread.
     pub(crate) fn flush(&mut self) {
         if self.filling.symbols.is_empty() {
             return;
         }
         let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
         match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
-            Ok(()) => drop(self.shared.waiting.fetch_add(1, Ordering::Relaxed)),
+            Ok(()) => {}
             Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
                 self.overrun_symbols += batch.symbols.len() as u64;
                 batch.clear();
@@ -147,11 +137,7 @@ fn collect(
     let mut written = Time::ZERO;
     loop {
         let outcome = match full.recv_timeout(WRITE_INTERVAL) {
-            Ok(batch) => {
-                let outcome = add_all(&mut store, batch, empty);
-                shared.waiting.fetch_sub(1, Ordering::Relaxed);
-                outcome
-            }
+            Ok(batch) => add_all(&mut store, batch, empty),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -192,8 +178,8 @@ fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Re
     outcome
 }
 
-/// A batch goes over when it holds this much, or when the receive path pauses.
-const BATCH_BYTES: usize = 256 << 10;
+/// A batch goes over when it holds this much, or when the receive path looks up from its work.
+const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
 /// What was received this long ago is on disk, and in the account of progress.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);

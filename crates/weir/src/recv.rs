@@ -43,7 +43,6 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         sockets: ReceiveConfig { buffer: receive_buffer(&description), ..ReceiveConfig::default() },
         // The end of a fast transfer should not wait for a slow look at it.
         tick: Duration::from_millis(20),
-        ..ReceiverConfig::default()
     };
     let receiver =
         Receiver::new(&description, endpoint, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
@@ -180,7 +179,7 @@ impl Application for Run {
     }
 
     fn batch_end(&mut self) {
-        self.collector.pause();
+        // The next tick is soon enough.
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
@@ -369,6 +368,11 @@ impl Run {
     fn end(mut self, now: Time) -> Exit {
         let mut exit = self.outcome.unwrap_or(Exit::Internal);
         let overrun = self.collector.overrun_symbols();
+        if overrun > 0 {
+            let packets = self.statistics.packets;
+            let message = format!("the disk was too slow for {overrun} of {packets} packets; they had to come again");
+            self.trouble(now, message, None);
+        }
         if let Err(error) = self.collector.finish()
             && exit != Exit::Files
         {
@@ -427,7 +431,7 @@ const SHORTEST_TURN: Duration = Duration::from_millis(10);
 const LARGEST_BUFFER: Bytes = Bytes::new(64 << 20);
 
 /// One part in so many of the memory is for symbols that wait for the disk.
-const QUEUE_SHARE: u64 = 3;
+const QUEUE_SHARE: u64 = 2;
 
 /// How much the last quarter second counts in the pace.
 const PACE_GAIN: f64 = 0.1;

@@ -1,7 +1,7 @@
 //! From the options of `weir send` to a session: its description, its keys, where its receipts go.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use weir_core::layers::Ladder;
 use weir_net::description::{Control, Description, ReceiptAddress};
@@ -118,7 +118,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
 }
 
 fn default_name(path: &Path) -> String {
-    let name = path.file_name().or_else(|| path.components().next_back().map(|part| part.as_os_str()));
+    let name = path.file_name().or_else(|| path.components().next_back().map(Component::as_os_str));
     name.map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 

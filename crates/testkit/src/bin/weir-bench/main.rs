@@ -42,9 +42,10 @@ struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Rates that weir offers in the speed table, as `weir send file --rates` takes them.
-    #[arg(long, default_value = "100M..10G")]
-    rates: String,
+    /// Rates that weir offers in the speed table, as `weir send file --rates` takes them: for the smallest number of
+    /// receivers, the next, and so on; the last for all that follow.
+    #[arg(long, value_delimiter = ',', default_value = "5G,540M")]
+    rates: Vec<String>,
 
     /// More words for `weir send file` in the speed table, separated by spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]

@@ -130,12 +130,13 @@ pub(crate) fn measure(options: &Options, weir: Option<&Path>) -> Result<Value, S
     let mut counts: Vec<usize> = options.only.iter().map(|case| case.receivers).collect();
     counts.sort_unstable();
     counts.dedup();
-    for count in counts {
+    for (rank, count) in counts.into_iter().enumerate() {
+        let rates = options.rates.get(rank).or(options.rates.last()).ok_or("--rates needs a rate")?;
         let network = Network::new().receivers(count).build();
         for repetition in 1..=options.repeat {
             for (case, runs) in results.iter_mut().filter(|(case, _)| case.receivers == count) {
                 eprintln!("{}-{count}, {repetition} of {}", case.tool.name(), options.repeat);
-                runs.push(one_run(*case, &network, &file, options, weir)?);
+                runs.push(one_run(*case, &network, &file, (rates, options), weir)?);
             }
         }
     }
@@ -150,14 +151,20 @@ pub(crate) fn measure(options: &Options, weir: Option<&Path>) -> Result<Value, S
     }))
 }
 
-fn one_run(case: Case, network: &Network, file: &Path, options: &Options, weir: Option<&Path>) -> Result<Run, String> {
+fn one_run(
+    case: Case,
+    network: &Network,
+    file: &Path,
+    (rates, options): (&str, &Options),
+    weir: Option<&Path>,
+) -> Result<Run, String> {
     let scratch = Scratch::new();
     let folders: Vec<PathBuf> = (0..case.receivers).map(|index| scratch.folder(format!("{index}"))).collect();
     let job = Job { file, folders: &folders, scratch: scratch.path(), limit: RUN_LIMIT };
     let run = match case.tool {
         Tool::Uftp => uftp::transfer(network, &job)?,
         Tool::Weir => {
-            let mut send_words = vec!["--rates".to_owned(), options.rates.clone()];
+            let mut send_words = vec!["--rates".to_owned(), rates.to_owned()];
             send_words.extend(options.send_args.split_whitespace().map(str::to_owned));
             Weir { program: weir.ok_or(NO_WEIR)?, send_words }.transfer(network, &job)?
         }
