@@ -84,8 +84,8 @@ fn decode_time(body: &[u8]) -> Result<Extension<'_>, DecodeError> {
     Ok(Extension::SenderTime(seconds * 1_000_000 + fraction_to_micros(fraction)))
 }
 
-/// Bytes of [`encode_time`].
-pub const TIME_LEN: usize = 12;
+/// Bytes of EXT_TIME as [`encode_time`] writes it.
+pub(crate) const TIME_LEN: usize = 12;
 
 /// EXT_TIME with the sender current time `micros`, in microseconds since the NTP epoch.
 ///
