@@ -287,8 +287,9 @@ impl Run {
                     RefuseReason::Manifest(_) | RefuseReason::Spec(_) | RefuseReason::NamedTwice => Exit::Unverified,
                     _ => Exit::Files,
                 };
+                let advice = if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
                 self.worst.get_or_insert(exit);
-                self.trouble(now, format!("{name} is not received: {reason}"), Some(exit));
+                self.trouble(now, format!("{name} is not received: {reason}{advice}"), Some(exit));
             }
             Event::Resumed { name, bytes, after_power_loss } => {
                 let doubt =
