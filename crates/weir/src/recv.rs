@@ -287,7 +287,8 @@ impl Run {
                     RefuseReason::Manifest(_) | RefuseReason::Spec(_) | RefuseReason::NamedTwice => Exit::Unverified,
                     _ => Exit::Files,
                 };
-                let advice = if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
+                let advice =
+                    if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
                 self.worst.get_or_insert(exit);
                 self.trouble(now, format!("{name} is not received: {reason}{advice}"), Some(exit));
             }
@@ -423,7 +424,7 @@ impl Run {
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
 
 /// Receipts of receivers that finish together are spread over this.
-const RECEIPT_SPREAD: Duration = Duration::from_millis(500);
+const RECEIPT_SPREAD: Duration = Duration::from_millis(200);
 
 /// Longest wait for a turn on a busy machine that costs no packet.
 const TURN: Duration = Duration::from_millis(500);

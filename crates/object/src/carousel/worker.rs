@@ -98,10 +98,22 @@ impl Worker {
     /// Makes batches until nobody wants them or one fails. Used batches come back through `used`.
     pub(crate) fn run(mut self, batches: &SyncSender<Result<Batch, SourceError>>, used: &Receiver<Batch>) {
         let mut progress = 0;
+        let mut out = 0;
+        let mut spare = Vec::new();
         for round in 0.. {
+            // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
+            while progress == CYCLE && out > 1 {
+                let Ok(batch) = used.recv() else { return };
+                spare.push(batch);
+                out -= 1;
+            }
             let next = progress + self.step(progress, round);
             for window in 0..self.plan.windows.len() {
-                let recycled = used.try_recv().unwrap_or_default();
+                while let Ok(batch) = used.try_recv() {
+                    spare.push(batch);
+                    out -= 1;
+                }
+                let recycled = spare.pop().unwrap_or_default();
                 let batch = self.batch(window, progress, next, recycled);
                 let failed = batch.is_err();
                 if batch.as_ref().is_ok_and(|batch| batch.left == 0) {
@@ -110,6 +122,7 @@ impl Worker {
                 if batches.send(batch).is_err() || failed {
                     return;
                 }
+                out += 1;
             }
             progress = next;
         }
