@@ -226,8 +226,8 @@ pub(crate) struct Demo {
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Size of the file that is made, in bytes: 10.5 MB take a 2 Mbit/s link about a minute.
-    #[arg(long, value_name = "BYTES", default_value = "10.5MB", value_parser = values::size, conflicts_with = "file")]
+    /// Size of the file that is made, in bytes: 12.5 MB take a 2 Mbit/s link about a minute.
+    #[arg(long, value_name = "BYTES", default_value = "12.5MB", value_parser = values::size, conflicts_with = "file")]
     pub(crate) size: Bytes,
 
     /// Rates of the receivers' links, in bits a second; one receiver each.
@@ -322,7 +322,7 @@ with the same --out.";
 const DEMO_EXAMPLES: &str = "\
 Examples:
   weir demo
-      a made-up file of 10.5 MB to links of 2, 8, 32 and 100 Mbit/s;
+      a made-up file of 12.5 MB to links of 2, 8, 32 and 100 Mbit/s;
       the slowest takes about a minute
   weir demo photo.tif --links 500k,4M,50M --loss 1%
 

@@ -68,7 +68,7 @@ fn a_demonstration_has_four_links_unless_told_otherwise() {
         other => panic!("{line}: {other:?}"),
     };
     assert_eq!(demo("demo").links, [2, 8, 32, 100].map(Rate::from_mbps));
-    assert_eq!(demo("demo").size, Bytes::new(10_500_000));
+    assert_eq!(demo("demo").size, Bytes::new(12_500_000));
     assert_eq!(demo("demo f --links 500k,4M --loss 1%").links, [Rate::from_kbps(500), Rate::from_mbps(4)]);
 }
 
