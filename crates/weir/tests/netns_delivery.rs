@@ -1,6 +1,8 @@
 //! A file goes from one host to others over real multicast: namespaces on a snooping bridge, links of given rates.
 //!
-//! The bands on completion times are the product's claim, so they are asserted here, in real time. Needs root; see
+//! How many times its ideal each receiver takes is a benchmark (`weir-bench --part unequal`, with its verdict) and, in virtual
+//! time, a test (`crates/testkit/tests/avmrc_sockets.rs`); here it is printed, and each receiver must beat what the next
+//! slower link could do at best, which no session at the pace of its slowest can. Needs root; see
 //! `weir_testkit::netns::require_root`.
 
 use std::path::{Path, PathBuf};
@@ -13,59 +15,49 @@ use weir_testkit::netns::{
 use weir_units::{Bytes, Rate};
 
 #[test]
-fn over_unequal_links_each_receiver_takes_at_most_2_2_times_its_ideal_at_ratio_1_5() {
-    assert_bands(&Bands { ratio: "1.5", small: Bytes::new(8_000_000), large: Bytes::new(64_000_000), times: 2.2 });
+fn over_unequal_links_each_receiver_beats_what_the_next_slower_link_could_do_at_ratio_1_5() {
+    each_beats_the_next_slower_link("1.5");
 }
 
 #[test]
-fn over_unequal_links_each_receiver_takes_at_most_1_6_times_its_ideal_at_ratio_1_15() {
-    assert_bands(&Bands { ratio: "1.15", small: Bytes::new(8_000_000), large: Bytes::new(200_000_000), times: 1.6 });
+fn over_unequal_links_each_receiver_beats_what_the_next_slower_link_could_do_at_ratio_1_15() {
+    each_beats_the_next_slower_link("1.15");
 }
 
-/// What is claimed for a ratio of neighbouring rates.
-///
-/// Slow start climbs a level in each slot of 100 ms: to 100 Mbit/s that takes 1.6 s at ratio 1.5 and 4.3 s at 1.15. A
-/// file that is to show a rate must take several times as long, and one file cannot do so on links that differ by 50×
-/// within minutes. So there are two sessions: all four receivers take the small file, which is timed on the slow
-/// links, then the receivers on the fast links take a larger one, while the slow ones are still at the first.
+/// Slow start takes about a second to 100 Mbit/s. A file that is to show a rate must take several times as long, and one
+/// file cannot do so on links that differ by 50× within minutes. So there are two sessions: all four receivers take the
+/// small file, which is timed on the slow links, then the receivers on the fast links take a larger one, while the slow
+/// ones are still at the first.
 ///
 /// A receiver's time is its own, from its first join to its verified file; the senders are there already.
-struct Bands {
-    ratio: &'static str,
-    small: Bytes,
-    large: Bytes,
-    times: f64,
-}
-
-fn assert_bands(bands: &Bands) {
+fn each_beats_the_next_slower_link(ratio: &str) {
     if !require_root() {
         return;
     }
     let links = [2, 8, 32, 100].map(Rate::from_mbps);
     let network = Network::new().links(links).build();
-    let rates = ["--rates", "256k..100M", "--ratio", bands.ratio, "--receipts"];
-    let small = Transfer::new(&network, bands.small, 1, |session| session.words(rates).words(["4"]));
-    let large = Transfer::new(&network, bands.large, 2, |session| {
-        session.to("239.255.100.1:5006", 8).words(rates).words(["2"])
-    });
+    let rates = ["--rates", "256k..100M", "--ratio", ratio, "--receipts"];
+    let small = Transfer::new(&network, SMALL, 1, |session| session.words(rates).words(["4"]));
+    let large =
+        Transfer::new(&network, LARGE, 2, |session| session.to("239.255.100.1:5006", 8).words(rates).words(["2"]));
 
     let senders = [&small, &large].map(|transfer| transfer.send(&[]));
     for sender in &senders {
         sender.event("progress", SHORT, |progress| number(progress, "sent_packets") > 0);
     }
     let takers: Vec<Process> = (0..4).map(|index| small.recv(index)).collect();
-    let patience = |bytes: Bytes, link: Rate| (bytes / link).mul_f64(bands.times * 2.0) + SHORT;
+    let patience = |bytes: Bytes, link: Rate| (bytes / link) * 4 + SHORT;
     let wait = |taker: &Process, bytes: Bytes, link: Rate| {
         let done = taker.wait(patience(bytes, link));
         assert_verified(&done);
         done
     };
     for index in [2, 3] {
-        wait(&takers[index], bands.small, links[index]);
+        wait(&takers[index], SMALL, links[index]);
     }
     let fast_takers = [2, 3].map(|index| large.recv(index));
-    let timed = [(&takers[0], bands.small), (&takers[1], bands.small)].into_iter();
-    let timed = timed.chain(fast_takers.iter().map(|taker| (taker, bands.large)));
+    let timed = [(&takers[0], SMALL), (&takers[1], SMALL)].into_iter();
+    let timed = timed.chain(fast_takers.iter().map(|taker| (taker, LARGE)));
     let mut report = Vec::new();
     for (index, (taker, bytes)) in timed.enumerate() {
         let end = wait(taker, bytes, links[index]).last_event("end");
@@ -73,7 +65,7 @@ fn assert_bands(bands: &Bands) {
         report.push((links[index], seconds / (bytes / links[index]).as_secs_f64()));
         let of = |field: &str| number(&end, field);
         let (lost, host) = (of("lost_packets"), of("host_dropped_packets"));
-        eprintln!("ratio {}, {}: {seconds:.1} s, {lost} lost, {host} dropped by the host", bands.ratio, links[index]);
+        eprintln!("ratio {}, {}: {seconds:.1} s, {lost} lost, {host} dropped by the host", ratio, links[index]);
     }
     for sender in &senders {
         let sent = sender.wait(SHORT);
@@ -85,10 +77,18 @@ fn assert_bands(bands: &Bands) {
         let link = network.link_counters(index);
         assert!(link.delays > 0, "the link of {rate} never made a packet wait: {link:?}");
     }
-    for (link, times) in &report {
-        assert!(*times <= bands.times, "{link}: {times:.2} times the ideal; all: {report:.2?}");
+    for pair in report.windows(2) {
+        let (slower, (link, times)) = (pair[0].0, &pair[1]);
+        let others_best = link.bps() as f64 / slower.bps() as f64;
+        assert!(
+            *times < others_best,
+            "{link} took as long as {slower} would: {times:.2} times its ideal; all: {report:.2?}"
+        );
     }
 }
+
+const SMALL: Bytes = Bytes::new(8_000_000);
+const LARGE: Bytes = Bytes::new(64_000_000);
 
 #[test]
 fn a_receiver_killed_half_way_and_started_again_wastes_at_most_a_twentieth() {

@@ -45,9 +45,10 @@ fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> V
     let bytes = options.unequal_size.count();
     println!("\n{} MB over unequal links, ratio {ratio}", bytes / 1_000_000);
     println!(
-        "{:<14}{:>10}{:>10}{:>8}{:>16}{:>16}",
-        "link", "seconds", "ideal", "times", "over the link", "dropped there"
+        "{:<14}{:>10}{:>10}{:>8}  {:<7}{:>16}{:>16}",
+        "link", "seconds", "ideal", "times", "limit", "over the link", "dropped there"
     );
+    let limit = limit(ratio);
     let mut receivers = Vec::new();
     for (index, link) in options.links.iter().enumerate() {
         let seconds = run.seconds[index];
@@ -55,12 +56,17 @@ fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> V
         let carried = counters[index].sent_bytes as f64 / bytes as f64;
         let dropped = counters[index].dropped_packets;
         let name = link.to_string();
-        println!("{name:<14}{seconds:>10.1}{ideal:>10.1}{:>8.2}{carried:>14.3} ×{dropped:>16}", seconds / ideal);
+        let times = seconds / ideal;
+        let verdict =
+            limit.map_or("none".to_owned(), |limit| format!("{limit} {}", if times <= limit { "✓" } else { "✗" }));
+        println!("{name:<14}{seconds:>10.1}{ideal:>10.1}{times:>8.2}  {verdict:<7}{carried:>14.3} ×{dropped:>16}");
         receivers.push(json!({
             "link_bps": link.bps(),
             "seconds": seconds,
             "ideal_seconds": ideal,
-            "times_ideal": seconds / ideal,
+            "times_ideal": times,
+            "limit": limit,
+            "holds": limit.map(|limit| times <= limit),
             "verified": true,
             "link_bytes": counters[index].sent_bytes,
             "link_dropped_packets": dropped,
@@ -70,4 +76,9 @@ fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> V
     let sent = run.details["sender"]["sent_bytes"].as_f64().unwrap_or(f64::NAN) / bytes as f64;
     println!("sent {sent:.1} × the file");
     json!({ "ratio": ratio, "receivers": receivers, "sent_over_file": sent, "sender_end": run.details["sender"] })
+}
+
+/// How many times the ideal a receiver may take, where we claim something for the ratio.
+fn limit(ratio: f64) -> Option<f64> {
+    [(1.5, 2.2), (1.15, 1.6)].into_iter().find(|(of, _)| *of == ratio).map(|(_, limit)| limit)
 }
