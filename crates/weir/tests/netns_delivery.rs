@@ -1,8 +1,7 @@
 //! A file goes from one host to others over real multicast: namespaces on a snooping bridge, links of given rates.
 //!
-//! How many times its ideal each receiver takes is a benchmark (`weir-bench --part unequal`, with its verdict) and, in virtual
-//! time, a test (`crates/testkit/tests/avmrc_sockets.rs`); here it is printed, and each receiver must beat what the next
-//! slower link could do at best, which no session at the pace of its slowest can. Needs root; see
+//! The limits on completion times are the product's claim, so they are asserted here, in real time. One is known to be missed
+//! and is printed instead: see [`KNOWN_RED`]. `weir-bench --part unequal` measures all of them with a verdict. Needs root; see
 //! `weir_testkit::netns::require_root`.
 
 use std::path::{Path, PathBuf};
@@ -15,13 +14,13 @@ use weir_testkit::netns::{
 use weir_units::{Bytes, Rate};
 
 #[test]
-fn over_unequal_links_each_receiver_beats_what_the_next_slower_link_could_do_at_ratio_1_5() {
-    each_beats_the_next_slower_link("1.5");
+fn over_unequal_links_each_receiver_takes_at_most_2_2_times_its_ideal_at_ratio_1_5() {
+    assert_limit("1.5", 2.2);
 }
 
 #[test]
-fn over_unequal_links_each_receiver_beats_what_the_next_slower_link_could_do_at_ratio_1_15() {
-    each_beats_the_next_slower_link("1.15");
+fn over_unequal_links_each_receiver_takes_at_most_1_6_times_its_ideal_at_ratio_1_15() {
+    assert_limit("1.15", 1.6);
 }
 
 /// Slow start takes about a second to 100 Mbit/s. A file that is to show a rate must take several times as long, and one
@@ -30,7 +29,7 @@ fn over_unequal_links_each_receiver_beats_what_the_next_slower_link_could_do_at_
 /// ones are still at the first.
 ///
 /// A receiver's time is its own, from its first join to its verified file; the senders are there already.
-fn each_beats_the_next_slower_link(ratio: &str) {
+fn assert_limit(ratio: &str, limit: f64) {
     if !require_root() {
         return;
     }
@@ -77,6 +76,16 @@ fn each_beats_the_next_slower_link(ratio: &str) {
         let link = network.link_counters(index);
         assert!(link.delays > 0, "the link of {rate} never made a packet wait: {link:?}");
     }
+    for (link, times) in &report {
+        if KNOWN_RED == (ratio, *link) {
+            eprintln!(
+                "{link} at ratio {ratio} took {times:.2} times its ideal, limit {limit}: known to miss it at times"
+            );
+            continue;
+        }
+        assert!(*times <= limit, "{link}: {times:.2} times the ideal; all: {report:.2?}");
+    }
+    // No session at the pace of its slowest receiver can do this, and here there is no exception.
     for pair in report.windows(2) {
         let (slower, (link, times)) = (pair[0].0, &pair[1]);
         let others_best = link.bps() as f64 / slower.bps() as f64;
@@ -87,6 +96,8 @@ fn each_beats_the_next_slower_link(ratio: &str) {
     }
 }
 
+/// Ratio and link that took 1.46 to 1.68 times the ideal where 1.6 is the limit. This goes when they keep it.
+const KNOWN_RED: (&str, Rate) = ("1.15", Rate::from_mbps(32));
 const SMALL: Bytes = Bytes::new(8_000_000);
 const LARGE: Bytes = Bytes::new(64_000_000);
 
