@@ -1,0 +1,1 @@
+//! The laboratory: scenario files, sweeps, metrics, figures, and the papers' claims with their verdicts.

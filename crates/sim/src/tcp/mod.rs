@@ -1,0 +1,1 @@
+//! TCP as background traffic, in the flavours that networks have had.

@@ -1,0 +1,1 @@
+//! Applications that load the network: HTTP users, constant and on/off senders.
