@@ -12,6 +12,7 @@ pub mod estimate;
 pub mod layers;
 pub mod model;
 pub mod observation;
+mod outbox;
 pub mod registry;
 pub mod scheme;
 

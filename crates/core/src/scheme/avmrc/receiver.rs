@@ -1,6 +1,5 @@
 //! The receiver: measures, asks the model, adds and drops channels.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 use weir_units::{Bytes, Rate, Time};
@@ -18,6 +17,7 @@ use super::subscription::{Subscription, SustainedLevel};
 use crate::endpoint::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{Arrival, DelaySample, LossEvents, QueuingDelay, SequenceTracker};
 use crate::observation::{LevelCause, Observation};
+use crate::outbox::Outbox;
 use crate::registry::Session;
 
 /// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).
@@ -42,7 +42,7 @@ pub struct Receiver {
     pub(super) host: HostDrops,
     pub(super) closing: Closing,
     pub(super) counts: Counts,
-    pub(super) actions: VecDeque<Action>,
+    pub(super) actions: Outbox,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +100,7 @@ impl Receiver {
             host: HostDrops::default(),
             closing: Closing::default(),
             counts: Counts::default(),
-            // Rejoining every channel takes two actions each, and nothing else happens in that call but a report.
-            actions: VecDeque::with_capacity(2 * levels + 8),
+            actions: Outbox::default(),
             session: session.clone(),
             config,
         }
@@ -162,7 +161,7 @@ impl Receiver {
         }
         while self.rules.level() > 0 {
             let channel = self.rules.drop_one();
-            self.actions.push_back(Action::Leave(ChannelId(channel as u16)));
+            self.actions.push(Action::Leave(ChannelId(channel as u16)));
         }
         self.observe_level(LevelCause::Finish);
     }
@@ -195,7 +194,7 @@ impl Receiver {
         }
         self.counts.received += 1;
         self.counts.bytes += packet.size;
-        self.actions.push_back(Action::Deliver);
+        self.actions.deliver();
     }
 
     /// Whether the fields are within their ranges, and the packet came on the channel that it names.
@@ -239,7 +238,7 @@ impl Receiver {
         let had_history = self.losses.intervals().is_known();
         let answered = self.leaving.is_pending(now);
         if self.losses.on_loss(now, answered) {
-            self.actions.push_back(Action::Observe(Observation::LossEvent));
+            self.actions.push(Action::Observe(Observation::LossEvent));
             self.closing.end();
             self.sustained.on_loss_event(self.rules.level(), self.rules.slot());
             if !had_history && self.config.first_interval == FirstInterval::Seeded {
@@ -275,7 +274,7 @@ impl Receiver {
     pub(super) fn add_channel(&mut self, now: Time, cause: LevelCause) {
         let number = self.rules.add();
         self.sustained.on_add(self.rules.level(), self.rules.slot());
-        self.actions.push_back(Action::Join(ChannelId(number as u16)));
+        self.actions.push(Action::Join(ChannelId(number as u16)));
         let channel = &mut self.channels[number];
         channel.silence.on_join(now);
         channel.on_join(now);
@@ -285,7 +284,7 @@ impl Receiver {
     pub(super) fn drop_channel(&mut self, now: Time, cause: LevelCause) {
         let number = self.rules.drop_one();
         self.leaving.on_leave(now);
-        self.actions.push_back(Action::Leave(ChannelId(number as u16)));
+        self.actions.push(Action::Leave(ChannelId(number as u16)));
         self.observe_level(cause);
     }
 
@@ -296,8 +295,8 @@ impl Receiver {
         for (number, channel) in self.channels[..asked_for].iter_mut().enumerate() {
             if channel.silence.wants_rejoin(now) {
                 channel.on_join(now);
-                self.actions.push_back(Action::Leave(ChannelId(number as u16)));
-                self.actions.push_back(Action::Join(ChannelId(number as u16)));
+                self.actions.push(Action::Leave(ChannelId(number as u16)));
+                self.actions.push(Action::Join(ChannelId(number as u16)));
             }
         }
     }
@@ -305,7 +304,7 @@ impl Receiver {
     fn observe_level(&mut self, cause: LevelCause) {
         let level = self.rules.level();
         let rate = self.session.ladder.level_rate(level);
-        self.actions.push_back(Action::Observe(Observation::Level { level, rate, cause }));
+        self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
     }
 }
 
@@ -331,7 +330,7 @@ impl Endpoint for Receiver {
     }
 
     fn poll(&mut self, _now: Time) -> Option<Action> {
-        self.actions.pop_front()
+        self.actions.pop()
     }
 
     fn deadline(&self) -> Option<Time> {

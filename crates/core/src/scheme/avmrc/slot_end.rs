@@ -66,7 +66,7 @@ impl Receiver {
             target_rate,
             vegas_beta_packets: self.controller.beta_packets(),
         };
-        self.actions.push_back(Action::Observe(Observation::Slot(report)));
+        self.actions.push(Action::Observe(Observation::Slot(report)));
     }
 
     /// Slow start's test for the slots that have ended; `None` if it cannot be made.
