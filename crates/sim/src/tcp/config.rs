@@ -1,0 +1,151 @@
+//! What a connection is like.
+
+use std::time::Duration;
+
+use weir_units::Bytes;
+
+/// How a sender controls congestion and recovers from loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flavour {
+    /// Fast retransmit, then slow start (Jacobson 1988).
+    Tahoe,
+    /// Fast recovery that ends with the first new acknowledgement (RFC 2581), as in ns-2: one a window of data.
+    Reno,
+    /// Fast recovery through partial acknowledgements (RFC 6582).
+    NewReno,
+    /// Reno's window, recovery by selective acknowledgements (RFC 6675).
+    Sack,
+    /// Avoids loss by keeping few packets in the queue (Brakmo and Peterson 1995, as in ns-2).
+    Vegas,
+    /// A cubic window between losses (RFC 9438), recovery by selective acknowledgements.
+    Cubic,
+    /// Paced by a model of bottleneck bandwidth and propagation time (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
+}
+
+impl Flavour {
+    /// All of them.
+    pub const ALL: [Flavour; 7] =
+        [Flavour::Tahoe, Flavour::Reno, Flavour::NewReno, Flavour::Sack, Flavour::Vegas, Flavour::Cubic, Flavour::Bbr];
+
+    /// Its name, as scenarios spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flavour::Tahoe => "tahoe",
+            Flavour::Reno => "reno",
+            Flavour::NewReno => "newreno",
+            Flavour::Sack => "sack",
+            Flavour::Vegas => "vegas",
+            Flavour::Cubic => "cubic",
+            Flavour::Bbr => "bbr",
+        }
+    }
+
+    /// Whether sender and sink use selective acknowledgements.
+    pub fn is_selective(self) -> bool {
+        matches!(self, Flavour::Sack | Flavour::Cubic | Flavour::Bbr)
+    }
+}
+
+/// The retransmission timer (RFC 6298).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timers {
+    /// G: the clock that measures round trips ticks this often. Not zero.
+    pub granularity: Duration,
+    /// The timer is never shorter (RFC 6298 §2.4 asks for 1 s; few follow it).
+    pub min_rto: Duration,
+    /// Nor, backed off, longer (§2.5).
+    pub max_rto: Duration,
+    /// Before the first round trip is measured (§2.1).
+    pub initial_rto: Duration,
+}
+
+impl Timers {
+    /// What ns-2.35 uses: `tcpTick_` 0.01, `minrto_` 0.2, `maxrto_` 60, `rtxcur_init_` 3.
+    pub const NS2: Timers = Timers {
+        granularity: Duration::from_millis(10),
+        min_rto: Duration::from_millis(200),
+        max_rto: Duration::from_secs(60),
+        initial_rto: Duration::from_secs(3),
+    };
+
+    /// RFC 6298 to the letter, with a clock of 1 ms.
+    pub const RFC_6298: Timers = Timers {
+        granularity: Duration::from_millis(1),
+        min_rto: Duration::from_secs(1),
+        max_rto: Duration::from_secs(60),
+        initial_rto: Duration::from_secs(1),
+    };
+
+    /// What hosts of today do: RFC 6298 with a clock of 1 ms and a least time-out of 200 ms.
+    pub const TODAY: Timers = Timers { min_rto: Duration::from_millis(200), ..Timers::RFC_6298 };
+}
+
+/// What a connection is like. Windows are in segments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// How it controls congestion.
+    pub flavour: Flavour,
+    /// A data segment on the wire, headers included.
+    pub segment_size: Bytes,
+    /// An acknowledgement on the wire.
+    pub ack_size: Bytes,
+    /// Data segments that there are to send at the start; `None` is without end. More can be handed over later.
+    pub supply: Option<u64>,
+    /// The congestion window at the start, at least 1.
+    pub initial_window: u32,
+    /// No more than this is ever outstanding: the receiver's window. At least 1. Also where slow start ends at first.
+    pub max_window: u32,
+    /// The retransmission timer.
+    pub timers: Timers,
+    /// Every acknowledgement of new data gives a round trip (RFC 7323 §4.1), or else one a round trip does.
+    pub timestamps: bool,
+    /// The sink acknowledges every second segment, or after this long (RFC 1122 §4.2.3.2). `None`: every segment.
+    pub delayed_ack: Option<Duration>,
+    /// Congestion marks are asked for and answered (RFC 3168).
+    pub ecn: bool,
+    /// What the window allows is sent after a random delay, uniform up to this, so that flows do not lock phases
+    /// (Floyd and Jacobson 1992; ns-2's `overhead_`). Zero is none. BBR's pacing takes its place.
+    pub overhead: Duration,
+    /// Vegas keeps at least so many segments in the queue.
+    pub vegas_alpha: u32,
+    /// And at most so many.
+    pub vegas_beta: u32,
+    /// Slow start ends with so many.
+    pub vegas_gamma: u32,
+}
+
+impl Config {
+    /// ns-2.35's defaults for its one-way agents, with 1000 bytes on the wire; windows are without limit.
+    pub fn ns2(flavour: Flavour) -> Config {
+        Config {
+            flavour,
+            segment_size: Bytes::new(1000),
+            ack_size: Bytes::new(40),
+            supply: None,
+            initial_window: 2,
+            max_window: 1_000_000,
+            timers: Timers::NS2,
+            timestamps: false,
+            delayed_ack: None,
+            ecn: false,
+            overhead: Duration::ZERO,
+            vegas_alpha: 1,
+            vegas_beta: 3,
+            vegas_gamma: 1,
+        }
+    }
+
+    /// As hosts of today: an initial window of 10 (RFC 6928), timestamps, delayed acknowledgements.
+    pub fn today(flavour: Flavour) -> Config {
+        Config {
+            segment_size: Bytes::new(1500),
+            ack_size: Bytes::new(52),
+            initial_window: 10,
+            timers: Timers::TODAY,
+            timestamps: true,
+            delayed_ack: Some(Duration::from_millis(40)),
+            ..Config::ns2(flavour)
+        }
+    }
+}

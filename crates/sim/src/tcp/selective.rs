@@ -1,0 +1,115 @@
+//! Loss recovery by selective acknowledgements (RFC 6675): Sack, Cubic, BBR.
+
+use weir_units::Time;
+
+use super::Segment;
+use super::control::{AckEvent, Control};
+use super::sender::{Phase, Sender};
+
+impl Sender {
+    #[inline]
+    pub(super) fn receive_selective(&mut self, now: Time, segment: &Segment, out: &mut impl FnMut(Segment)) {
+        if segment.seq < self.una {
+            return;
+        }
+        let pipe_before = self.scoreboard.pipe(self.next);
+        let is_new = segment.seq > self.una;
+        let delivered = self.update_scoreboard(now, segment, is_new);
+        let pipe = self.scoreboard.pipe(self.next);
+        if is_new {
+            self.advance(now, segment);
+            if self.phase != Phase::Open && self.recover.is_none_or(|recover| self.una >= recover) {
+                self.leave_recovery_selective();
+            }
+        }
+        let event = AckEvent { now, delivered, pipe_before, pipe, lost: pipe_before.saturating_sub(pipe + delivered) };
+        if self.phase == Phase::Open && self.scoreboard.is_first_lost() && self.may_recover() {
+            self.enter_recovery(now, &event, out);
+        }
+        let marked = segment.ecn_echo && self.config.ecn;
+        match &mut self.control {
+            Control::Bbr(bbr) => bbr.acknowledged(&event, &mut self.window, self.phase == Phase::Recovery),
+            Control::Cubic(cubic) if is_new && self.phase != Phase::Recovery && !marked => {
+                cubic.acknowledged(&event, &mut self.window, self.rtt.srtt());
+            }
+            _ if is_new && self.phase != Phase::Recovery && !marked => self.window.grow(),
+            _ => {}
+        }
+        self.send_allowed(now, u64::MAX, out);
+    }
+
+    /// `Update()` (RFC 6675 §4). Gives how many segments are acknowledged for the first time.
+    #[inline]
+    fn update_scoreboard(&mut self, now: Time, segment: &Segment, is_new: bool) -> u64 {
+        let mut delivered = 0;
+        let control = &mut self.control;
+        let mut count = |first: u64, bits: u64| {
+            delivered += u64::from(bits.count_ones());
+            if let Control::Bbr(bbr) = control {
+                bbr.delivered(now, first, bits);
+            }
+        };
+        if is_new {
+            self.scoreboard.acknowledge(segment.seq, &mut count);
+        }
+        if segment.has_sack() {
+            for (start, end) in segment.sack_blocks() {
+                self.scoreboard.sack(start, end.min(self.sent_below), &mut count);
+            }
+            self.scoreboard.find_losses();
+        }
+        delivered
+    }
+
+    /// RFC 6675 §5 step 4: one decrease a window of data, and the first hole at once.
+    fn enter_recovery(&mut self, now: Time, event: &AckEvent, out: &mut impl FnMut(Segment)) {
+        self.begin_recovery(now);
+        self.rescued = None;
+        match &mut self.control {
+            Control::Bbr(bbr) => bbr.enter_recovery(event, &mut self.window),
+            control => control.reduce(&mut self.window, 0),
+        }
+        self.scoreboard.restart_repair();
+        if let Some(hole) = self.scoreboard.lost_hole() {
+            self.transmit(now, hole, out);
+        }
+    }
+
+    fn leave_recovery_selective(&mut self) {
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.leave_recovery(&mut self.window);
+        }
+        self.phase = Phase::Open;
+    }
+
+    /// `NextSeg()` (RFC 6675 §4), if the pipe leaves room for it (§5 step C).
+    #[inline]
+    pub(super) fn next_selective(&self) -> Option<u64> {
+        if self.scoreboard.pipe(self.next) >= self.allowed() {
+            return None;
+        }
+        if let Some(hole) = self.scoreboard.lost_hole() {
+            return Some(hole);
+        }
+        if self.has_new_data() {
+            return Some(self.next);
+        }
+        if self.phase == Phase::Recovery { self.scoreboard.any_hole().or_else(|| self.rescue()) } else { None }
+    }
+
+    /// Rule 4: the highest segment outstanding, once a recovery, so that a lost tail is found without the timer.
+    fn rescue(&self) -> Option<u64> {
+        let highest = self.next.checked_sub(1).filter(|highest| *highest >= self.una)?;
+        let may = self.rescued.is_none_or(|rescued| self.una > rescued) && !self.scoreboard.is_sacked(highest);
+        may.then_some(highest)
+    }
+
+    /// `seq` has been sent again.
+    pub(super) fn repaired(&mut self, seq: u64) {
+        if self.scoreboard.any_hole().or(self.scoreboard.lost_hole()) == Some(seq) {
+            self.scoreboard.repair(seq);
+        } else {
+            self.rescued = self.recover;
+        }
+    }
+}
