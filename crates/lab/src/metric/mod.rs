@@ -1,0 +1,251 @@
+//! What is measured in a run: each measure is a small function over recorded events ([`Record`]), defined as in AVMRC §4.4
+//! where that section has it. Losses are in per cent of packets, rates in kbit/s, spans in seconds. Not here: recording.
+
+mod levels;
+mod passage;
+mod record;
+mod trace;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use weir_units::Time;
+
+pub use record::{ClientRecord, Fate, FlowRecord, LinkRecord, Passage, Record, SessionRecord};
+pub use trace::{Quantity, Trace};
+
+use crate::scenario::Text;
+
+/// A number that a run gives. Which other keys a measure takes stands with its name.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// What is measured.
+    pub measure: Kind,
+    /// Of which session.
+    pub session: Option<String>,
+    /// Of which flow.
+    pub flow: Option<String>,
+    /// Of which client of the session, from 0. Default: the mean of all.
+    pub client: Option<Text<usize>>,
+    /// The level that is asked about.
+    pub level: Option<Text<usize>>,
+    /// How long something must hold, or what counts as together. Default 10s for convergence_time, else 1s.
+    pub window: Option<Text<Duration>>,
+    /// From when. Default: when all clients of all sessions have left their start-up phase.
+    pub from: Option<Text<Duration>>,
+    /// Until when. Default: the end of the run.
+    pub to: Option<Text<Duration>>,
+    /// What is taken of several sessions or flows of one name. Default mean.
+    #[serde(default)]
+    pub over: Over,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Seconds from the last join of `session` to the first instant from which every client stays at or above `level` for
+    /// `window` (§4.4). Absent if that never comes.
+    ConvergenceTime,
+    /// Per cent of the packets of `session` that the bottleneck dropped, from the first join until all its clients have
+    /// left their start-up phase (§4.4).
+    TransientLoss,
+    /// How many packets that is.
+    TransientLostPackets,
+    /// Per cent of the packets of `session` or `flow` that the bottleneck dropped between `from` and `to` (§4.4).
+    SteadyLoss,
+    /// kbit/s of `session` or `flow` that left the bottleneck between `from` and `to` (§4.4).
+    Throughput,
+    /// Per cent of the bottleneck's rate that all sessions or flows of the name got together between `from` and `to`.
+    Share,
+    /// kbit/s that `client` of `session` received between `from` and `to`; `from` is by default when that client has left
+    /// its start-up phase (§4.4).
+    ClientRate,
+    /// Per cent of the time between `from` (default: its join) and `to` that `client` of `session` spent at `level` or above.
+    TimeAtLevel,
+    /// The level of `client` of `session` between `from` and `to`, averaged over time.
+    MeanLevel,
+    /// Per cent of the time between `from` and `to` that all clients of `session` were at the same level.
+    Agreement,
+    /// Seconds from `from` until all clients of `session` are at `level` or below. Absent if not before `to`.
+    FallTime,
+    /// Seconds from `from` until all clients of `session` are at `level` or above. Absent if not before `to`.
+    RiseTime,
+    /// The largest share of the packets of `session`, in per cent, that was dropped in any `window` between `from` and `to`.
+    WorstLoss,
+    /// How often between `from` and `to` packets of `session` were dropped, drops less than `window` apart being one time.
+    LossEpisodes,
+    /// Per cent of all packets that the bottleneck dropped over the whole run.
+    LinkLoss,
+    /// Per cent of the bottleneck's rate that was used over the whole run.
+    LinkUse,
+}
+
+/// What is taken of several values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Their sum.
+    Sum,
+    /// The largest as a multiple of the smallest.
+    Spread,
+}
+
+impl Over {
+    fn of(self, values: &[f64]) -> Option<f64> {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = values.iter().sum();
+        let value = match self {
+            _ if values.is_empty() => return None,
+            Over::Mean => sum / values.len() as f64,
+            Over::Min => least,
+            Over::Max => most,
+            Over::Sum => sum,
+            Over::Spread => most / least,
+        };
+        value.is_finite().then_some(value)
+    }
+}
+
+impl Measure {
+    /// Whether all keys are there that the measure cannot do without.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        use Kind::*;
+        let needs = |what: &str| Err(format!("this measure needs {what}"));
+        match self.measure {
+            LinkLoss | LinkUse => Ok(()),
+            SteadyLoss | Throughput | Share if self.session.is_some() == self.flow.is_some() => {
+                needs("either a session or a flow")
+            }
+            SteadyLoss | Throughput | Share => Ok(()),
+            _ if self.session.is_none() => needs("a session"),
+            FallTime | RiseTime if self.from.is_none() => needs("from"),
+            ConvergenceTime | TimeAtLevel | FallTime | RiseTime if self.level.is_none() => needs("a level"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The value in a run; `None` if it has none there.
+    pub fn value(&self, record: &Record) -> Option<f64> {
+        let window = |default| self.window.map_or(Duration::from_secs(default), |window| window.0);
+        let sessions = self.session.as_ref().and_then(|name| record.sessions.get(name)).map_or(&[][..], |all| all);
+        let each = |value: &dyn Fn(&SessionRecord) -> Option<f64>| {
+            let values: Option<Vec<f64>> = sessions.iter().map(value).collect();
+            self.over.of(&values?)
+        };
+        let (from, to) = (self.from(record), self.to(record));
+        let level = self.level.map_or(0, |level| level.0);
+        match self.measure {
+            Kind::ConvergenceTime => {
+                each(&|session| levels::convergence_secs(&session.clients, level, window(10), record.end))
+            }
+            Kind::TransientLoss => each(&|session| {
+                let (from, to) = session.startup_phase()?;
+                passage::loss_percent(&session.passages, from, to)
+            }),
+            Kind::TransientLostPackets => each(&|session| {
+                let (from, to) = session.startup_phase()?;
+                Some(passage::dropped(&session.passages, from, to) as f64)
+            }),
+            Kind::SteadyLoss => self.of_sources(record, |passages| passage::loss_percent(passages, from, to)),
+            Kind::Throughput => self.of_sources(record, |passages| passage::kbps(passages, from, to)),
+            Kind::Share => {
+                let sum = Measure { over: Over::Sum, ..self.clone() };
+                let kbps = sum.of_sources(record, |passages| passage::kbps(passages, from, to))?;
+                Some(kbps / record.bottleneck.kbps()? * 100.0)
+            }
+            Kind::ClientRate => each(&|session| {
+                self.of_clients(session, |client| {
+                    let from = self.from.map_or_else(|| client.startup_end(session.startup), |from| at(from.0));
+                    client.received_kbps(from, to)
+                })
+            }),
+            Kind::TimeAtLevel => each(&|session| {
+                self.of_clients(session, |client| {
+                    let from = self.from.map_or(client.joined, |from| at(from.0));
+                    levels::percent_at_or_above(&client.levels, level, from, to)
+                })
+            }),
+            Kind::MeanLevel => {
+                each(&|session| self.of_clients(session, |client| levels::mean_level(&client.levels, from, to)))
+            }
+            Kind::Agreement => each(&|session| levels::agreement_percent(&session.clients, from, to)),
+            Kind::FallTime => each(&|session| levels::reached(&session.clients, from, to, |now| now <= level)),
+            Kind::RiseTime => each(&|session| levels::reached(&session.clients, from, to, |now| now >= level)),
+            Kind::WorstLoss => each(&|session| passage::worst_loss_percent(&session.passages, window(1), from, to)),
+            Kind::LossEpisodes => {
+                each(&|session| Some(passage::episodes(&session.passages, window(1), from, to) as f64))
+            }
+            Kind::LinkLoss => record.bottleneck.loss_percent(),
+            Kind::LinkUse => record.bottleneck.use_percent(record.end),
+        }
+    }
+
+    fn from(&self, record: &Record) -> Time {
+        self.from.map_or_else(|| record.steady_from(), |from| at(from.0))
+    }
+
+    fn to(&self, record: &Record) -> Time {
+        self.to.map_or(record.end, |to| at(to.0).min(record.end))
+    }
+
+    fn of_sources(&self, record: &Record, value: impl Fn(&[Passage]) -> Option<f64>) -> Option<f64> {
+        let sessions = self.session.iter().filter_map(|name| record.sessions.get(name)).flatten();
+        let flows = self.flow.iter().filter_map(|name| record.flows.get(name)).flatten();
+        let passages = sessions.map(|session| &session.passages).chain(flows.map(|flow| &flow.passages));
+        let values: Option<Vec<f64>> = passages.map(|passages| value(passages)).collect();
+        self.over.of(&values?)
+    }
+
+    fn of_clients(&self, session: &SessionRecord, value: impl Fn(&ClientRecord) -> Option<f64>) -> Option<f64> {
+        match self.client {
+            Some(client) => session.clients.get(client.0).and_then(value),
+            None => {
+                let values: Option<Vec<f64>> = session.clients.iter().map(value).collect();
+                Over::Mean.of(&values?)
+            }
+        }
+    }
+}
+
+fn at(span: Duration) -> Time {
+    Time::ZERO + span
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_values_become_one() {
+        let values = [2.0, 4.0, 3.0];
+        let over = |over: Over| over.of(&values);
+        assert_eq!(over(Over::Mean), Some(3.0));
+        assert_eq!((over(Over::Min), over(Over::Max)), (Some(2.0), Some(4.0)));
+        assert_eq!((over(Over::Sum), over(Over::Spread)), (Some(9.0), Some(2.0)));
+        assert_eq!(Over::Sum.of(&[]), None);
+        assert_eq!(Over::Spread.of(&[0.0, 1.0]), None, "there is no multiple of nothing");
+    }
+
+    #[test]
+    fn a_measure_without_what_it_is_of_is_refused() {
+        let check = |text: &str| toml::from_str::<Measure>(text).expect("it has the right keys").check();
+        assert!(check("measure = \"throughput\"\nsession = \"a\"").is_ok());
+        assert!(check("measure = \"throughput\"\nsession = \"a\"\nflow = \"b\"").is_err());
+        assert!(check("measure = \"time_at_level\"\nsession = \"a\"").is_err_and(|error| error.contains("a level")));
+        assert!(
+            check("measure = \"fall_time\"\nsession = \"a\"\nlevel = 3").is_err_and(|error| error.contains("from"))
+        );
+        assert!(check("measure = \"link_use\"").is_ok());
+    }
+}

@@ -1,0 +1,178 @@
+//! What a run leaves behind for the measures: who joined when, who was at which level, what passed the bottleneck.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_units::{Bytes, Rate, Time};
+
+/// A run's events.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// When the run ended.
+    pub end: Time,
+    /// The bottleneck as a whole.
+    pub bottleneck: LinkRecord,
+    /// Sessions by name; several if the scenario has several alike.
+    pub sessions: BTreeMap<String, Vec<SessionRecord>>,
+    /// Flows by name.
+    pub flows: BTreeMap<String, Vec<FlowRecord>>,
+}
+
+/// What the bottleneck did.
+#[derive(Debug, Clone, Default)]
+pub struct LinkRecord {
+    /// Its rate at the start; `None` is without limit.
+    pub rate: Option<Rate>,
+    /// Packets that came.
+    pub offered: u64,
+    /// Packets that it dropped.
+    pub dropped: u64,
+    /// Bytes that left it.
+    pub sent: Bytes,
+}
+
+/// A session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionRecord {
+    /// How long, from its first packet, a client counts as starting up.
+    pub startup: Duration,
+    /// Its clients.
+    pub clients: Vec<ClientRecord>,
+    /// Its packets at the bottleneck, in order.
+    pub passages: Vec<Passage>,
+}
+
+/// A client of a session.
+#[derive(Debug, Clone, Default)]
+pub struct ClientRecord {
+    /// When it joined.
+    pub joined: Time,
+    /// When it received its first packet.
+    pub first_packet: Option<Time>,
+    /// Its levels, each with the time from which it was there.
+    pub levels: Vec<(Time, usize)>,
+    /// Bytes that it received in each [`ClientRecord::BIN`] of the run.
+    pub received: Vec<u64>,
+}
+
+/// A unicast flow.
+#[derive(Debug, Clone, Default)]
+pub struct FlowRecord {
+    /// Its packets at the bottleneck, in order.
+    pub passages: Vec<Passage>,
+}
+
+/// A packet at the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage {
+    /// When.
+    pub at: Time,
+    /// Its bytes on the link.
+    pub bytes: u32,
+    /// What happened to it.
+    pub fate: Fate,
+}
+
+/// What happens to a packet at a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It came. Every packet does, before anything else.
+    Came,
+    /// It was dropped.
+    Dropped,
+    /// It left for the other end.
+    Left,
+}
+
+impl Record {
+    /// When all clients of all sessions have left their start-up phase; the start of the run if there are none.
+    pub fn steady_from(&self) -> Time {
+        let clients = self
+            .sessions
+            .values()
+            .flatten()
+            .flat_map(|session| session.clients.iter().map(|client| client.startup_end(session.startup)));
+        clients.max().unwrap_or(Time::ZERO)
+    }
+}
+
+impl LinkRecord {
+    pub(super) fn kbps(&self) -> Option<f64> {
+        self.rate.map(|rate| rate.bps() as f64 / 1e3)
+    }
+
+    pub(super) fn loss_percent(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64 * 100.0)
+    }
+
+    pub(super) fn use_percent(&self, end: Time) -> Option<f64> {
+        let could = self.kbps()? * end.as_secs_f64();
+        (could > 0.0).then(|| self.sent.count() as f64 * 8.0 / 1e3 / could * 100.0)
+    }
+}
+
+impl SessionRecord {
+    /// From the first join until all clients have left their start-up phase.
+    pub(super) fn startup_phase(&self) -> Option<(Time, Time)> {
+        let first = self.clients.iter().map(|client| client.joined).min()?;
+        let last = self.clients.iter().map(|client| client.startup_end(self.startup)).max()?;
+        Some((first, last))
+    }
+}
+
+impl ClientRecord {
+    /// How long a bin of `received` is.
+    pub const BIN: Duration = Duration::from_millis(100);
+
+    /// When its start-up phase of `startup` ends. One that never received anything counts from its join.
+    pub(super) fn startup_end(&self, startup: Duration) -> Time {
+        self.first_packet.unwrap_or(self.joined) + startup
+    }
+
+    /// Mean rate of what it received between two times, in whole bins.
+    pub(super) fn received_kbps(&self, from: Time, to: Time) -> Option<f64> {
+        let bin = ClientRecord::BIN.as_nanos() as u64;
+        let (from, to) = (from.as_nanos().div_ceil(bin), to.as_nanos() / bin);
+        let bins = self.received.iter().skip(from as usize).take(to.saturating_sub(from) as usize);
+        let secs = ClientRecord::BIN.as_secs_f64() * to.saturating_sub(from) as f64;
+        (secs > 0.0).then(|| bins.sum::<u64>() as f64 * 8.0 / 1e3 / secs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(joined: u64, first_packet: Option<u64>) -> ClientRecord {
+        let first_packet = first_packet.map(Time::from_millis);
+        ClientRecord { joined: Time::from_millis(joined), first_packet, ..ClientRecord::default() }
+    }
+
+    #[test]
+    fn the_steady_state_begins_when_the_last_client_has_left_its_start_up_phase() {
+        let startup = Duration::from_secs(5);
+        let clients = vec![client(0, Some(80)), client(4000, Some(4100)), client(1000, None)];
+        let session = SessionRecord { startup, clients, passages: Vec::new() };
+        assert_eq!(session.startup_phase(), Some((Time::ZERO, Time::from_millis(9100))));
+        let record = Record { sessions: BTreeMap::from([("a".to_owned(), vec![session])]), ..Record::default() };
+        assert_eq!(record.steady_from(), Time::from_millis(9100));
+        assert_eq!(Record::default().steady_from(), Time::ZERO);
+    }
+
+    #[test]
+    fn a_client_s_rate_is_that_of_the_bins_within() {
+        let client = ClientRecord { received: vec![9_000, 1_000, 2_000, 3_000, 9_000], ..ClientRecord::default() };
+        let rate = client.received_kbps(Time::from_millis(50), Time::from_millis(400));
+        assert_eq!(rate.map(f64::round), Some(160.0), "6000 bytes in 0.3 s");
+        assert_eq!(client.received_kbps(Time::from_secs(1), Time::from_secs(1)), None);
+    }
+
+    #[test]
+    fn a_link_s_loss_and_use_are_those_of_the_whole_run() {
+        let rate = Some(Rate::from_kbps(80));
+        let link = LinkRecord { rate, offered: 40, dropped: 10, sent: Bytes::new(5_000) };
+        assert_eq!(link.loss_percent(), Some(25.0));
+        assert_eq!(link.use_percent(Time::from_secs(1)), Some(50.0));
+        assert_eq!(LinkRecord::default().loss_percent(), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! What is recorded over time: AVMRC §4.4's session throughput and session packet loss over a moving window, and levels.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use weir_units::Time;
+
+use super::{Passage, Record, levels, passage};
+use crate::scenario::Text;
+
+/// A value over time, of the first session or flow of the name.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// What is recorded.
+    pub trace: Quantity,
+    /// Of which session.
+    pub session: Option<String>,
+    /// Of which flow.
+    pub flow: Option<String>,
+    /// For levels: of which client, from 0. Default 0.
+    pub client: Option<Text<usize>>,
+    /// Over how long each value is taken. Default 1s (§4.4).
+    pub window: Option<Text<Duration>>,
+    /// How far the window moves from value to value. Default: half of it.
+    pub step: Option<Text<Duration>>,
+}
+
+/// What is recorded over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// kbit/s of `session` or `flow` that left the bottleneck in the window that ends there.
+    Throughput,
+    /// Per cent of the packets of `session` or `flow` that were dropped in the window that ends there.
+    Loss,
+    /// The level of `client` of `session`, at each of its changes.
+    Level,
+}
+
+impl Trace {
+    /// Whether it says of what it is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.trace {
+            Quantity::Level if self.session.is_none() => Err("a level needs a session".to_owned()),
+            Quantity::Level => Ok(()),
+            _ if self.session.is_some() == self.flow.is_some() => {
+                Err("this needs either a session or a flow".to_owned())
+            }
+            _ if self.window().is_zero() || self.step().is_zero() => Err("window and step must be above 0s".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn window(&self) -> Duration {
+        self.window.map_or(Duration::from_secs(1), |window| window.0)
+    }
+
+    fn step(&self) -> Duration {
+        self.step.map_or(self.window() / 2, |step| step.0)
+    }
+
+    /// Seconds since the start of the run, and the value.
+    pub fn values(&self, record: &Record) -> Vec<(f64, f64)> {
+        let session = self.session.as_ref().and_then(|name| record.sessions.get(name)?.first());
+        let flow = self.flow.as_ref().and_then(|name| record.flows.get(name)?.first());
+        match (self.trace, session, flow) {
+            (Quantity::Level, Some(session), _) => {
+                let client = session.clients.get(self.client.map_or(0, |client| client.0));
+                let levels = client.map_or(Vec::new(), |client| levels::since(&client.levels, Time::ZERO));
+                let last = levels.last().map(|(_, level)| (record.end, *level));
+                levels.into_iter().chain(last).map(|(at, level)| (at.as_secs_f64(), level as f64)).collect()
+            }
+            (Quantity::Throughput, Some(_), _) | (Quantity::Throughput, _, Some(_)) => {
+                let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);
+                self.moving(passages, record.end, passage::kbps)
+            }
+            (Quantity::Loss, _, _) => {
+                let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);
+                self.moving(passages, record.end, |passages, from, to| {
+                    Some(passage::loss_percent(passages, from, to).unwrap_or(0.0))
+                })
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn moving(
+        &self,
+        passages: &[Passage],
+        end: Time,
+        value: impl Fn(&[Passage], Time, Time) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        let (window, step) = (self.window(), self.step());
+        let mut to = Time::ZERO + window;
+        let mut values = Vec::new();
+        while to <= end {
+            values.extend(value(passages, to - window, to).map(|value| (to.as_secs_f64(), value)));
+            to += step;
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{ClientRecord, Fate, SessionRecord};
+    use super::*;
+
+    fn trace(text: &str) -> Trace {
+        toml::from_str(text).expect("valid")
+    }
+
+    fn record() -> Record {
+        let passage = |millis, fate| Passage { at: Time::from_millis(millis), bytes: 1000, fate };
+        let passages = vec![
+            passage(100, Fate::Came),
+            passage(200, Fate::Left),
+            passage(1100, Fate::Came),
+            passage(1100, Fate::Dropped),
+            passage(1200, Fate::Came),
+            passage(1300, Fate::Left),
+        ];
+        let levels = vec![(Time::from_secs(1), 2)];
+        let clients = vec![ClientRecord { levels, ..ClientRecord::default() }];
+        let session = SessionRecord { passages, clients, ..SessionRecord::default() };
+        let sessions = BTreeMap::from([("main".to_owned(), vec![session])]);
+        Record { end: Time::from_secs(2), sessions, ..Record::default() }
+    }
+
+    #[test]
+    fn a_window_moves_by_its_step_and_its_value_stands_at_its_end() {
+        let throughput = trace("trace = \"throughput\"\nsession = \"main\"");
+        assert_eq!(throughput.values(&record()), [(1.0, 8.0), (1.5, 8.0), (2.0, 8.0)]);
+        let loss = trace("trace = \"loss\"\nsession = \"main\"\nstep = \"1s\"");
+        assert_eq!(loss.values(&record()), [(1.0, 0.0), (2.0, 50.0)]);
+    }
+
+    #[test]
+    fn a_level_is_given_from_the_start_of_the_run_to_its_end() {
+        assert_eq!(
+            trace("trace = \"level\"\nsession = \"main\"").values(&record()),
+            [(0.0, 0.0), (1.0, 2.0), (2.0, 2.0)]
+        );
+    }
+}

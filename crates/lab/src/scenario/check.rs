@@ -1,0 +1,97 @@
+//! What a set-up must fulfil beyond its types: names that refer to each other, schemes and settings that exist.
+
+use weir_core::layers::Ladder;
+use weir_core::registry::{self, Habitat, Setting};
+use weir_wire::CciForm;
+
+use super::did_you_mean;
+use super::setup::{Flow, LadderKeys, Session, Setup, Traffic};
+
+impl Setup {
+    /// The first thing that is wrong, in words.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.duration.0.is_zero() {
+            return Err("duration must be above 0s".to_owned());
+        }
+        for (name, session) in &self.session {
+            session.check().map_err(|error| format!("session.{name}: {error}"))?;
+        }
+        for (name, flow) in &self.flow {
+            flow.check().map_err(|error| format!("flow.{name}: {error}"))?;
+        }
+        for (name, measure) in &self.metrics {
+            let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.flow));
+            checked.map_err(|error| format!("metrics.{name}: {error}"))?;
+        }
+        for (name, trace) in &self.series {
+            let checked = trace.check().and_then(|()| self.refers(&trace.session, &trace.flow));
+            checked.map_err(|error| format!("series.{name}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn refers(&self, session: &Option<String>, flow: &Option<String>) -> Result<(), String> {
+        if let Some(name) = session.as_ref().filter(|name| !self.session.contains_key(*name)) {
+            let suggestion = did_you_mean(name, self.session.keys().map(String::as_str));
+            return Err(format!("there is no session {name:?}{suggestion}"));
+        }
+        if let Some(name) = flow.as_ref().filter(|name| !self.flow.contains_key(*name)) {
+            let suggestion = did_you_mean(name, self.flow.keys().map(String::as_str));
+            return Err(format!("there is no flow {name:?}{suggestion}"));
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    fn check(&self) -> Result<(), String> {
+        let scheme = registry::find(&self.scheme).map_err(|error| {
+            let names = registry::SCHEMES.iter().map(|scheme| scheme.name);
+            format!("{error}{}", did_you_mean(&self.scheme, names))
+        })?;
+        let session = self.agreed()?;
+        (scheme.receiver)(&session, &self.settings()).map(drop).map_err(|error| error.to_string())?;
+        (scheme.sender)(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What its parties agree on.
+    pub fn agreed(&self) -> Result<registry::Session, String> {
+        Ok(registry::Session {
+            ladder: self.ladder.ladder()?,
+            packet_size: self.packet_size.0,
+            form: CciForm::Short,
+            habitat: Habitat::Lab,
+        })
+    }
+
+    /// The scheme's settings, as its registry entry takes them.
+    pub fn settings(&self) -> Vec<Setting> {
+        let settings = self.settings.iter();
+        settings.map(|(key, value)| Setting { key: key.clone(), value: value.0.clone() }).collect()
+    }
+}
+
+impl LadderKeys {
+    /// The ladder.
+    pub fn ladder(&self) -> Result<Ladder, String> {
+        match (&self.rates, self.low, self.high, self.ratio) {
+            (Some(rates), None, None, None) => Ladder::from_rates(rates.iter().map(|rate| rate.0).collect())
+                .ok_or_else(|| "ladder.rates must rise strictly from above zero, 256 of them at most".to_owned()),
+            (None, Some(low), Some(high), Some(ratio)) => {
+                Ladder::geometric(low.0, high.0, ratio.0).map_err(|error| error.to_string())
+            }
+            _ => Err("ladder needs either rates, or low, high and ratio".to_owned()),
+        }
+    }
+}
+
+impl Flow {
+    fn check(&self) -> Result<(), String> {
+        match &self.traffic {
+            Traffic::Udp(udp) if udp.on.is_some() != udp.off.is_some() => {
+                Err("udp needs both on and off, or neither".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Scenario files: one TOML file an experiment. What a file says about itself is read at once; its set-up is a template,
+//! from which each point of the sweep makes a [`Setup`]. Not here: running it.
+
+mod check;
+mod error;
+mod expression;
+mod head;
+mod points;
+mod reference;
+mod setup;
+mod template;
+mod values;
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, DeserializeOwned};
+use toml::Spanned;
+
+pub use error::ScenarioError;
+pub use head::{Axis, Head, Variant};
+pub use points::Point;
+pub use reference::reference;
+pub use setup::{Change, Dumbbell, Flow, Http, LadderKeys, Receivers, Session, Setup, Tcp, Topology, Traffic, Udp};
+pub use values::{Sizes, Spans, Text, Written};
+
+pub(crate) use error::did_you_mean;
+
+use error::Source;
+use points::Document;
+
+/// A scenario file.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it says about itself, and over what it goes.
+    pub head: Head,
+    /// Swept parameters, in the order of the file.
+    axes: Vec<String>,
+    source: Source,
+    overrides: Vec<Override>,
+}
+
+/// An assignment from outside the file: `--set clients=4`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// A parameter, a swept parameter, `variant`, `seeds`, or the path of any key: `session.main.settings.tau`.
+    pub key: String,
+    /// A TOML value; what is none is a string.
+    pub value: String,
+}
+
+impl FromStr for Override {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Override, String> {
+        let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not key=value"))?;
+        Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
+impl Scenario {
+    /// Reads the file at `path`.
+    pub fn load(path: &Path, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Scenario::parse(&file, &text, overrides),
+            Err(error) => Err(ScenarioError { file, line: None, message: error.to_string() }),
+        }
+    }
+
+    /// Reads `text`, which errors call `file`. Every point is made once, so that what is read here can be run.
+    pub fn parse(file: &str, text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        let document = Document::read(&source, overrides)?;
+        let axes = head::axes_in_order(&document.head);
+        let head = Head::deserialize(toml::de::Deserializer::from(Spanned::new(0..0, document.head)));
+        let head = head.map_err(|error| source.toml(&error))?;
+        head.check().map_err(|message| source.error(None, message))?;
+        let scenario = Scenario { head, axes, source, overrides: overrides.to_vec() };
+        scenario.points()?;
+        Ok(scenario)
+    }
+
+    /// A part of the file that this module does not look into: its `claim`s, its `figure`.
+    pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ScenarioError> {
+        let mut document = Document::read(&self.source, &self.overrides)?;
+        let Some(value) = document.sections.remove(name) else { return Ok(None) };
+        let read = T::deserialize(toml::de::ValueDeserializer::from(value));
+        read.map(Some).map_err(|error| self.source.toml(&error))
+    }
+
+    /// The points of the sweep: the first swept parameter of the file changes slowest, the variant fastest.
+    pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
+        points::points(self)
+    }
+
+    /// The swept parameters, in the order of the file.
+    pub fn axes(&self) -> &[String] {
+        &self.axes
+    }
+}

@@ -1,0 +1,244 @@
+//! From a scenario file to the points of its sweep: parameters and variants are put in, and each point becomes a [`Setup`].
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue, Deserializer};
+
+use super::error::{ScenarioError, Source};
+use super::head::{HEAD_KEYS, Variant};
+use super::setup::Setup;
+use super::template::{assign, canonical, fill, outside_value};
+use super::{Override, Scenario, did_you_mean};
+use crate::results::Value;
+
+/// A point of a sweep.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// Values of the swept parameters, and the `variant` if there are any.
+    pub at: BTreeMap<String, Value>,
+    /// What is run.
+    pub setup: Setup,
+    /// The set-up in one line: equal texts are equal set-ups.
+    pub canonical: String,
+}
+
+/// A file in its parts, overrides put in.
+pub(super) struct Document<'i> {
+    pub(super) head: DeTable<'i>,
+    pub(super) sections: DeTable<'i>,
+    setup: DeTable<'i>,
+}
+
+impl<'i> Document<'i> {
+    pub(super) fn read(source: &'i Source, overrides: &'i [Override]) -> Result<Document<'i>, ScenarioError> {
+        let whole = DeTable::parse(&source.text).map_err(|error| source.toml(&error))?;
+        let mut parts = Document { head: DeTable::new(), sections: DeTable::new(), setup: DeTable::new() };
+        for (key, value) in whole.into_inner() {
+            let name = key.get_ref().as_ref();
+            let part = if SECTIONS.contains(&name) {
+                &mut parts.sections
+            } else if HEAD_KEYS.contains(&name) {
+                &mut parts.head
+            } else if SETUP_KEYS.contains(&name) {
+                &mut parts.setup
+            } else {
+                let known = HEAD_KEYS.iter().chain(SETUP_KEYS).chain(&SECTIONS).copied();
+                return Err(
+                    source.error(Some(key.span()), format!("unknown key {name:?}{}", did_you_mean(name, known)))
+                );
+            };
+            part.insert(key, value);
+        }
+        for outside in overrides {
+            parts.set(outside).map_err(|message| source.error(None, format!("--set {}: {message}", outside.key)))?;
+        }
+        Ok(parts)
+    }
+
+    fn set(&mut self, Override { key, value }: &'i Override) -> Result<(), String> {
+        let value = outside_value(value);
+        let swept = has(&self.head, "sweep", key);
+        let known = swept || has(&self.head, "parameters", key) || self.variants().any(|set| has(set, "set", key));
+        let first = key.split('.').next().unwrap_or(key);
+        if key == "variant" {
+            return self.keep_variants(&value);
+        }
+        if !known && HEAD_KEYS.contains(&first) {
+            return assign(&mut self.head, key, value);
+        }
+        if !known && !key.contains('.') && !self.setup.contains_key(key.as_str()) && !SETUP_KEYS.contains(&key.as_str())
+        {
+            let names = self.names();
+            return Err(format!(
+                "there is no such parameter or key{}",
+                did_you_mean(key, names.iter().map(String::as_str))
+            ));
+        }
+        for variant in self.variants_mut() {
+            if let Some(DeValue::Table(set)) = variant.get_mut("set").map(Spanned::get_mut) {
+                set.remove(key.as_str());
+            }
+        }
+        match (swept, value) {
+            (true, value @ (DeValue::Array(_) | DeValue::Table(_))) => {
+                table(&mut self.head, "sweep").map(|t| put(t, key, value))
+            }
+            (true, value) => {
+                let list = std::iter::once(Spanned::new(super::error::ELSEWHERE, value)).collect();
+                table(&mut self.head, "sweep").map(|t| put(t, key, DeValue::Array(list)))
+            }
+            (false, value) if known && !key.contains('.') => {
+                table(&mut self.head, "parameters").map(|t| put(t, key, value))
+            }
+            (false, value) => assign(&mut self.setup, key, value),
+        }
+    }
+
+    /// Parameters and top-level keys, as candidates for a misspelt one.
+    fn names(&self) -> Vec<String> {
+        let inner = ["sweep", "parameters"].into_iter().filter_map(|name| self.head.get(name)?.get_ref().as_table());
+        let inner = inner.flat_map(|table| table.keys().map(|key| key.get_ref().to_string()));
+        inner.chain(HEAD_KEYS.iter().chain(SETUP_KEYS).map(ToString::to_string)).collect()
+    }
+
+    fn variants(&self) -> impl Iterator<Item = &DeTable<'i>> {
+        let list = self.head.get("variant").and_then(|value| value.get_ref().as_array());
+        list.into_iter().flat_map(|list| list.iter()).filter_map(|variant| variant.get_ref().as_table())
+    }
+
+    fn variants_mut(&mut self) -> impl Iterator<Item = &mut DeTable<'i>> {
+        let list = self.head.get_mut("variant").and_then(|value| match value.get_mut() {
+            DeValue::Array(list) => Some(list),
+            _ => None,
+        });
+        list.into_iter().flat_map(|list| list.iter_mut()).filter_map(|variant| match variant.get_mut() {
+            DeValue::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
+    /// `--set variant=NAME`, or a list of names.
+    fn keep_variants(&mut self, wanted: &DeValue<'_>) -> Result<(), String> {
+        let wanted: Vec<&str> = match wanted {
+            DeValue::Array(list) => list.iter().filter_map(|value| value.get_ref().as_str()).collect(),
+            value => value.as_str().into_iter().collect(),
+        };
+        let known: Vec<String> = self.variants().filter_map(variant_name).collect();
+        if let Some(stranger) = wanted.iter().find(|wanted| !known.iter().any(|known| known == *wanted)) {
+            let suggestion = did_you_mean(stranger, known.iter().map(String::as_str));
+            return Err(format!("there is no variant {stranger:?}{suggestion}"));
+        }
+        let list = self.head.get_mut("variant").map(Spanned::get_mut);
+        if let Some(DeValue::Array(list)) = list {
+            let kept = std::mem::replace(list, DeArray::new()).into_iter().filter(|variant| {
+                let variant = variant.get_ref().as_table();
+                variant.and_then(variant_name).is_some_and(|name| wanted.contains(&name.as_str()))
+            });
+            *list = kept.collect();
+        }
+        Ok(())
+    }
+}
+
+fn variant_name(variant: &DeTable<'_>) -> Option<String> {
+    variant.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned)
+}
+
+fn has(table: &DeTable<'_>, inner: &str, key: &str) -> bool {
+    table.get(inner).and_then(|value| value.get_ref().as_table()).is_some_and(|table| table.contains_key(key))
+}
+
+fn table<'a, 'i>(head: &'a mut DeTable<'i>, name: &'static str) -> Result<&'a mut DeTable<'i>, String> {
+    if !head.contains_key(name) {
+        assign(head, name, DeValue::Table(DeTable::new()))?;
+    }
+    match head.get_mut(name).map(Spanned::get_mut) {
+        Some(DeValue::Table(table)) => Ok(table),
+        _ => Err(format!("{name} is not a table")),
+    }
+}
+
+/// Replaces the value of `key`, which keeps its place in the file and with it in the sweep.
+fn put<'i>(table: &mut DeTable<'i>, key: &'i str, value: DeValue<'i>) {
+    match table.get_mut(key) {
+        Some(old) => *old.get_mut() = value,
+        None => drop(table.insert(
+            Spanned::new(super::error::ELSEWHERE, Cow::Borrowed(key)),
+            Spanned::new(super::error::ELSEWHERE, value),
+        )),
+    }
+}
+
+/// All points, the first axis changing slowest and the variant fastest.
+pub(super) fn points(scenario: &Scenario) -> Result<Vec<Point>, ScenarioError> {
+    let document = Document::read(&scenario.source, &scenario.overrides)?;
+    let head = &scenario.head;
+    let mut points: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
+    for name in &scenario.axes {
+        let values = &head.sweep[name].0;
+        points = points
+            .into_iter()
+            .flat_map(|point| {
+                values.iter().map(move |value| {
+                    let mut point = point.clone();
+                    point.insert(name.clone(), value.clone());
+                    point
+                })
+            })
+            .collect();
+    }
+    let variants: Vec<Option<&Variant>> = match &head.variant[..] {
+        [] => vec![None],
+        some => some.iter().map(Some).collect(),
+    };
+    let each = points.iter().flat_map(|at| variants.iter().map(move |variant| (at, *variant)));
+    each.map(|(at, variant)| point(scenario, &document, at, variant)).collect()
+}
+
+fn point(
+    scenario: &Scenario,
+    document: &Document<'_>,
+    at: &BTreeMap<String, Value>,
+    variant: Option<&Variant>,
+) -> Result<Point, ScenarioError> {
+    let source = &scenario.source;
+    let mut at = at.clone();
+    let mut parameters = scenario.head.parameters.clone();
+    parameters.extend(at.clone());
+    let mut setup = document.setup.clone();
+    if let Some(variant) = variant {
+        for (key, value) in &variant.set {
+            let bare = !key.contains('.');
+            if bare && !parameters.contains_key(key) && document.setup.get(key.as_str()).is_none() {
+                let suggestion = did_you_mean(key, parameters.keys().map(String::as_str));
+                let message = format!("variant {:?} sets {key:?}, which is no parameter{suggestion}", variant.name);
+                return Err(source.error(None, message));
+            }
+            if parameters.contains_key(key) {
+                parameters.insert(key.clone(), value.clone());
+            } else {
+                let text = match value {
+                    Value::Number(number) => number.to_string(),
+                    Value::Word(word) => word.clone(),
+                };
+                assign(&mut setup, key, DeValue::String(text.into())).map_err(|message| source.error(None, message))?;
+            }
+        }
+        at.insert("variant".to_owned(), Value::Word(variant.name.clone()));
+    }
+    fill(&mut setup, &parameters, source)?;
+    let canonical = canonical(&setup);
+    let read = Setup::deserialize(Deserializer::from(Spanned::new(0..0, setup)));
+    let setup = read.map_err(|error| source.toml(&error))?;
+    setup.check().map_err(|message| source.error(None, format!("{message} (at {at:?})")))?;
+    Ok(Point { at, setup, canonical })
+}
+
+/// Tables that other modules read.
+const SECTIONS: [&str; 2] = ["claim", "figure"];
+
+/// The keys of [`Setup`].
+const SETUP_KEYS: &[&str] = &["duration", "topology", "session", "flow", "change", "metrics", "series"];

@@ -1,0 +1,250 @@
+//! One point of a scenario, with all parameters put in: the network, who is on it, and what is measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use weir_link::LinkConfig;
+use weir_units::{Bytes, Rate};
+
+use super::values::{Sizes, Spans, Text};
+use crate::metric::{Measure, Trace};
+
+/// A run's set-up. Its keys stand at the top of a scenario file; any string in them may hold `{expression}`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// How long a run lasts, in simulated time.
+    pub duration: Text<Duration>,
+    /// The network.
+    pub topology: Topology,
+    /// Multicast sessions, by name.
+    #[serde(default)]
+    pub session: BTreeMap<String, Session>,
+    /// Unicast traffic, by name.
+    #[serde(default)]
+    pub flow: BTreeMap<String, Flow>,
+    /// Changes of the network during a run.
+    #[serde(default)]
+    pub change: Vec<Change>,
+    /// What is measured: a number a run, by the name it gets in tables, claims and figures.
+    pub metrics: BTreeMap<String, Measure>,
+    /// What is recorded over time, by name.
+    #[serde(default)]
+    pub series: BTreeMap<String, Trace>,
+}
+
+/// The network's shape.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Topology {
+    /// All senders on one side, all receivers on the other, one bottleneck between.
+    Dumbbell(Dumbbell),
+}
+
+/// A dumbbell: every sender and every receiver has an access link of its own to one of two routers.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// The link from the senders' router to the receivers' router. Its delay counts in the round-trip times below, which
+    /// must be at least twice as long.
+    pub bottleneck: Text<LinkConfig>,
+    /// The link the other way. Default: as the bottleneck.
+    pub reverse: Option<Text<LinkConfig>>,
+    /// Access links, without their delay: that follows from the round-trip times of sessions and flows. Default:
+    /// 100 Mbit/s with a buffer that no burst fills.
+    #[serde(default = "access")]
+    pub access: Text<LinkConfig>,
+}
+
+/// Multicast sessions that are alike, each with one sender and receivers of its own.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// The scheme, by its registered name: `weir schemes` lists them with their settings.
+    pub scheme: String,
+    /// Settings of the scheme, by name.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Text<String>>,
+    /// How many such sessions there are. Default 1.
+    #[serde(default = "one")]
+    pub count: Text<usize>,
+    /// What the channels send.
+    pub ladder: LadderKeys,
+    /// Bytes of a full packet on the network. Default 1000.
+    #[serde(default = "packet_size")]
+    pub packet_size: Text<Bytes>,
+    /// When the sender starts. Default 0s.
+    #[serde(default = "zero_spans")]
+    pub start: Text<Spans>,
+    /// How late each of the sender's bursts starts. Default 0s: on time.
+    #[serde(default = "zero_spans")]
+    pub burst_jitter: Text<Spans>,
+    /// How long a join takes to act. Default 0s.
+    #[serde(default = "zero")]
+    pub join_latency: Text<Duration>,
+    /// How long a leave takes to act. Default 0s.
+    #[serde(default = "zero")]
+    pub leave_latency: Text<Duration>,
+    /// How long, from its first packet, a receiver counts as starting up: transient metrics end there, steady ones begin.
+    #[serde(default = "zero")]
+    pub startup: Text<Duration>,
+    /// The receivers.
+    pub receivers: Receivers,
+}
+
+/// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LadderKeys {
+    /// Cumulative rates, lowest first.
+    pub rates: Option<Vec<Text<Rate>>>,
+    /// Rate of level 1.
+    pub low: Option<Text<Rate>>,
+    /// Rate of the highest level.
+    pub high: Option<Text<Rate>>,
+    /// Rate of a level as a multiple of the one below.
+    pub ratio: Option<Text<f64>>,
+}
+
+/// The receivers of a session.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Receivers {
+    /// How many. Default 1.
+    #[serde(default = "one")]
+    pub count: Text<usize>,
+    /// When each joins. Default 0s.
+    #[serde(default = "zero_spans")]
+    pub join: Text<Spans>,
+    /// Round-trip propagation delay between the sender and each receiver.
+    pub rtt: Text<Spans>,
+    /// By how much each receiver's clock is ahead of the sender's. Default uniform(0s, 1000s): clocks do not agree.
+    #[serde(default = "clocks")]
+    pub clock_offset: Text<Spans>,
+}
+
+/// Unicast flows that are alike.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// What is sent.
+    pub traffic: Traffic,
+    /// How many such flows there are. Default 1.
+    #[serde(default = "one")]
+    pub count: Text<usize>,
+    /// Round-trip propagation delay of each.
+    pub rtt: Text<Spans>,
+    /// When each starts. Default 0s.
+    #[serde(default = "zero_spans")]
+    pub start: Text<Spans>,
+    /// When all stop. Default: at the end of the run.
+    pub stop: Option<Text<Duration>>,
+}
+
+/// What a flow sends.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Traffic {
+    /// An endless transfer by TCP.
+    Ftp(Tcp),
+    /// A user who fetches web objects by TCP, one after the other, and thinks between.
+    Http(Http),
+    /// Datagrams at a fixed rate, without congestion control; with `on` and `off`, in turns.
+    Udp(Udp),
+}
+
+/// A TCP sender.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tcp {
+    /// Its congestion control: tahoe, reno, newreno, sack or vegas. Default newreno.
+    #[serde(default = "newreno")]
+    pub flavour: String,
+    /// Bytes of a full packet on the network. Default 1000.
+    #[serde(default = "packet_size")]
+    pub packet_size: Text<Bytes>,
+    /// Largest window, packets. Default 64.
+    #[serde(default = "window")]
+    pub max_window: Text<usize>,
+    /// How late each packet leaves the sender, as processing takes time. Default 0s.
+    #[serde(default = "zero_spans")]
+    pub overhead: Text<Spans>,
+}
+
+/// A web user.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// The TCP sender of the responses. Default: as for ftp.
+    #[serde(default)]
+    pub tcp: Tcp,
+    /// Sizes of the responses.
+    pub response: Text<Sizes>,
+    /// From the end of a response to the next request.
+    pub think: Text<Spans>,
+}
+
+/// A source of datagrams.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Udp {
+    /// While it is on.
+    pub rate: Text<Rate>,
+    /// Bytes of a packet on the network. Default 1000.
+    #[serde(default = "packet_size")]
+    pub packet_size: Text<Bytes>,
+    /// How long it is on each time. Default: always on.
+    pub on: Option<Text<Spans>>,
+    /// How long it is off each time.
+    pub off: Option<Text<Spans>>,
+}
+
+/// A change of the bottleneck.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When.
+    pub at: Text<Duration>,
+    /// What the bottleneck becomes.
+    pub bottleneck: Text<LinkConfig>,
+}
+
+impl Default for Tcp {
+    fn default() -> Tcp {
+        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero_spans() }
+    }
+}
+
+fn one() -> Text<usize> {
+    Text(1)
+}
+
+fn window() -> Text<usize> {
+    Text(64)
+}
+
+fn newreno() -> String {
+    "newreno".to_owned()
+}
+
+fn packet_size() -> Text<Bytes> {
+    Text(Bytes::new(1000))
+}
+
+fn zero() -> Text<Duration> {
+    Text(Duration::ZERO)
+}
+
+fn zero_spans() -> Text<Spans> {
+    Text(Spans::fixed(Duration::ZERO))
+}
+
+fn clocks() -> Text<Spans> {
+    Text(Spans::uniform(Duration::ZERO, Duration::from_secs(1000)))
+}
+
+fn access() -> Text<LinkConfig> {
+    Text("rate=100M,buffer=10000p".parse().expect("a valid link"))
+}

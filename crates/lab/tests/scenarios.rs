@@ -1,0 +1,176 @@
+//! Reading scenario files: what they may say, and what a wrong one is told.
+
+use std::path::{Path, PathBuf};
+
+use weir_lab::results::Value;
+use weir_lab::scenario::{Override, Scenario, Topology};
+
+const SMALL: &str = r#"id = "test/small"
+title = "A small one"
+seeds = 2
+duration = "{10 * sessions}s"
+
+[parameters]
+scheme = "avmrc"
+clients = 3
+
+[sweep]
+sessions = [2, 4]
+capacity = { from = 1, to = 2, step = 0.5 }
+
+[[variant]]
+name = "Reno"
+set = { scheme = "rmrc", "session.main.settings.tau" = "200ms" }
+
+[[variant]]
+name = "Vegas"
+
+[topology.dumbbell]
+bottleneck = "rate={capacity * sessions}M,buffer={40 * sessions}p"
+
+[session.main]
+scheme = "{scheme}"
+count = "{sessions}"
+ladder = { low = "256k", high = "6561k", ratio = 1.5 }
+receivers = { count = "{clients}", join = "uniform(0s, 5s)", rtt = "uniform(40ms, 100ms)" }
+
+[metrics]
+loss = { measure = "steady_loss", session = "main" }
+"#;
+
+fn read(text: &str) -> Result<Scenario, String> {
+    Scenario::parse("small.toml", text, &[]).map_err(|error| error.to_string())
+}
+
+fn with(assignments: &[&str]) -> Result<Scenario, String> {
+    let overrides: Vec<Override> = assignments.iter().map(|text| text.parse().expect("key=value")).collect();
+    Scenario::parse("small.toml", SMALL, &overrides).map_err(|error| error.to_string())
+}
+
+/// The file and the line that begins with `start`, as errors give them.
+fn place(start: &str) -> String {
+    let line = SMALL.lines().position(|line| line.starts_with(start)).expect("it is there");
+    format!("small.toml:{}:", line + 1)
+}
+
+fn refused(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from}");
+    read(&SMALL.replace(from, to)).expect_err("must be refused")
+}
+
+#[test]
+fn points_are_all_combinations_with_the_variant_changing_fastest() {
+    let points = read(SMALL).expect("valid").points().expect("valid");
+    assert_eq!(points.len(), 2 * 3 * 2);
+    let place = |i: usize| {
+        let number = |name: &str| match &points[i].at[name] {
+            Value::Number(number) => *number,
+            Value::Word(word) => panic!("{word}"),
+        };
+        (number("sessions"), number("capacity"), points[i].at["variant"].clone())
+    };
+    assert_eq!(place(0), (2.0, 1.0, Value::Word("Reno".to_owned())));
+    assert_eq!(place(1), (2.0, 1.0, Value::Word("Vegas".to_owned())));
+    assert_eq!(place(2), (2.0, 1.5, Value::Word("Reno".to_owned())));
+    assert_eq!(place(11), (4.0, 2.0, Value::Word("Vegas".to_owned())));
+}
+
+#[test]
+fn parameters_and_variants_reach_the_set_up() {
+    let points = read(SMALL).expect("valid").points().expect("valid");
+    let last_reno = &points[10].setup;
+    assert_eq!(last_reno.duration.0.as_secs(), 40);
+    let Topology::Dumbbell(dumbbell) = &last_reno.topology;
+    assert_eq!(dumbbell.bottleneck.0, "rate=8M,buffer=160p".parse().expect("a link"));
+    let session = &last_reno.session["main"];
+    assert_eq!((session.scheme.as_str(), session.count.0, session.receivers.count.0), ("rmrc", 4, 3));
+    assert_eq!(session.settings["tau"].0, "200ms");
+    assert!(points[11].setup.session["main"].settings.is_empty());
+}
+
+#[test]
+fn a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant() {
+    let expected = format!("{} unknown key \"recievers\"; did you mean \"receivers\"?", place("receivers"));
+    assert_eq!(refused("receivers =", "recievers ="), expected);
+    assert_eq!(refused("title =", "titel ="), "small.toml:2: unknown key \"titel\"; did you mean \"title\"?");
+    let metric = refused("\"steady_loss\"", "\"stedy_loss\"");
+    assert!(metric.starts_with(&place("loss =")) && metric.contains("did you mean \"steady_loss\"?"), "{metric}");
+}
+
+#[test]
+fn a_missing_key_and_a_wrong_value_are_named_with_their_line() {
+    assert_eq!(refused("id = \"test/small\"\n", ""), "small.toml:1: missing key \"id\"");
+    let unit = refused("{10 * sessions}s", "{10 * sessions}");
+    assert!(unit.starts_with("small.toml:4: \"20\": expected a span of time with its unit"), "{unit}");
+    let link = refused("buffer={40 * sessions}p", "bufer=40p");
+    assert!(link.starts_with(&place("bottleneck =")) && link.contains("bufer"), "{link}");
+}
+
+#[test]
+fn unknown_parameters_schemes_settings_and_sessions_are_refused_with_a_suggestion() {
+    assert!(refused("{clients}", "{client}").contains("did you mean \"clients\"?"));
+    assert!(refused("scheme = \"avmrc\"", "scheme = \"avrmc\"").contains("did you mean \"avmrc\"?"));
+    assert!(refused("settings.tau", "settings.taw").contains("no setting \"taw\""));
+    assert!(refused("session = \"main\"", "session = \"mian\"").contains("did you mean \"main\"?"));
+    assert!(refused("scheme = \"rmrc\",", "sceme = \"rmrc\",").contains("did you mean \"scheme\"?"));
+    assert!(refused("ratio = 1.5", "ratio = 0.5").contains("ratio"));
+}
+
+#[test]
+fn overrides_reach_parameters_sweeps_variants_seeds_and_any_key() {
+    let points = |assignments: &[&str]| with(assignments).expect("valid").points().expect("valid");
+    assert_eq!(points(&["sessions=3"]).len(), 3 * 2);
+    assert_eq!(points(&["sessions=[1, 2, 3]"]).len(), 3 * 3 * 2);
+    assert_eq!(points(&["variant=Reno"]).len(), 2 * 3);
+    assert_eq!(points(&["clients=7"])[0].setup.session["main"].receivers.count.0, 7);
+    assert_eq!(points(&["session.main.settings.n_add=10"])[0].setup.session["main"].settings["n_add"].0, "10");
+    assert_eq!(points(&["duration=5s"])[0].setup.duration.0.as_secs(), 5);
+    assert_eq!(with(&["seeds=4"]).expect("valid").head.seeds.0, 4);
+    let all_reno = points(&["scheme=rmrc"]);
+    assert!(all_reno.iter().all(|point| point.setup.session["main"].scheme == "rmrc"), "it goes before variants");
+}
+
+#[test]
+fn overrides_that_reach_nothing_are_refused() {
+    let error = |assignment: &str| with(&[assignment]).expect_err("must be refused");
+    assert!(error("clinets=3").contains("did you mean \"clients\"?"));
+    assert!(error("variant=Rneo").contains("did you mean \"Reno\"?"));
+    assert!(error("session.main.recievers.count=3").contains("did you mean \"receivers\"?"));
+    assert!("clients".parse::<Override>().is_err());
+}
+
+#[test]
+fn equal_points_have_equal_canonical_texts_whatever_the_file_looks_like() {
+    let text = |scenario: Scenario| scenario.points().expect("valid")[0].canonical.clone();
+    let reordered = SMALL
+        .replace("seeds = 2\n", "")
+        .replace("[parameters]\nscheme = \"avmrc\"\nclients = 3", "[parameters]\nclients = 3\nscheme = \"avmrc\"");
+    assert_eq!(text(read(SMALL).expect("valid")), text(read(&reordered).expect("valid")));
+    assert_ne!(text(read(SMALL).expect("valid")), text(with(&["clients=4"]).expect("valid")));
+}
+
+#[test]
+fn every_scenario_of_the_project_is_read_and_named_after_its_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let files = toml_files(&root);
+    assert!(files.len() >= 18, "{files:?}");
+    for file in files {
+        let scenario = Scenario::load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let path = file.strip_prefix(&root).expect("it was found there").with_extension("");
+        assert_eq!(Path::new(&scenario.head.id), path);
+    }
+}
+
+fn toml_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            files.extend(toml_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
