@@ -1,4 +1,5 @@
-//! One direction of a link, driven by time alone: its rate, its propagation delay, its queue and its random loss.
+//! One direction of a link, driven by time alone: its rate, its propagation delay and how that varies, its queue, and its
+//! loss.
 //!
 //! The simulator wires links into networks; a receiver on sockets can have one put in front of it. Not here: topology,
 //! clocks, and what is in the packets.
@@ -7,10 +8,27 @@
 
 extern crate alloc;
 
+mod buffer;
 mod config;
+mod fifo;
+mod general;
 mod link;
+mod loss;
+mod packet;
 mod queue;
+mod serialiser;
+mod variation;
 
+pub use buffer::{Buffer, LinkState};
 pub use config::{LinkConfig, LinkConfigError};
 pub use link::{Counters, Link};
-pub use queue::{Backlog, Buffer, DropTail, Queue, Queued};
+pub use loss::{GilbertElliott, Loss};
+pub use packet::{Delivered, DropReason, Dropped, Ecn, Label};
+pub use queue::codel::CoDelConfig;
+pub use queue::drr::DrrConfig;
+pub use queue::fair::FairConfig;
+pub use queue::flows::DropFrom;
+pub use queue::fq_codel::FqCoDelConfig;
+pub use queue::red::RedConfig;
+pub use queue::{Drops, Queue, QueueConfig, Queued};
+pub use variation::{Shape, Variation};

@@ -1,11 +1,25 @@
-//! What waits for its turn on a link, and what has to go.
+//! What waits for its turn on a link, and what has to go: the contract of a queueing discipline. Each discipline is a file
+//! of its own.
 
-use alloc::collections::VecDeque;
-use core::fmt;
-use core::str::FromStr;
-use core::time::Duration;
+pub(crate) mod codel;
+pub(crate) mod drop_tail;
+pub(crate) mod drr;
+pub(crate) mod fair;
+pub(crate) mod flows;
+pub(crate) mod fq_codel;
+pub(crate) mod red;
 
-use weir_units::{Bytes, Rate, Time, parse_span};
+use alloc::boxed::Box;
+
+use weir_units::{Bytes, Random, Time};
+
+use crate::{Buffer, DropReason, Dropped, Label, LinkState};
+use codel::{CoDel, CoDelConfig};
+use drop_tail::DropTail;
+use drr::{Drr, DrrConfig};
+use fair::{Fair, FairConfig};
+use fq_codel::{FqCoDel, FqCoDelConfig};
+use red::{Red, RedConfig};
 
 /// A packet in a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,30 +28,46 @@ pub struct Queued<P> {
     pub size: Bytes,
     /// When it came.
     pub arrived: Time,
+    /// Its flow, and whether it can be marked or is.
+    pub label: Label,
+    /// Whether this queue marked it.
+    pub marked: bool,
     /// The packet.
     pub packet: P,
 }
 
-/// The rest of the packet that is being sent, which is not in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backlog {
-    /// How long until it is sent.
-    pub sending_for: Duration,
-    /// What the link sends at.
-    pub rate: Rate,
+impl<P> Queued<P> {
+    /// The packet goes, for `reason`.
+    pub(crate) fn dropped(self, at: Time, reason: DropReason) -> Dropped<P> {
+        Dropped { packet: self.packet, size: self.size, at, reason }
+    }
+
+    /// Marks the packet, if its transport knows what that means.
+    pub(crate) fn mark(&mut self) -> bool {
+        let can = self.label.ecn.mark();
+        self.marked |= can;
+        can
+    }
 }
 
-/// A queueing discipline: decides who waits, who goes first, and who is dropped.
-pub trait Queue<P> {
-    /// A packet comes while the link is busy with another. Gives back the packet that has to go instead, which may be the
-    /// one that came.
-    fn enqueue(&mut self, packet: Queued<P>, backlog: Backlog) -> Result<(), P>;
+/// Where a queue hands the packets that it drops.
+pub type Drops<'a, P> = &'a mut dyn FnMut(Dropped<P>);
 
-    /// The link is free at `now`: the packet whose turn it is.
-    fn dequeue(&mut self, now: Time) -> Option<Queued<P>>;
+/// A queueing discipline: decides who waits, who goes first, and who is dropped.
+///
+/// Every packet that comes is given back once, by `dequeue` or to `drops`. Times do not go back.
+pub trait Queue<P> {
+    /// A packet comes, also if the link is free: then `dequeue` follows at once.
+    fn enqueue(&mut self, packet: Queued<P>, link: LinkState, drops: Drops<'_, P>);
+
+    /// The link is free at `now`: the packet whose turn it is. `None` says that nothing waits any more.
+    fn dequeue(&mut self, now: Time, drops: Drops<'_, P>) -> Option<Queued<P>>;
 
     /// Packets that wait.
     fn len(&self) -> usize;
+
+    /// Bytes that wait.
+    fn bytes(&self) -> Bytes;
 
     /// Whether nothing waits.
     fn is_empty(&self) -> bool {
@@ -45,87 +75,75 @@ pub trait Queue<P> {
     }
 }
 
-/// How much may wait, not counting the packet that is being sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Buffer {
-    /// So many packets.
-    Packets(usize),
-    /// So many bytes.
-    Bytes(Bytes),
-    /// What the link sends in so long: a packet may come that will wait no longer than this.
-    Span(Duration),
+/// Which discipline a queue follows, with its parameters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum QueueConfig {
+    /// First come, first served; who finds the buffer full is dropped.
+    #[default]
+    DropTail,
+    /// Random early detection.
+    Red(RedConfig),
+    /// Deficit round robin.
+    Drr(DrrConfig),
+    /// Fair queueing by finish numbers.
+    Fair(FairConfig),
+    /// CoDel.
+    CoDel(CoDelConfig),
+    /// FQ-CoDel.
+    FqCoDel(FqCoDelConfig),
 }
 
-impl FromStr for Buffer {
-    type Err = ();
-    /// `100ms`, `64kB`, `80p`.
-    fn from_str(text: &str) -> Result<Buffer, ()> {
-        if let Some(packets) = text.strip_suffix("packets").or_else(|| text.strip_suffix('p')) {
-            return packets.trim_end().parse().map(Buffer::Packets).map_err(|_| ());
-        }
-        if let Ok(span) = parse_span(text)
-            && text.ends_with('s')
-        {
-            return Ok(Buffer::Span(span));
-        }
-        // A bare number would not say of what.
-        let ends_in_unit = text.ends_with(['b', 'B']);
-        text.parse().ok().filter(|_| ends_in_unit).map(Buffer::Bytes).ok_or(())
-    }
-}
-
-impl fmt::Display for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Buffer::Packets(packets) => write!(f, "{packets}p"),
-            Buffer::Bytes(bytes) => write!(f, "{}B", bytes.count()),
-            Buffer::Span(span) => write!(f, "{span:?}"),
-        }
-    }
-}
-
-/// First come, first served; who finds the buffer full is dropped.
+/// A queue of the discipline that its link's configuration names.
 #[derive(Debug, Clone)]
-pub struct DropTail<P> {
-    limit: Buffer,
-    waiting: VecDeque<Queued<P>>,
-    bytes: Bytes,
+pub(crate) enum Discipline<P> {
+    DropTail(DropTail<P>),
+    Red(Box<Red<P>>),
+    Drr(Box<Drr<P>>),
+    Fair(Box<Fair<P>>),
+    CoDel(Box<CoDel<P>>),
+    FqCoDel(Box<FqCoDel<P>>),
 }
 
-impl<P> DropTail<P> {
-    /// An empty queue that holds up to `limit`.
-    pub fn new(limit: Buffer) -> DropTail<P> {
-        DropTail { limit, waiting: VecDeque::new(), bytes: Bytes::ZERO }
-    }
-
-    /// Bytes that wait.
-    pub fn bytes(&self) -> Bytes {
-        self.bytes
-    }
-}
-
-impl<P> Queue<P> for DropTail<P> {
-    fn enqueue(&mut self, packet: Queued<P>, backlog: Backlog) -> Result<(), P> {
-        let fits = match self.limit {
-            Buffer::Packets(packets) => self.waiting.len() < packets,
-            Buffer::Bytes(bytes) => self.bytes + packet.size <= bytes,
-            Buffer::Span(span) => backlog.sending_for + self.bytes / backlog.rate <= span,
-        };
-        if !fits {
-            return Err(packet.packet);
+impl<P> Discipline<P> {
+    pub(crate) fn new(config: &QueueConfig, limit: Buffer, random: &mut Random) -> Discipline<P> {
+        match *config {
+            QueueConfig::DropTail => Discipline::DropTail(DropTail::new(limit)),
+            QueueConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, limit, Random::new(random.bits(), "red")))),
+            QueueConfig::Drr(drr) => Discipline::Drr(Box::new(Drr::new(drr, limit))),
+            QueueConfig::Fair(fair) => Discipline::Fair(Box::new(Fair::new(fair, limit))),
+            QueueConfig::CoDel(codel) => Discipline::CoDel(Box::new(CoDel::new(codel, limit))),
+            QueueConfig::FqCoDel(fq_codel) => Discipline::FqCoDel(Box::new(FqCoDel::new(fq_codel, limit, random))),
         }
-        self.bytes += packet.size;
-        self.waiting.push_back(packet);
-        Ok(())
+    }
+}
+
+macro_rules! each {
+    ($discipline:expr, $queue:ident => $does:expr) => {
+        match $discipline {
+            Discipline::DropTail($queue) => $does,
+            Discipline::Red($queue) => $does,
+            Discipline::Drr($queue) => $does,
+            Discipline::Fair($queue) => $does,
+            Discipline::CoDel($queue) => $does,
+            Discipline::FqCoDel($queue) => $does,
+        }
+    };
+}
+
+impl<P> Queue<P> for Discipline<P> {
+    fn enqueue(&mut self, packet: Queued<P>, link: LinkState, drops: Drops<'_, P>) {
+        each!(self, queue => queue.enqueue(packet, link, drops));
     }
 
-    fn dequeue(&mut self, _now: Time) -> Option<Queued<P>> {
-        let first = self.waiting.pop_front()?;
-        self.bytes = self.bytes - first.size;
-        Some(first)
+    fn dequeue(&mut self, now: Time, drops: Drops<'_, P>) -> Option<Queued<P>> {
+        each!(self, queue => queue.dequeue(now, drops))
     }
 
     fn len(&self) -> usize {
-        self.waiting.len()
+        each!(self, queue => queue.len())
+    }
+
+    fn bytes(&self) -> Bytes {
+        each!(self, queue => queue.bytes())
     }
 }

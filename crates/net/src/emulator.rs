@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use weir_core::ChannelId;
-use weir_link::{Link, LinkConfig};
+use weir_link::{Label, Link, LinkConfig};
 use weir_units::{Bytes, Random, Time};
 
 /// A link to put in front of a receiver.
@@ -41,7 +41,7 @@ impl Emulator {
     /// An idle link. `header_len` is added to each packet: the IP and UDP headers.
     pub(crate) fn new(link: &LinkInFront, header_len: u64) -> Emulator {
         let random = Random::new(link.seed, "link in front");
-        Emulator { link: Link::new(link.config, random), spare: Vec::new(), header_len, time: Time::ZERO }
+        Emulator { link: Link::new(link.config.clone(), random), spare: Vec::new(), header_len, time: Time::ZERO }
     }
 
     /// A packet enters. `false` if the queue dropped one for it.
@@ -51,13 +51,14 @@ impl Emulator {
         copy.clear();
         copy.extend_from_slice(packet);
         let size = Bytes::new(packet.len() as u64 + self.header_len);
-        match self.link.enqueue(self.time, size, Held { channel, from, packet: copy }) {
-            Ok(()) => true,
-            Err(dropped) => {
-                self.recycle(dropped);
-                false
-            }
-        }
+        let mut all_wait = true;
+        let spare = &mut self.spare;
+        let held = Held { channel, from, packet: copy };
+        self.link.enqueue(self.time, size, Label::default(), held, &mut |dropped| {
+            all_wait = false;
+            keep(spare, dropped.packet);
+        });
+        all_wait
     }
 
     /// When the next packet may come out.
@@ -68,20 +69,26 @@ impl Emulator {
     /// The packet that comes out by `at`; `None` if it was lost on the way.
     pub(crate) fn release(&mut self, at: Time) -> Option<Held> {
         self.time = self.time.max(at);
-        self.link.dequeue(self.time)
+        let spare = &mut self.spare;
+        let out = self.link.dequeue(self.time, &mut |lost| keep(spare, lost.packet));
+        out.map(|delivered| delivered.packet)
     }
 
     /// The memory of a packet can be used again.
     pub(crate) fn recycle(&mut self, packet: Held) {
-        if self.spare.len() < MAX_SPARE {
-            self.spare.push(packet.packet);
-        }
+        keep(&mut self.spare, packet);
     }
 
     /// Packets that the link has dropped and lost so far.
     pub(crate) fn dropped(&self) -> u64 {
         let counters = self.link.counters();
         counters.dropped + counters.lost
+    }
+}
+
+fn keep(spare: &mut Vec<Vec<u8>>, packet: Held) {
+    if spare.len() < MAX_SPARE {
+        spare.push(packet.packet);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_core::registry::{Scheme, Session, Setting};
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_link::{Counters, Link, LinkConfig};
+use weir_link::{Counters, Label, Link, LinkConfig};
 use weir_units::{Random, Time};
 use weir_wire::alc::{Alc, Content, MAX_OVERHEAD, Profile};
 use weir_wire::fec::PayloadId;
@@ -134,7 +134,7 @@ impl Dumbbell {
         let mut run = Dumbbell {
             sender: (plan.scheme.sender)(&plan.session, &plan.settings).expect("the plan's settings are valid"),
             receivers: plan.receivers.iter().map(receiver).collect(),
-            link: Link::new(plan.link, Random::new(plan.seed, "link")),
+            link: Link::new(plan.link.clone(), Random::new(plan.seed, "link")),
             jitter: Random::new(plan.seed, "sender jitter"),
             now: Time::ZERO,
             sender_wakes: None,
@@ -194,7 +194,8 @@ impl Dumbbell {
             self.sender_does(Event::Deadline);
         }
         while self.link.next_arrival().is_some_and(|at| at <= now) {
-            let Some((packet, members_at_entry)) = self.link.dequeue(now) else { continue };
+            let Some(out) = self.link.dequeue(now, &mut |_| {}) else { continue };
+            let (packet, members_at_entry) = out.packet;
             self.fan_out(packet, members_at_entry);
         }
         for host in &mut self.receivers {
@@ -231,7 +232,8 @@ impl Dumbbell {
         if members == 0 {
             return;
         }
-        let dropped = self.link.enqueue(self.now, packet.size, (packet, members)).is_err();
+        let mut dropped = false;
+        self.link.enqueue(self.now, packet.size, Label::default(), (packet, members), &mut |_| dropped = true);
         self.entries.push(Entry { at: self.now, dropped });
     }
 

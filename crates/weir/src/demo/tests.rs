@@ -67,7 +67,8 @@ fn the_processes_are_told_all_that_makes_them_one_session() {
         panic!("a receiver's command line is one of ours");
     };
     let link = recv.link.expect("behind a link");
-    assert_eq!((link.rate, link.delay, link.loss), (Some(Rate::from_mbps(8)), Duration::from_millis(20), 0.01));
+    assert_eq!((link.rate, link.delay), (Some(Rate::from_mbps(8)), Duration::from_millis(20)));
+    assert_eq!(link.loss, weir_link::Loss::Random(0.01));
     assert_eq!(link.buffer, weir_link::Buffer::Span(Duration::from_millis(100)));
     assert_eq!(recv.session, args::SessionSource::File(send.session));
     assert!(recv.duration < send.duration);
