@@ -1,0 +1,175 @@
+//! From the results and a claim to its verdict.
+
+use std::collections::BTreeMap;
+
+use super::reduce::{Sample, groups, over_points, over_seeds, place_in_words};
+use super::{Claim, Other, Points, Seeds, Verdict};
+use crate::results::{Results, Row, Value};
+
+type Place = BTreeMap<String, Value>;
+
+/// Judges `claim` by `results`. What cannot be measured does not hold, and the verdict says why.
+pub fn judge(claim: &Claim, results: &Results) -> Verdict {
+    let band = claim.band();
+    let (measured, detail) = match measure(claim, results) {
+        Ok(sample) if sample.value.is_finite() => (Some(sample.value), where_it_was_decided(claim, &sample, results)),
+        Ok(_) => (None, "what came out is not a finite number: something is divided by 0".to_owned()),
+        Err(missing) => (None, missing),
+    };
+    let holds = match (measured, band) {
+        (None, _) => Some(false),
+        (Some(value), Some(band)) => Some(band.contains(value)),
+        (Some(_), None) => None,
+    };
+    let id = format!("{}/{}", results.scenario, claim.id);
+    Verdict { id, claim: claim.says.clone(), measured, band, holds, how: claim.in_words(), detail }
+}
+
+fn measure(claim: &Claim, results: &Results) -> Result<Sample, String> {
+    let sides = Sides { claim, points: by_point(results) };
+    let mut places: Vec<&Place> = sides.points.iter().map(|(place, _)| *place).collect();
+    places.retain(|place| claim.selection.takes(place));
+    if places.is_empty() {
+        return Err(format!("no run has {}", claim.selection));
+    }
+    let band = claim.band();
+    let reduce = |samples: Vec<Sample>| -> Result<Vec<Sample>, String> {
+        let parts = match &claim.along {
+            Some(along) => groups(samples, along),
+            None => vec![samples],
+        };
+        parts.iter().map(|part| over_points(&claim.points, part, claim.along.as_deref(), band)).collect()
+    };
+    let each = |value: &dyn Fn(&Place) -> Result<f64, String>| -> Result<Vec<Sample>, String> {
+        let sample = |place: &&Place| {
+            Ok(Sample { value: value(place)?, place: (*place).clone(), x: sides.rank_by(place)? })
+        };
+        places.iter().map(sample).collect()
+    };
+    let reduced = match claim.other() {
+        Some((other, divides)) if other.reduced => {
+            let ours = reduce(each(&|place| sides.point(place, &claim.metric))?)?;
+            let theirs = reduce(each(&|place| sides.point(&moved(place, other), other_metric(claim, other)))?)?;
+            let pairs = ours.into_iter().zip(theirs);
+            pairs.map(|(a, b)| Sample { value: compare(a.value, b.value, divides), ..a }).collect()
+        }
+        Some((other, divides)) => reduce(each(&|place| sides.compared(place, other, divides))?)?,
+        None => reduce(each(&|place| sides.point(place, &claim.metric))?)?,
+    };
+    match &reduced[..] {
+        [one] => Ok(one.clone()),
+        several => over_points(&claim.rest, several, None, band),
+    }
+}
+
+/// The runs by point, in the order of the sweep.
+fn by_point(results: &Results) -> Vec<(&Place, Vec<&Row>)> {
+    let mut points: Vec<(&Place, Vec<&Row>)> = Vec::new();
+    for row in &results.rows {
+        match points.iter_mut().find(|(place, _)| **place == row.point) {
+            Some((_, rows)) => rows.push(row),
+            None => points.push((&row.point, vec![row])),
+        }
+    }
+    points
+}
+
+/// Gives the number of a point, or of a point compared with another.
+struct Sides<'a> {
+    claim: &'a Claim,
+    points: Vec<(&'a Place, Vec<&'a Row>)>,
+}
+
+impl Sides<'_> {
+    /// The number of one point, its seeds reduced.
+    fn point(&self, place: &Place, metric: &str) -> Result<f64, String> {
+        let values: Vec<f64> = self.runs(place, metric)?.into_values().collect();
+        over_seeds(self.claim.seeds, &values, self.claim.band())
+    }
+
+    /// The number of one point compared with its other side.
+    fn compared(&self, place: &Place, other: &Other, divides: bool) -> Result<f64, String> {
+        let (place_b, metric_b) = (moved(place, other), other_metric(self.claim, other));
+        if matches!(self.claim.seeds, Seeds::Mean | Seeds::Median) {
+            let (a, b) = (self.point(place, &self.claim.metric)?, self.point(&place_b, metric_b)?);
+            return Ok(compare(a, b, divides));
+        }
+        let (a, b) = (self.runs(place, &self.claim.metric)?, self.runs(&place_b, metric_b)?);
+        if !a.keys().eq(b.keys()) {
+            return Err(format!("{} and {} have different seeds", words(place), words(&place_b)));
+        }
+        let values: Vec<f64> = a.values().zip(b.values()).map(|(a, b)| compare(*a, *b, divides)).collect();
+        match values.iter().all(|value| value.is_finite()) {
+            true => over_seeds(self.claim.seeds, &values, self.claim.band()),
+            false => Ok(f64::NAN),
+        }
+    }
+
+    /// What a rank correlation ranks the point against.
+    fn rank_by(&self, place: &Place) -> Result<f64, String> {
+        let Points::Spearman(name) = &self.claim.points else { return Ok(f64::NAN) };
+        if let Some(value) = place.get(name) {
+            return super::number(value).ok_or_else(|| format!("{name} is not a number at {}", words(place)));
+        }
+        let (_, rows) = self.find(place)?;
+        let values: Vec<f64> = rows.iter().filter_map(|row| row.metrics.get(name).copied()).collect();
+        if values.len() < rows.len() { Err(missing(name, place, rows)) } else { Ok(super::reduce::mean(&values)) }
+    }
+
+    /// The numbers of one point's runs, by seed.
+    fn runs(&self, place: &Place, metric: &str) -> Result<BTreeMap<u64, f64>, String> {
+        let (_, rows) = self.find(place)?;
+        let value = |row: &&Row| {
+            let finite = |name: &str| row.metrics.get(name).copied().filter(|value| value.is_finite());
+            let value = finite(metric).ok_or_else(|| missing(metric, place, rows))?;
+            let value = match &self.claim.per {
+                Some(per) => value / finite(per).ok_or_else(|| missing(per, place, rows))?,
+                None => value,
+            };
+            Ok((row.seed, self.claim.distance_from.map_or(value, |from| (value - from).abs())))
+        };
+        rows.iter().map(value).collect()
+    }
+
+    fn find(&self, place: &Place) -> Result<&(&Place, Vec<&Row>), String> {
+        let agrees = |at: &Place| {
+            at.len() == place.len() && at.iter().all(|(name, value)| place.get(name).is_some_and(|p| super::same(p, value)))
+        };
+        self.points.iter().find(|(at, _)| agrees(at)).ok_or_else(|| format!("there is no run at {}", words(place)))
+    }
+}
+
+fn compare(a: f64, b: f64, divides: bool) -> f64 {
+    if divides { a / b } else { a - b }
+}
+
+/// The other side's point.
+fn moved(place: &Place, other: &Other) -> Place {
+    let mut moved = place.clone();
+    moved.extend(other.at.clone());
+    moved
+}
+
+fn other_metric<'a>(claim: &'a Claim, other: &'a Other) -> &'a str {
+    other.metric.as_deref().unwrap_or(&claim.metric)
+}
+
+fn missing(metric: &str, place: &Place, rows: &[&Row]) -> String {
+    let without = rows.iter().filter(|row| !row.metrics.get(metric).is_some_and(|value| value.is_finite())).count();
+    let place = if place.is_empty() { String::new() } else { format!(" at {}", words(place)) };
+    format!("{without} of {} runs have no value of {metric}{place}", rows.len())
+}
+
+fn words(place: &Place) -> String {
+    place_in_words(place)
+}
+
+/// The point that decided, if the claim is about several: only the coordinates in which they differ.
+fn where_it_was_decided(claim: &Claim, sample: &Sample, results: &Results) -> String {
+    let mut place = sample.place.clone();
+    place.retain(|name, value| {
+        let selected = results.rows.iter().filter(|row| claim.selection.takes(&row.point));
+        selected.filter_map(|row| row.point.get(name)).any(|other| other != value)
+    });
+    if place.is_empty() { String::new() } else { format!("at {}", words(&place)) }
+}
