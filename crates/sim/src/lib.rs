@@ -1,5 +1,33 @@
 //! The simulated network: it drives the endpoints that the sockets drive, in virtual time, and repeats a run bit for bit
 //! from its seed.
+//!
+//! A [`Network`] is nodes, links ([`weir_link`]) and agents. Packets are values in a pool and links carry handles to them,
+//! so that a multicast packet is one packet however many links it is on. The event queue holds one event a link direction
+//! and one an agent: a link is first in, first out, so only its next arrival is of interest, and a timer that is pushed
+//! back stays where it is until it comes up.
+//!
+//! Not here: what is measured ([`Probe`]s are told everything and belong to their users), scenario files, real time.
 
+mod agent;
+mod connection;
+mod events;
+mod fabric;
+mod graph;
+mod ids;
+mod multicast;
+mod network;
+mod packet;
+mod party;
+mod probe;
 pub mod tcp;
+pub mod topology;
+pub mod trace;
 pub mod traffic;
+mod wire_check;
+
+pub use agent::Received;
+pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
+pub use multicast::Membership;
+pub use network::{EndpointConfig, Network, NetworkError, SessionConfig, TcpConnection};
+pub use packet::{Address, Body, Packet};
+pub use probe::Probe;

@@ -1,0 +1,169 @@
+//! What runs on nodes: it is woken and given packets, and it acts on the fabric.
+
+use weir_link::Ecn;
+use weir_units::{Bytes, Time};
+
+use crate::connection;
+use crate::fabric::{Due, Fabric, Route};
+use crate::multicast::Member;
+use crate::party::Party;
+use crate::{Address, AgentId, Body, FlowId, NodeId, Packet, Probe, SessionId};
+
+/// Something that runs on a node.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) node: NodeId,
+    pub(crate) flow: FlowId,
+    pub(crate) received: Received,
+    pub(crate) program: Program,
+    /// The instant for which an event is out.
+    armed: Option<Time>,
+}
+
+/// What has arrived at an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+/// What an agent is.
+#[derive(Debug)]
+pub(crate) enum Program {
+    /// A party of one of Weir's protocols.
+    Party(Party),
+    /// The sending side of a TCP connection.
+    TcpSender(Box<connection::Sending>),
+    /// The receiving side of a TCP connection.
+    TcpSink(Box<connection::Receiving>),
+    /// Counts what comes over channels that it is a member of from start to stop.
+    Listener(Listener),
+    /// Counts what it gets.
+    Counter,
+}
+
+/// A member of the channels below `channels`.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) session: SessionId,
+    pub(crate) member: Member,
+    pub(crate) channels: u16,
+}
+
+impl Listener {
+    fn change(&self, turn: &mut Turn<'_, impl Probe>, join: bool) {
+        for channel in 0..self.channels {
+            turn.fabric.change(turn.now, self.session, self.member, channel, join);
+        }
+    }
+}
+
+/// What an agent may do while it is running.
+pub(crate) struct Turn<'a, P> {
+    pub(crate) now: Time,
+    pub(crate) id: AgentId,
+    pub(crate) flow: FlowId,
+    pub(crate) fabric: &'a mut Fabric,
+    pub(crate) probe: &'a mut P,
+}
+
+impl<P: Probe> Turn<'_, P> {
+    /// Sends to one agent.
+    #[inline]
+    pub(crate) fn send(&mut self, to: (AgentId, Route), size: Bytes, ecn: Ecn, body: Body) {
+        let packet = Packet { size, flow: self.flow, source: self.id, to: Address::Agent(to.0), ecn, body };
+        self.fabric.unicast(self.now, packet, to.1, self.probe);
+    }
+}
+
+impl Agent {
+    pub(crate) fn new(node: NodeId, flow: FlowId, program: Program) -> Agent {
+        Agent { node, flow, received: Received::default(), program, armed: None }
+    }
+
+    pub(crate) fn start(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+        match &mut self.program {
+            Program::Party(party) => party.start(turn),
+            Program::TcpSender(sender) => sender.start(turn),
+            Program::Listener(listener) => listener.change(turn, true),
+            Program::TcpSink(_) | Program::Counter => {}
+        }
+        self.arm(now, id, fabric);
+    }
+
+    pub(crate) fn stop(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+        match &mut self.program {
+            Program::Party(party) => party.stop(turn),
+            Program::TcpSender(sender) => sender.stop(),
+            Program::Listener(listener) => listener.change(turn, false),
+            Program::TcpSink(_) | Program::Counter => {}
+        }
+        self.arm(now, id, fabric);
+    }
+
+    /// A packet has come.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        id: AgentId,
+        packet: &Packet,
+        fabric: &mut Fabric,
+        probe: &mut impl Probe,
+    ) {
+        self.received.packets += 1;
+        self.received.bytes += packet.size;
+        probe.arrive(now, id, packet);
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+        match &mut self.program {
+            Program::Party(party) => party.receive(turn, packet),
+            Program::TcpSender(sender) => sender.receive(turn, packet),
+            Program::TcpSink(sink) => sink.receive(turn, packet),
+            Program::Listener(_) | Program::Counter => return,
+        }
+        self.arm(now, id, fabric);
+    }
+
+    /// An event that was out for this agent is due.
+    #[inline]
+    pub(crate) fn wake(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
+        if self.armed != Some(now) {
+            return;
+        }
+        self.armed = None;
+        if self.deadline().is_some_and(|at| at <= now) {
+            let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+            match &mut self.program {
+                Program::Party(party) => party.expire(turn),
+                Program::TcpSender(sender) => sender.expire(turn),
+                Program::TcpSink(sink) => sink.expire(turn),
+                Program::Listener(_) | Program::Counter => {}
+            }
+        }
+        self.arm(now, id, fabric);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        match &self.program {
+            Program::Party(party) => party.deadline(),
+            Program::TcpSender(sender) => sender.deadline(),
+            Program::TcpSink(sink) => sink.deadline(),
+            Program::Listener(_) | Program::Counter => None,
+        }
+    }
+
+    /// An event is out at the deadline or before it. A deadline that moves back leaves its event where it is: when that is
+    /// due, the next one is put out, and timers that are pushed back with every packet cost nothing.
+    #[inline]
+    fn arm(&mut self, now: Time, id: AgentId, fabric: &mut Fabric) {
+        let Some(at) = self.deadline().map(|at| at.max(now)) else { return };
+        if self.armed.is_none_or(|armed| at < armed) {
+            self.armed = Some(at);
+            fabric.events.push(at, Due::Agent(id));
+        }
+    }
+}

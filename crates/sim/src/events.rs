@@ -1,0 +1,140 @@
+//! The event queue: when what has to be looked at next.
+//!
+//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, 1990): virtual time never goes back, so an event needs to be ordered
+//! only against the last one taken, by the highest bit in which their times differ. An event is touched a few times in its
+//! life, always in the order of memory, and events of one instant come out in the order in which they went in.
+
+use weir_units::Time;
+
+/// Events in the order of their times, and of their insertion within one instant.
+#[derive(Debug)]
+pub(crate) struct EventQueue<E> {
+    /// The time of the event taken last; nothing is earlier.
+    last: u64,
+    /// Events of the instant `last`, from `next` on.
+    current: Vec<E>,
+    next: usize,
+    /// Bucket b holds the events whose time differs from `last` first in bit b.
+    buckets: Vec<Vec<(u64, E)>>,
+    /// Bit b is set if bucket b holds anything.
+    occupied: u64,
+    /// A bucket's memory while its events are being distributed.
+    spare: Vec<(u64, E)>,
+}
+
+impl<E: Copy> EventQueue<E> {
+    pub(crate) fn new() -> EventQueue<E> {
+        EventQueue {
+            last: 0,
+            current: Vec::new(),
+            next: 0,
+            buckets: (0..u64::BITS).map(|_| Vec::new()).collect(),
+            occupied: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Puts an event in. A time before that of the last event taken counts as that time.
+    #[inline]
+    pub(crate) fn push(&mut self, at: Time, event: E) {
+        let at = at.as_nanos();
+        if at <= self.last {
+            self.current.push(event);
+        } else {
+            self.file(at, event);
+        }
+    }
+
+    /// The next event, if it is not later than `until`.
+    #[inline]
+    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, E)> {
+        if self.next == self.current.len() && !self.advance(until.as_nanos()) {
+            return None;
+        }
+        let event = self.current[self.next];
+        self.next += 1;
+        Some((Time::from_nanos(self.last), event))
+    }
+
+    #[inline]
+    fn file(&mut self, at: u64, event: E) {
+        let bucket = (u64::BITS - 1 - (at ^ self.last).leading_zeros()) as usize;
+        self.buckets[bucket].push((at, event));
+        self.occupied |= 1 << bucket;
+    }
+
+    /// Moves on to the next instant that has events, if it is not later than `until`.
+    fn advance(&mut self, until: u64) -> bool {
+        if self.occupied == 0 {
+            return false;
+        }
+        let lowest = self.occupied.trailing_zeros() as usize;
+        let earliest =
+            self.buckets[lowest].iter().map(|(at, _)| *at).min().expect("an occupied bucket holds something");
+        if earliest > until {
+            return false;
+        }
+        self.last = earliest;
+        self.current.clear();
+        self.next = 0;
+        self.occupied &= !(1 << lowest);
+        let mut bucket = std::mem::replace(&mut self.buckets[lowest], std::mem::take(&mut self.spare));
+        for (at, event) in bucket.drain(..) {
+            match at == earliest {
+                true => self.current.push(event),
+                false => self.file(at, event),
+            }
+        }
+        self.spare = bucket;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn nanos(at: u64) -> Time {
+        Time::from_nanos(at)
+    }
+
+    #[test]
+    fn an_event_after_the_limit_stays() {
+        let mut queue = EventQueue::new();
+        queue.push(nanos(5), 'a');
+        assert_eq!(queue.pop(nanos(4)), None);
+        queue.push(nanos(4), 'b');
+        assert_eq!(queue.pop(nanos(5)), Some((nanos(4), 'b')));
+        assert_eq!(queue.pop(nanos(5)), Some((nanos(5), 'a')));
+        assert_eq!(queue.pop(nanos(u64::MAX)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_out_by_time_and_then_in_the_order_of_insertion(
+            steps in proptest::collection::vec((any::<bool>(), 0u64..5_000_000), 1..400),
+        ) {
+            let mut queue = EventQueue::new();
+            let mut model: BTreeMap<(u64, usize), usize> = BTreeMap::new();
+            let mut now = 0;
+            for (number, (take, ahead)) in steps.into_iter().enumerate() {
+                if take {
+                    let got = queue.pop(nanos(u64::MAX));
+                    let expected = model.pop_first().map(|((at, _), event)| (nanos(at), event));
+                    prop_assert_eq!(got, expected);
+                    now = got.map_or(now, |(at, _)| at.as_nanos());
+                } else {
+                    // Coarse times meet often.
+                    let at = now + ahead / 1_000 * 1_000;
+                    queue.push(nanos(at), number);
+                    model.insert((at, number), number);
+                }
+            }
+            while let Some(((at, _), event)) = model.pop_first() {
+                prop_assert_eq!(queue.pop(nanos(u64::MAX)), Some((nanos(at), event)));
+            }
+        }
+    }
+}

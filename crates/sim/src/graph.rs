@@ -1,0 +1,92 @@
+//! The network as a graph: who is next to whom, and which way is shortest.
+
+use std::collections::VecDeque;
+
+use crate::{LinkId, NodeId};
+
+/// Nodes and the link directions between them.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    /// By node: the links that leave it, in the order in which they were made.
+    leaving: Vec<Vec<LinkId>>,
+    /// By link: where it begins and ends.
+    ends: Vec<(NodeId, NodeId)>,
+}
+
+impl Graph {
+    pub(crate) fn add_node(&mut self) -> NodeId {
+        self.leaving.push(Vec::new());
+        NodeId::new(self.leaving.len() - 1)
+    }
+
+    pub(crate) fn add_link(&mut self, from: NodeId, to: NodeId) -> LinkId {
+        let link = LinkId::new(self.ends.len());
+        self.ends.push((from, to));
+        self.leaving[from.index()].push(link);
+        link
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.leaving.len()
+    }
+
+    pub(crate) fn links(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn from(&self, link: LinkId) -> NodeId {
+        self.ends[link.index()].0
+    }
+
+    pub(crate) fn to(&self, link: LinkId) -> NodeId {
+        self.ends[link.index()].1
+    }
+
+    /// By node: the link over which a shortest way from `source` comes to it; `None` for `source` itself and for nodes that
+    /// cannot be reached. Every link counts as one; of several shortest ways, that over the links made first is taken.
+    pub(crate) fn ways_from(&self, source: NodeId) -> Vec<Option<LinkId>> {
+        let mut way = vec![None; self.nodes()];
+        let mut frontier = VecDeque::from([source]);
+        while let Some(node) = frontier.pop_front() {
+            for &link in &self.leaving[node.index()] {
+                let next = self.to(link);
+                if next != source && way[next.index()].is_none() {
+                    way[next.index()] = Some(link);
+                    frontier.push_back(next);
+                }
+            }
+        }
+        way
+    }
+
+    /// The links from the source of `ways` (as [`Graph::ways_from`] gives them) to `to`, in order; `None` if there is no way.
+    pub(crate) fn path(&self, ways: &[Option<LinkId>], source: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let mut path = Vec::new();
+        let mut at = to;
+        while at != source {
+            let link = ways[at.index()]?;
+            path.push(link);
+            at = self.from(link);
+        }
+        path.reverse();
+        Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_way_is_found_and_the_first_made_link_wins() {
+        let mut graph = Graph::default();
+        let nodes: Vec<NodeId> = (0..5).map(|_| graph.add_node()).collect();
+        let mut link = |from: usize, to: usize| graph.add_link(nodes[from], nodes[to]);
+        let (by_one, _, direct) = (link(0, 1), link(0, 2), link(1, 3));
+        link(2, 3);
+        let ways = graph.ways_from(nodes[0]);
+        assert_eq!(graph.path(&ways, nodes[0], nodes[3]), Some(vec![by_one, direct]));
+        assert_eq!(graph.path(&ways, nodes[0], nodes[0]), Some(vec![]));
+        assert_eq!(graph.path(&ways, nodes[0], nodes[4]), None, "nothing leads there");
+    }
+}

@@ -1,0 +1,231 @@
+//! Multicast routing: a session's tree, and how joins and leaves travel up it.
+//!
+//! The tree is that of the shortest ways from the sender. A node forwards a channel to those of its branches that want it.
+//! What a branch wants changes when a join or leave has reached the node; [`Membership`] says how long that takes.
+
+use std::time::Duration;
+
+use weir_units::Time;
+
+use crate::graph::Graph;
+use crate::{AgentId, LinkId, NodeId};
+
+/// How joins and leaves take effect. The default is at once, as in ns-2 and in the papers' simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Membership {
+    /// From a host's join until its first router forwards (IGMP or MLD report and the router's work).
+    pub join_latency: Duration,
+    /// From a host's leave until its first router stops forwarding (the last member query of IGMP or MLD).
+    pub leave_latency: Duration,
+    /// What a router takes to pass a join or leave on to the next router up the tree.
+    pub hop_latency: Duration,
+}
+
+/// Channels of a session, at most [`ChannelSet::CAPACITY`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct ChannelSet([u64; ChannelSet::CAPACITY / 64]);
+
+impl ChannelSet {
+    const CAPACITY: usize = 256;
+
+    #[inline]
+    fn contains(&self, channel: u16) -> bool {
+        self.0[usize::from(channel) / 64] >> (channel % 64) & 1 == 1
+    }
+
+    /// Says whether the set changed.
+    fn set(&mut self, channel: u16, wanted: bool) -> bool {
+        let (word, bit) = (&mut self.0[usize::from(channel) / 64], 1 << (channel % 64));
+        let before = *word;
+        *word = if wanted { before | bit } else { before & !bit };
+        *word != before
+    }
+}
+
+/// The tree of a session.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    membership: Membership,
+    root: NodeId,
+    ways: Vec<Option<LinkId>>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    branches: Vec<Branch>,
+    /// The node's parent, and which of its branches leads here; `None` at the root and outside the tree.
+    above: Option<(NodeId, u32)>,
+}
+
+#[derive(Debug)]
+struct Branch {
+    leads_to: LeadsTo,
+    wants: ChannelSet,
+}
+
+/// Where a branch leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeadsTo {
+    Link(LinkId),
+    Agent(AgentId),
+}
+
+/// A member of a session: where in the tree it is attached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member {
+    node: NodeId,
+    branch: u32,
+}
+
+/// A change that has still to reach the node above: whether `node` wants the channel is asked when it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pending {
+    node: NodeId,
+    channel: u16,
+}
+
+impl Tree {
+    /// Most channels that a session can have.
+    pub(crate) const MAX_CHANNELS: usize = ChannelSet::CAPACITY;
+
+    /// A tree without members, from the node where the sender is.
+    pub(crate) fn new(graph: &Graph, root: NodeId, membership: Membership) -> Tree {
+        let nodes = (0..graph.nodes()).map(|_| Node::default()).collect();
+        Tree { membership, root, ways: graph.ways_from(root), nodes }
+    }
+
+    /// Attaches an agent, which is not a member of any channel yet. `None` if the sender cannot reach the node.
+    pub(crate) fn attach(&mut self, graph: &Graph, node: NodeId, agent: AgentId) -> Option<Member> {
+        if self.nodes.len() < graph.nodes() {
+            // The network has grown since; ways that members take already stay.
+            self.ways = graph.ways_from(self.root);
+            self.nodes.resize_with(graph.nodes(), Node::default);
+        }
+        let mut at = node;
+        while at != self.root && self.nodes.get(at.index())?.above.is_none() {
+            let link = self.ways[at.index()]?;
+            let parent = graph.from(link);
+            let branch = self.grow(parent, LeadsTo::Link(link));
+            self.nodes[at.index()].above = Some((parent, branch));
+            at = parent;
+        }
+        Some(Member { node, branch: self.grow(node, LeadsTo::Agent(agent)) })
+    }
+
+    fn grow(&mut self, node: NodeId, leads_to: LeadsTo) -> u32 {
+        let branches = &mut self.nodes[node.index()].branches;
+        branches.push(Branch { leads_to, wants: ChannelSet::default() });
+        branches.len() as u32 - 1
+    }
+
+    /// Branches of a node, wanted or not.
+    #[inline]
+    pub(crate) fn branches(&self, node: NodeId) -> usize {
+        self.nodes[node.index()].branches.len()
+    }
+
+    /// Where a branch leads, if the channel is wanted there.
+    #[inline]
+    pub(crate) fn wanted(&self, node: NodeId, branch: usize, channel: u16) -> Option<LeadsTo> {
+        let branch = &self.nodes[node.index()].branches[branch];
+        branch.wants.contains(channel).then_some(branch.leads_to)
+    }
+
+    /// A member joins or leaves a channel at `now`. What takes time comes out through `later`, to be brought to
+    /// [`Tree::arrive`] when it is due.
+    pub(crate) fn change(
+        &mut self,
+        now: Time,
+        member: Member,
+        channel: u16,
+        join: bool,
+        later: &mut impl FnMut(Time, Pending),
+    ) {
+        let branch = &mut self.nodes[member.node.index()].branches[member.branch as usize];
+        if branch.wants.set(channel, join) {
+            let latency = if join { self.membership.join_latency } else { self.membership.leave_latency };
+            self.pass_on(now, latency, Pending { node: member.node, channel }, later);
+        }
+    }
+
+    /// A join or leave has reached the node above.
+    pub(crate) fn arrive(&mut self, now: Time, pending: Pending, later: &mut impl FnMut(Time, Pending)) {
+        let Some((parent, branch)) = self.nodes[pending.node.index()].above else { return };
+        let wanted =
+            self.nodes[pending.node.index()].branches.iter().any(|below| below.wants.contains(pending.channel));
+        if self.nodes[parent.index()].branches[branch as usize].wants.set(pending.channel, wanted) {
+            self.pass_on(now, self.membership.hop_latency, Pending { node: parent, ..pending }, later);
+        }
+    }
+
+    fn pass_on(&mut self, now: Time, latency: Duration, pending: Pending, later: &mut impl FnMut(Time, Pending)) {
+        if self.nodes[pending.node.index()].above.is_none() {
+            return;
+        }
+        match latency.is_zero() {
+            true => self.arrive(now, pending, later),
+            false => later(now + latency, pending),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root, a router, and two hosts behind it; the sender's tree and both members.
+    fn tree(membership: Membership) -> (Tree, [NodeId; 4], [Member; 2]) {
+        let mut graph = Graph::default();
+        let nodes = [(); 4].map(|()| graph.add_node());
+        graph.add_link(nodes[0], nodes[1]);
+        graph.add_link(nodes[1], nodes[2]);
+        graph.add_link(nodes[1], nodes[3]);
+        let mut tree = Tree::new(&graph, nodes[0], membership);
+        let members = [2, 3].map(|host| tree.attach(&graph, nodes[host], AgentId::new(host)).expect("it is reached"));
+        (tree, nodes, members)
+    }
+
+    fn wanting(tree: &Tree, node: NodeId, channel: u16) -> usize {
+        (0..tree.branches(node)).filter(|branch| tree.wanted(node, *branch, channel).is_some()).count()
+    }
+
+    #[test]
+    fn a_join_without_latency_reaches_the_root_at_once_and_a_leave_prunes_what_nobody_wants() {
+        let (mut tree, nodes, members) = tree(Membership::default());
+        let mut later = |_, _| panic!("nothing takes time");
+        tree.change(Time::ZERO, members[0], 3, true, &mut later);
+        tree.change(Time::ZERO, members[1], 3, true, &mut later);
+        assert_eq!((wanting(&tree, nodes[0], 3), wanting(&tree, nodes[1], 3)), (1, 2));
+        assert_eq!(wanting(&tree, nodes[0], 2), 0, "another channel");
+        tree.change(Time::ZERO, members[0], 3, false, &mut later);
+        assert_eq!((wanting(&tree, nodes[0], 3), wanting(&tree, nodes[1], 3)), (1, 1));
+        tree.change(Time::ZERO, members[1], 3, false, &mut later);
+        assert_eq!((wanting(&tree, nodes[0], 3), wanting(&tree, nodes[1], 3)), (0, 0));
+    }
+
+    #[test]
+    fn latencies_add_up_hop_by_hop_and_a_join_before_the_leave_took_effect_undoes_it() {
+        let millis = Duration::from_millis;
+        let latencies = Membership { join_latency: millis(1), leave_latency: millis(2000), hop_latency: millis(10) };
+        let (mut tree, nodes, members) = tree(latencies);
+        let mut due = Vec::new();
+        tree.change(Time::ZERO, members[0], 0, true, &mut |at, pending| due.push((at, pending)));
+        assert_eq!(wanting(&tree, nodes[1], 0), 0);
+        let (at, pending) = due.pop().expect("the router hears of it later");
+        assert_eq!(at, Time::from_millis(1));
+        tree.arrive(at, pending, &mut |at, pending| due.push((at, pending)));
+        assert_eq!((wanting(&tree, nodes[0], 0), wanting(&tree, nodes[1], 0)), (0, 1));
+        let (at, pending) = due.pop().expect("and the root later still");
+        assert_eq!(at, Time::from_millis(11));
+        tree.arrive(at, pending, &mut |at, pending| due.push((at, pending)));
+        assert_eq!((wanting(&tree, nodes[0], 0), due.len()), (1, 0));
+
+        tree.change(Time::from_secs(1), members[0], 0, false, &mut |at, pending| due.push((at, pending)));
+        tree.change(Time::from_secs(2), members[0], 0, true, &mut |at, pending| due.push((at, pending)));
+        for (at, pending) in due.drain(..) {
+            tree.arrive(at, pending, &mut |_, _| panic!("nothing changes above"));
+        }
+        assert_eq!((wanting(&tree, nodes[0], 0), wanting(&tree, nodes[1], 0)), (1, 1));
+    }
+}

@@ -1,0 +1,331 @@
+//! The simulated network as its users see it: build it, put agents on it, run it, ask what became of it.
+
+use std::time::Duration;
+
+use weir_core::{Endpoint, PeerId};
+use weir_link::{Counters, LinkConfig};
+use weir_units::{Random, Time};
+use weir_wire::CciForm;
+
+use crate::agent::{Agent, Listener, Program, Received};
+use crate::connection::{Receiving, Sending};
+use crate::fabric::{Control, Due, Fabric};
+use crate::multicast::{Membership, Tree};
+use crate::party::Party;
+use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
+
+/// A network: nodes and links, the agents on the nodes, and the time.
+///
+/// Ways are found when an agent is added, over the links that there are then. A large network is built faster if all nodes
+/// and links come before the first session. The same calls with the
+/// same seed give the same run, bit for bit, on every machine.
+#[derive(Debug)]
+pub struct Network {
+    seed: u64,
+    now: Time,
+    agents: Vec<Agent>,
+    flows: usize,
+    fabric: Fabric,
+}
+
+/// What cannot be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// No chain of links leads from one node to the other.
+    #[error("no link leads from node {} to node {}, not even over others", from.index(), to.index())]
+    NoWay {
+        /// Where from.
+        from: NodeId,
+        /// Where to.
+        to: NodeId,
+    },
+    /// A session has more channels than a simulated tree can tell apart.
+    #[error("a session of {channels} channels cannot be simulated; there can be 1 to {}", Tree::MAX_CHANNELS)]
+    Channels {
+        /// Channels asked for.
+        channels: usize,
+    },
+}
+
+/// How a multicast session is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Channels, 1 to 256.
+    pub channels: usize,
+    /// The form of the congestion control information, for [`Network::send_through_the_wire`].
+    pub form: CciForm,
+    /// How joins and leaves take effect.
+    pub membership: Membership,
+}
+
+/// When and on what kind of host an endpoint runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndpointConfig {
+    /// When it starts.
+    pub start: Time,
+    /// When it is told to finish.
+    pub stop: Option<Time>,
+    /// How far its clock is ahead of the network's.
+    pub clock_ahead: Duration,
+    /// Its host wakes it after its deadlines, by a random time between nothing and this.
+    pub lateness: Duration,
+}
+
+/// A TCP connection: its flow, and the agents at its ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpConnection {
+    /// Data and acknowledgements alike.
+    pub flow: FlowId,
+    /// The sending end.
+    pub sender: AgentId,
+    /// The receiving end.
+    pub sink: AgentId,
+}
+
+impl Network {
+    /// An empty network at time zero.
+    pub fn new(seed: u64) -> Network {
+        Network { seed, now: Time::ZERO, agents: Vec::new(), flows: 0, fabric: Fabric::new() }
+    }
+
+    /// The headers of endpoints' packets go through their encoding on the way into the network. Slower, with the same result
+    /// if the encoding carries all that the protocol needs.
+    pub fn send_through_the_wire(&mut self, whether: bool) {
+        self.fabric.through_the_wire = whether;
+    }
+
+    /// Adds a node.
+    pub fn add_node(&mut self) -> NodeId {
+        self.fabric.graph.add_node()
+    }
+
+    /// Adds one direction of a link.
+    pub fn add_link(&mut self, from: NodeId, to: NodeId, config: &LinkConfig) -> LinkId {
+        let name = format!("link {}", self.fabric.graph.links());
+        self.fabric.add_link(from, to, config, Random::new(self.seed, &name))
+    }
+
+    /// Adds both directions of a link: from `a` to `b`, and back.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, there: &LinkConfig, back: &LinkConfig) -> [LinkId; 2] {
+        [self.add_link(a, b, there), self.add_link(b, a, back)]
+    }
+
+    /// Adds a multicast session whose sender is on `root`.
+    pub fn add_session(&mut self, root: NodeId, config: SessionConfig) -> Result<SessionId, NetworkError> {
+        if !(1..=Tree::MAX_CHANNELS).contains(&config.channels) {
+            return Err(NetworkError::Channels { channels: config.channels });
+        }
+        let flow = self.add_flow();
+        Ok(self.fabric.add_session(root, config.form, flow, config.membership))
+    }
+
+    /// Adds the sender of a session, on the session's root.
+    pub fn add_sender(&mut self, session: SessionId, endpoint: Box<dyn Endpoint>, config: EndpointConfig) -> AgentId {
+        let (root, flow) = (self.session_root(session), self.session_flow(session));
+        self.add_party(root, flow, Party::new(endpoint, Some(session), None), config)
+    }
+
+    /// Adds a receiver of a session.
+    pub fn add_receiver(
+        &mut self,
+        session: SessionId,
+        node: NodeId,
+        endpoint: Box<dyn Endpoint>,
+        config: EndpointConfig,
+    ) -> Result<AgentId, NetworkError> {
+        let id = self.next_agent();
+        let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
+        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
+        let party = Party::new(endpoint, Some(session), Some(member));
+        Ok(self.add_party(node, self.session_flow(session), party, config))
+    }
+
+    /// Adds a member of the first `channels` channels of a session that only counts what it gets, from `start` on.
+    pub fn add_listener(
+        &mut self,
+        session: SessionId,
+        node: NodeId,
+        channels: u16,
+        start: Time,
+    ) -> Result<AgentId, NetworkError> {
+        let id = self.next_agent();
+        let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
+        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
+        let listener = Listener { session, member, channels };
+        let flow = self.session_flow(session);
+        Ok(self.add_agent(node, flow, Program::Listener(listener), Some(start), None))
+    }
+
+    /// Adds an endpoint that exchanges packets with correspondents only.
+    pub fn add_peer(
+        &mut self,
+        node: NodeId,
+        flow: FlowId,
+        endpoint: Box<dyn Endpoint>,
+        config: EndpointConfig,
+    ) -> AgentId {
+        self.add_party(node, flow, Party::new(endpoint, None, None), config)
+    }
+
+    /// Adds a TCP connection that is open from `start` on.
+    pub fn add_tcp(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: tcp::Config,
+        start: Time,
+    ) -> Result<TcpConnection, NetworkError> {
+        let there = self.fabric.add_route(from, to).ok_or(NetworkError::NoWay { from, to })?;
+        let back = self.fabric.add_route(to, from).ok_or(NetworkError::NoWay { from: to, to: from })?;
+        let flow = self.add_flow();
+        let (sender_id, sink_id) = (self.next_agent(), AgentId::new(self.agents.len() + 1));
+        let random = Random::new(self.seed, &format!("tcp {}", flow.index()));
+        let sending = Sending {
+            sender: tcp::Sender::new(config, random),
+            to: (sink_id, there),
+            segment_size: config.segment_size,
+        };
+        let receiving = Receiving { sink: tcp::Sink::new(&config), to: (sender_id, back), ack_size: config.ack_size };
+        let sender = self.add_agent(from, flow, Program::TcpSender(Box::new(sending)), Some(start), None);
+        let sink = self.add_agent(to, flow, Program::TcpSink(Box::new(receiving)), None, None);
+        Ok(TcpConnection { flow, sender, sink })
+    }
+
+    /// The sending end of a connection, to be looked at.
+    pub fn tcp(&self, sender: AgentId) -> &tcp::Sender {
+        match &self.agents[sender.index()].program {
+            Program::TcpSender(sending) => &sending.sender,
+            _ => panic!("agent {} is not the sending end of a connection", sender.index()),
+        }
+    }
+
+    /// Tells an endpoint of a correspondent; gives the name by which the endpoint is to know it.
+    pub fn introduce(&mut self, agent: AgentId, to: AgentId) -> Result<PeerId, NetworkError> {
+        let [from, to_node] = [agent, to].map(|agent| self.agents[agent.index()].node);
+        let route = self.fabric.add_route(from, to_node).ok_or(NetworkError::NoWay { from, to: to_node })?;
+        match &mut self.agents[agent.index()].program {
+            Program::Party(party) => Ok(party.add_peer(to, route)),
+            _ => panic!("only endpoints have correspondents"),
+        }
+    }
+
+    /// A name for packets that belong together.
+    pub fn add_flow(&mut self) -> FlowId {
+        self.flows += 1;
+        FlowId::new(self.flows - 1)
+    }
+
+    /// From `at` on a link is another; what waits on it stays.
+    pub fn change_link(&mut self, at: Time, link: LinkId, config: &LinkConfig) {
+        self.fabric.schedule(at, Control::Link(link, Box::new(config.clone())));
+    }
+
+    /// Runs until `until`, that instant included.
+    pub fn run_until(&mut self, until: Time, probe: &mut impl Probe) {
+        while let Some((now, due)) = self.fabric.events.pop(until) {
+            self.now = now;
+            match due {
+                Due::Link(link) => self.fabric.arrivals(now, link, probe),
+                Due::Agent(agent) => self.agents[agent.index()].wake(now, agent, &mut self.fabric, probe),
+                Due::Control(number) => self.control(number, probe),
+            }
+            while let Some((agent, handle)) = self.fabric.reached.pop_front() {
+                let packet = *self.fabric.pool.get(handle);
+                self.fabric.pool.release(handle);
+                self.agents[agent.index()].receive(now, agent, &packet, &mut self.fabric, probe);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn control(&mut self, number: u32, probe: &mut impl Probe) {
+        let now = self.now;
+        match self.fabric.take_control(number) {
+            Control::Start(agent) => self.agents[agent.index()].start(now, agent, &mut self.fabric, probe),
+            Control::Stop(agent) => self.agents[agent.index()].stop(now, agent, &mut self.fabric, probe),
+            Control::Link(link, config) => self.fabric.change_link(now, link, &config, probe),
+            Control::Membership(session, pending) => self.fabric.change_above(now, session, pending),
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What a link has done so far.
+    pub fn link_counters(&self, link: LinkId) -> Counters {
+        self.fabric.link(link).counters()
+    }
+
+    /// Packets that wait on a link, not counting the one that is being sent.
+    pub fn waiting(&self, link: LinkId) -> usize {
+        self.fabric.link(link).waiting(self.now)
+    }
+
+    /// Packets that have come out of all links together.
+    pub fn link_traversals(&self) -> u64 {
+        self.fabric.traversals()
+    }
+
+    /// What has arrived at an agent.
+    pub fn received(&self, agent: AgentId) -> Received {
+        self.agents[agent.index()].received
+    }
+
+    /// The node on which an agent is.
+    pub fn node_of(&self, agent: AgentId) -> NodeId {
+        self.agents[agent.index()].node
+    }
+
+    /// The flow to which what an agent sends belongs.
+    pub fn flow_of(&self, agent: AgentId) -> FlowId {
+        self.agents[agent.index()].flow
+    }
+
+    /// Packets that are on links.
+    pub fn travelling(&self) -> usize {
+        self.fabric.pool.len()
+    }
+
+    fn session_root(&self, session: SessionId) -> NodeId {
+        self.fabric.sessions[session.index()].root
+    }
+
+    fn session_flow(&self, session: SessionId) -> FlowId {
+        self.fabric.sessions[session.index()].flow
+    }
+
+    fn next_agent(&self) -> AgentId {
+        AgentId::new(self.agents.len())
+    }
+
+    fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
+        let id = self.next_agent();
+        party.set_clock_ahead(config.clock_ahead);
+        if !config.lateness.is_zero() {
+            party.set_lateness(config.lateness, Random::new(self.seed, &format!("lateness {}", id.index())));
+        }
+        self.add_agent(node, flow, Program::Party(party), Some(config.start), config.stop)
+    }
+
+    fn add_agent(
+        &mut self,
+        node: NodeId,
+        flow: FlowId,
+        program: Program,
+        start: Option<Time>,
+        stop: Option<Time>,
+    ) -> AgentId {
+        let id = self.next_agent();
+        self.agents.push(Agent::new(node, flow, program));
+        if let Some(at) = start {
+            self.fabric.schedule(at, Control::Start(id));
+        }
+        if let Some(at) = stop {
+            self.fabric.schedule(at, Control::Stop(id));
+        }
+        id
+    }
+}

@@ -1,0 +1,158 @@
+//! An endpoint on a node: the simulator's driver of the seam.
+
+use std::time::Duration;
+
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet as ProtocolPacket, PeerId};
+use weir_link::Ecn;
+use weir_units::{Random, Time};
+
+use crate::agent::Turn;
+use crate::fabric::Route;
+use crate::multicast::Member;
+use crate::wire_check::over_the_wire;
+use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
+
+/// An endpoint, and what the network knows of it.
+#[derive(Debug)]
+pub(crate) struct Party {
+    endpoint: Box<dyn Endpoint>,
+    session: Option<SessionId>,
+    /// Where it is attached to the session's tree; a sender is not.
+    member: Option<Member>,
+    clock_ahead: Duration,
+    lateness: Option<Box<Lateness>>,
+    wake: Option<Time>,
+    started: bool,
+    peers: Vec<(AgentId, Route)>,
+}
+
+/// By how much a host is late with what is due: uniform between nothing and `most`.
+#[derive(Debug)]
+struct Lateness {
+    most: Duration,
+    random: Random,
+}
+
+impl Party {
+    pub(crate) fn new(endpoint: Box<dyn Endpoint>, session: Option<SessionId>, member: Option<Member>) -> Party {
+        Party {
+            endpoint,
+            session,
+            member,
+            clock_ahead: Duration::ZERO,
+            lateness: None,
+            wake: None,
+            started: false,
+            peers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_clock_ahead(&mut self, ahead: Duration) {
+        self.clock_ahead = ahead;
+    }
+
+    pub(crate) fn set_lateness(&mut self, most: Duration, random: Random) {
+        self.lateness = Some(Box::new(Lateness { most, random }));
+    }
+
+    /// Introduces a correspondent; gives the name by which the endpoint knows it.
+    pub(crate) fn add_peer(&mut self, agent: AgentId, route: Route) -> PeerId {
+        self.peers.push((agent, route));
+        PeerId(self.peers.len() as u32 - 1)
+    }
+
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
+        self.started = true;
+        self.handle(turn, Event::Start);
+    }
+
+    pub(crate) fn stop(&mut self, turn: &mut Turn<'_, impl Probe>) {
+        if self.started {
+            self.handle(turn, Event::Finish);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
+        let Body::Endpoint(header) = packet.body else { return };
+        if !self.started {
+            return;
+        }
+        let from = match packet.to {
+            Address::Channel(_, channel) => Origin::Channel(ChannelId(channel)),
+            Address::Agent(_) => match self.peers.iter().position(|(agent, _)| *agent == packet.source) {
+                Some(peer) => Origin::Peer(PeerId(peer as u32)),
+                None => return,
+            },
+        };
+        self.handle(turn, Event::Packet { from, packet: &ProtocolPacket { header, size: packet.size } });
+    }
+
+    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
+        self.handle(turn, Event::Deadline);
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.wake
+    }
+
+    #[inline]
+    fn handle(&mut self, turn: &mut Turn<'_, impl Probe>, event: Event<'_>) {
+        let bytes = match event {
+            Event::Packet { packet, .. } => packet.size.count(),
+            _ => 0,
+        };
+        let local = turn.now + self.clock_ahead;
+        self.endpoint.handle(local, event);
+        while let Some(action) = self.endpoint.poll(local) {
+            match action {
+                Action::Send { to, packet } => self.send(turn, to, packet),
+                Action::Join(channel) => self.change(turn, channel, true),
+                Action::Leave(channel) => self.change(turn, channel, false),
+                Action::Deliver => turn.probe.deliver(turn.now, turn.id, bytes),
+                Action::Observe(observation) => turn.probe.observe(turn.now, turn.id, &observation),
+                other => unreachable!("the simulator carries out every action, and {other:?} is none"),
+            }
+        }
+        self.wake = self.endpoint.deadline().map(|at| at - self.clock_ahead);
+        if let (Some(wake), Some(lateness)) = (&mut self.wake, &mut self.lateness) {
+            *wake += lateness.most.mul_f64(lateness.random.unit());
+        }
+    }
+
+    fn change(&self, turn: &mut Turn<'_, impl Probe>, ChannelId(channel): ChannelId, join: bool) {
+        if let (Some(session), Some(member)) = (self.session, self.member) {
+            turn.fabric.change(turn.now, session, member, channel, join);
+        }
+    }
+
+    fn send(&self, turn: &mut Turn<'_, impl Probe>, to: Destination, packet: ProtocolPacket) {
+        let session = self.session.map(|id| (id, &turn.fabric.sessions[id.index()]));
+        let header = match (packet.header, session) {
+            (Header::Layered(layered), Some((_, session))) if turn.fabric.through_the_wire => {
+                Header::Layered(over_the_wire(session.form, &layered))
+            }
+            (header, _) => header,
+        };
+        match to {
+            Destination::Channel(ChannelId(channel)) => {
+                let Some((session, _)) = session else { return };
+                let packet = Packet {
+                    size: packet.size,
+                    flow: turn.flow,
+                    source: turn.id,
+                    to: Address::Channel(session, channel),
+                    ecn: Ecn::NotEct,
+                    body: Body::Endpoint(header),
+                };
+                turn.fabric.multicast(turn.now, packet, session, turn.probe);
+            }
+            Destination::Peer(PeerId(peer)) => {
+                if let Some(to) = self.peers.get(peer as usize) {
+                    turn.send(*to, packet.size, Ecn::NotEct, Body::Endpoint(header));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Who watches a run: a probe is told what happens, where and when, and changes nothing.
+
+use weir_core::Observation;
+use weir_link::DropReason;
+use weir_units::Time;
+
+use crate::{AgentId, LinkId, Packet};
+
+/// Watches a run. Every method does nothing unless it is written, and then costs nothing.
+pub trait Probe {
+    /// An endpoint told something.
+    fn observe(&mut self, _now: Time, _agent: AgentId, _observation: &Observation) {}
+
+    /// A packet reached its agent, which has not seen it yet. A packet to a channel reaches every member.
+    fn arrive(&mut self, _now: Time, _agent: AgentId, _packet: &Packet) {}
+
+    /// An endpoint gave the payload of a packet of so many bytes to its application.
+    fn deliver(&mut self, _now: Time, _agent: AgentId, _bytes: u64) {}
+
+    /// A packet came to a link; it may be dropped, there and then or later.
+    fn enqueue(&mut self, _now: Time, _link: LinkId, _packet: &Packet) {}
+
+    /// A link lost a packet.
+    fn drop(&mut self, _at: Time, _link: LinkId, _packet: &Packet, _reason: DropReason) {}
+
+    /// A packet came out of a link at its far end.
+    fn dequeue(&mut self, _now: Time, _link: LinkId, _packet: &Packet) {}
+}
+
+/// Nobody watches.
+impl Probe for () {}
+
+/// Two probes watch the same run.
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
+        self.0.observe(now, agent, observation);
+        self.1.observe(now, agent, observation);
+    }
+
+    fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
+        self.0.arrive(now, agent, packet);
+        self.1.arrive(now, agent, packet);
+    }
+
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
+        self.0.deliver(now, agent, bytes);
+        self.1.deliver(now, agent, bytes);
+    }
+
+    fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        self.0.enqueue(now, link, packet);
+        self.1.enqueue(now, link, packet);
+    }
+
+    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
+        self.0.drop(at, link, packet, reason);
+        self.1.drop(at, link, packet, reason);
+    }
+
+    fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        self.0.dequeue(now, link, packet);
+        self.1.dequeue(now, link, packet);
+    }
+}
+
+impl<P: Probe> Probe for &mut P {
+    fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
+        (**self).observe(now, agent, observation);
+    }
+
+    fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
+        (**self).arrive(now, agent, packet);
+    }
+
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
+        (**self).deliver(now, agent, bytes);
+    }
+
+    fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        (**self).enqueue(now, link, packet);
+    }
+
+    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
+        (**self).drop(at, link, packet, reason);
+    }
+
+    fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        (**self).dequeue(now, link, packet);
+    }
+}
