@@ -104,8 +104,9 @@ impl Bbr {
         (self.next_send > now).then_some(self.next_send)
     }
 
-    /// Segment `seq` is sent; `pipe` were on the way before it. `last` if the application has no more.
-    pub(super) fn sent(&mut self, now: Time, una: u64, seq: u64, pipe: u64, last: bool) {
+    /// Segment `seq` is sent, for the first time or `again`; `pipe` were on the way before it. `last` if the application
+    /// has no more.
+    pub(super) fn sent(&mut self, now: Time, una: u64, seq: u64, pipe: u64, again: bool, last: bool) {
         if pipe == 0 && self.rate.is_app_limited() {
             // Restart from idle (§4.4): at the bandwidth that is known.
             self.idle_restart = true;
@@ -113,7 +114,7 @@ impl Bbr {
                 self.pacing_rate = self.bandwidth.max();
             }
         }
-        self.rate.sent(now, una, seq, pipe);
+        self.rate.sent(now, una, seq, pipe, again);
         if last {
             self.rate.limit(pipe + 1);
         }
@@ -157,8 +158,10 @@ impl Bbr {
         self.check_full(round_start, sample.app_limited);
         self.check_drain(event);
         let expired = secs(event.now, self.min_rtt_at) > RTT_WINDOW_SECS;
-        if sample.rtt <= self.min_rtt || expired {
-            self.min_rtt = sample.rtt;
+        if let Some(rtt) = sample.rtt
+            && (rtt <= self.min_rtt || expired)
+        {
+            self.min_rtt = rtt;
             self.min_rtt_at = event.now;
         }
         self.check_probe_rtt(event, window, expired, round_start);

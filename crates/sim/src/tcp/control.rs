@@ -35,8 +35,8 @@ impl Window {
     /// Sets the threshold to half the window, at least 2, and gives back the half.
     ///
     /// RFC 5681 (4) halves what is outstanding. ns-2 halves the window, which differs when the sender had less to send.
-    pub(super) fn halve_threshold(&mut self, inflation: u64) -> f64 {
-        let half = (self.cwnd + inflation as f64).min(self.limit) / 2.0;
+    pub(super) fn halve_threshold(&mut self) -> f64 {
+        let half = self.cwnd.min(self.limit) / 2.0;
         self.ssthresh = floor(half).max(2.0);
         half
     }
@@ -76,19 +76,19 @@ impl Control {
     }
 
     /// A loss that fast recovery will mend, or a congestion mark: the multiplicative decrease.
-    pub(super) fn reduce(&mut self, window: &mut Window, inflation: u64) {
+    pub(super) fn reduce(&mut self, window: &mut Window) {
         match self {
             Control::Cubic(cubic) => cubic.reduce(window),
             Control::Bbr(_) => {}
-            Control::Reno | Control::Vegas(_) => window.cwnd = window.halve_threshold(inflation),
+            Control::Reno | Control::Vegas(_) => window.cwnd = window.halve_threshold(),
         }
     }
 
     /// The retransmission timer ran out.
-    pub(super) fn collapse(&mut self, now: Time, window: &mut Window, inflation: u64) {
+    pub(super) fn collapse(&mut self, now: Time, window: &mut Window) {
         match self {
             Control::Reno => {
-                window.halve_threshold(inflation);
+                window.halve_threshold();
                 window.cwnd = 1.0;
             }
             Control::Vegas(vegas) => vegas.collapse(now, window),

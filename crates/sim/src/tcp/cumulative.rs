@@ -117,12 +117,12 @@ impl Sender {
         self.begin_recovery(now);
         if self.config.flavour == Flavour::Tahoe {
             self.phase = Phase::Loss;
-            self.window.halve_threshold(0);
+            self.window.halve_threshold();
             self.window.cwnd = 1.0;
             self.next = self.una;
             return;
         }
-        self.control.reduce(&mut self.window, self.inflation);
+        self.control.reduce(&mut self.window);
         self.inflation = DUP_THRESH;
         self.transmit(now, self.una, out);
     }

@@ -15,6 +15,8 @@ struct Record {
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
+    /// Sent again: which copy is acknowledged, nobody knows.
+    again: bool,
 }
 
 /// A sample of the delivery rate.
@@ -22,8 +24,8 @@ struct Record {
 pub(super) struct RateSample {
     /// Segments per second; `None` if the interval is too short to tell.
     pub(super) rate: Option<f64>,
-    /// Round trip of the segment that was sent last among those acknowledged, seconds.
-    pub(super) rtt: f64,
+    /// Round trip of the segment that was sent last among those acknowledged, seconds; `None` if it was sent twice.
+    pub(super) rtt: Option<f64>,
     /// What had been delivered when it was sent.
     pub(super) prior_delivered: u64,
     /// The sender had nothing to send when it was sent.
@@ -45,8 +47,8 @@ pub(super) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// Segment `seq` is sent; `pipe` segments were on the way before it.
-    pub(super) fn sent(&mut self, now: Time, una: u64, seq: u64, pipe: u64) {
+    /// Segment `seq` is sent, for the first time or `again`; `pipe` segments were on the way before it.
+    pub(super) fn sent(&mut self, now: Time, una: u64, seq: u64, pipe: u64, again: bool) {
         if pipe == 0 {
             (self.first_sent, self.delivered_at) = (now, now);
         }
@@ -56,6 +58,7 @@ impl DeliveryRate {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited_until > 0,
+            again,
         };
     }
 
@@ -85,7 +88,7 @@ impl DeliveryRate {
         let delivered = (self.delivered - latest.delivered) as f64;
         Some(RateSample {
             rate: (interval > 0.0 && (interval >= min_rtt || min_rtt == f64::INFINITY)).then(|| delivered / interval),
-            rtt: secs(now, latest.sent),
+            rtt: (!latest.again).then(|| secs(now, latest.sent)),
             prior_delivered: latest.delivered,
             app_limited: latest.app_limited,
         })
@@ -127,18 +130,18 @@ mod tests {
                 rate.delivered(now, seq, 1);
                 last = rate.sample(now, 0.05);
             }
-            rate.sent(now, slot.saturating_sub(4), slot, slot.min(4));
+            rate.sent(now, slot.saturating_sub(4), slot, slot.min(4), false);
         }
         let last = last.expect("segments were acknowledged");
         assert!((last.rate.expect("the interval is a round trip") - 100.0).abs() < 1e-6);
-        assert!((last.rtt - 0.05).abs() < 1e-9);
+        assert!((last.rtt.expect("nothing was sent twice") - 0.05).abs() < 1e-9);
     }
 
     #[test]
     fn compressed_acknowledgements_do_not_raise_it() {
         // Ten segments sent 10 ms apart, all acknowledged in the same instant.
         let mut rate = DeliveryRate::default();
-        (0..10).for_each(|seq| rate.sent(Time::from_millis(10 * seq), 0, seq, seq));
+        (0..10).for_each(|seq| rate.sent(Time::from_millis(10 * seq), 0, seq, seq, false));
         let now = Time::from_millis(100);
         rate.delivered(now, 0, 0x3ff);
         let sample = rate.sample(now, 0.01).expect("segments were acknowledged");

@@ -79,12 +79,6 @@ impl RttEstimator {
         self.update_rto();
     }
 
-    /// The back-off is over without a sample.
-    pub(super) fn end_back_off(&mut self) {
-        self.backoff = 0;
-        self.update_rto();
-    }
-
     fn update_rto(&mut self) {
         let doubled = self.base.max(self.min_rto).saturating_mul(1 << self.backoff.min(32));
         self.rto = doubled.min(self.max_rto).max(2 * self.granularity);

@@ -76,18 +76,16 @@ impl Scoreboard {
         self.move_loss_mark(mark);
     }
 
-    /// Counts everything below `seq` as lost, and nothing as sent again: the timer has run out. What was sacked is
-    /// forgotten, since the sink may have thrown it away (RFC 2018 §8).
-    pub(super) fn lose_all(&mut self, seq: u64) {
-        self.sacked.clear();
-        (self.sacked_count, self.lost, self.repaired) = (0, 0, 0);
+    /// Counts what is not sacked below `seq` as lost, and nothing as sent again: the timer has run out. With `forget` even
+    /// what was sacked, since the sink may have thrown it away (RFC 2018 §8).
+    pub(super) fn lose_all(&mut self, seq: u64, forget: bool) {
+        if forget {
+            self.sacked.clear();
+            self.sacked_count = 0;
+        }
+        (self.lost, self.repaired) = (0, 0);
         (self.lost_below, self.repaired_below) = (self.una, self.una);
         self.move_loss_mark(seq);
-    }
-
-    /// A new recovery begins: what was sent again in an earlier one may be sent once more.
-    pub(super) fn restart_repair(&mut self) {
-        (self.repaired_below, self.repaired) = (self.una, 0);
     }
 
     /// The lowest hole that is lost and has not been sent again (`NextSeg()`, rule 1).
@@ -180,11 +178,21 @@ mod tests {
     fn after_a_timeout_all_is_lost_and_repaired_in_order() {
         let mut board = Scoreboard::default();
         board.sack(5, 9, quiet);
-        board.lose_all(10);
+        board.lose_all(10, true);
         assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(0)));
         board.repair(0);
         board.acknowledge(5, quiet);
-        assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(5)));
+        assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(5)), "what was sacked is forgotten");
+    }
+
+    #[test]
+    fn after_a_timeout_what_is_sacked_may_be_kept() {
+        let mut board = Scoreboard::default();
+        board.sack(1, 9, quiet);
+        board.lose_all(10, false);
+        assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(0)));
+        board.repair(0);
+        assert_eq!((board.pipe(10), board.lost_hole()), (1, Some(9)));
     }
 
     /// A scoreboard with a flag for each segment, as the RFC describes it.

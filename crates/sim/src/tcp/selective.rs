@@ -67,9 +67,9 @@ impl Sender {
         self.rescued = None;
         match &mut self.control {
             Control::Bbr(bbr) => bbr.enter_recovery(event, &mut self.window),
-            control => control.reduce(&mut self.window, 0),
+            control => control.reduce(&mut self.window),
         }
-        self.scoreboard.restart_repair();
+        // A loss that was found and mended in the last recovery is not sent once more, though it begins a new one.
         if let Some(hole) = self.scoreboard.lost_hole() {
             self.transmit(now, hole, out);
         }

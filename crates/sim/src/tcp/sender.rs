@@ -305,7 +305,7 @@ impl Sender {
             Control::Vegas(vegas) => vegas.sent(now, self.una, seq),
             Control::Bbr(bbr) => {
                 let limited = self.next + 1 >= self.supplied;
-                bbr.sent(now, self.una, seq, self.scoreboard.pipe(self.next), limited);
+                bbr.sent(now, self.una, seq, self.scoreboard.pipe(self.next), again, limited);
             }
         }
         if self.config.flavour.is_selective() && again {
@@ -365,7 +365,7 @@ impl Sender {
 
     fn time_out(&mut self, now: Time, out: &mut impl FnMut(Segment)) {
         self.counters.timeouts += 1;
-        self.control.collapse(now, &mut self.window, self.inflation);
+        self.control.collapse(now, &mut self.window);
         self.rtt.back_off();
         self.phase = Phase::Loss;
         self.recover = Some(self.sent_below);
@@ -373,7 +373,8 @@ impl Sender {
         self.timed = None;
         self.announce_reduction = true;
         if self.config.flavour.is_selective() {
-            self.scoreboard.lose_all(self.sent_below);
+            // Hosts with CUBIC or BBR keep what was sacked, ns-2's Sack does not.
+            self.scoreboard.lose_all(self.sent_below, self.config.flavour == Flavour::Sack);
         } else {
             self.next = self.una;
         }
@@ -389,7 +390,7 @@ impl Sender {
         self.ecn_answered = self.sent_below;
         self.counters.ecn_reductions += 1;
         self.announce_reduction = true;
-        self.control.reduce(&mut self.window, 0);
+        self.control.reduce(&mut self.window);
         self.window.cwnd = self.window.cwnd.max(1.0);
     }
 }

@@ -221,7 +221,7 @@ impl Vegas {
 
     /// The retransmission timer ran out.
     pub(super) fn collapse(&mut self, now: Time, window: &mut Window) {
-        window.halve_threshold(0);
+        window.halve_threshold();
         window.cwnd = RESTART_WINDOW;
         self.reduced = 0.0;
         self.reduced_at = Some(now);
