@@ -2,10 +2,11 @@
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Setting};
+use weir_sim::tcp::Flavour;
 use weir_wire::CciForm;
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Session, Setup, Traffic};
+use super::setup::{Flow, LadderKeys, Session, Setup, Tcp, Traffic};
 
 impl Setup {
     /// The first thing that is wrong, in words.
@@ -88,10 +89,27 @@ impl LadderKeys {
 impl Flow {
     fn check(&self) -> Result<(), String> {
         match &self.traffic {
+            Traffic::Ftp(tcp) => tcp.flavour().map(drop),
+            Traffic::Http(http) => http.tcp.flavour().map(drop),
             Traffic::Udp(udp) if udp.on.is_some() != udp.off.is_some() => {
                 Err("udp needs both on and off, or neither".to_owned())
             }
-            _ => Ok(()),
+            Traffic::Udp(_) => Ok(()),
         }
+    }
+}
+
+impl Tcp {
+    /// Its congestion control.
+    pub fn flavour(&self) -> Result<Flavour, String> {
+        Flavour::ALL.into_iter().find(|flavour| flavour.name() == self.flavour).ok_or_else(|| {
+            let names = Flavour::ALL.map(Flavour::name);
+            format!(
+                "there is no TCP {:?}; there are {}{}",
+                self.flavour,
+                names.join(", "),
+                did_you_mean(&self.flavour, names)
+            )
+        })
     }
 }

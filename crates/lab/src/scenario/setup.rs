@@ -78,9 +78,9 @@ pub struct Session {
     /// When the sender starts. Default 0s.
     #[serde(default = "zero_spans")]
     pub start: Text<Spans>,
-    /// How late each of the sender's bursts starts. Default 0s: on time.
-    #[serde(default = "zero_spans")]
-    pub burst_jitter: Text<Spans>,
+    /// Each of the sender's bursts starts late by a random time, uniform between 0 and this. Default 0s.
+    #[serde(default = "zero")]
+    pub burst_jitter: Text<Duration>,
     /// How long a join takes to act. Default 0s.
     #[serde(default = "zero")]
     pub join_latency: Text<Duration>,
@@ -120,6 +120,9 @@ pub struct Receivers {
     pub join: Text<Spans>,
     /// Round-trip propagation delay between the sender and each receiver.
     pub rtt: Text<Spans>,
+    /// A setting of the scheme in which each receiver is told its own `rtt`, as if by an exchange with the sender before
+    /// the session (AVMRC §6.2: `initial_rtt`). Default: none.
+    pub rtt_setting: Option<String>,
     /// By how much each receiver's clock is ahead of the sender's. Default uniform(0s, 1000s): clocks do not agree.
     #[serde(default = "clocks")]
     pub clock_offset: Text<Spans>,
@@ -159,7 +162,8 @@ pub enum Traffic {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// Its congestion control: tahoe, reno, newreno, sack or vegas. Default newreno.
+    /// Its congestion control: tahoe, reno, newreno, sack, vegas, cubic or bbr, with the timers and the acknowledgement of
+    /// every packet that ns-2 has. Default newreno.
     #[serde(default = "newreno")]
     pub flavour: String,
     /// Bytes of a full packet on the network. Default 1000.
@@ -168,9 +172,9 @@ pub struct Tcp {
     /// Largest window, packets. Default 64.
     #[serde(default = "window")]
     pub max_window: Text<usize>,
-    /// How late each packet leaves the sender, as processing takes time. Default 0s.
-    #[serde(default = "zero_spans")]
-    pub overhead: Text<Spans>,
+    /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
+    #[serde(default = "zero")]
+    pub overhead: Text<Duration>,
 }
 
 /// A web user.
@@ -213,7 +217,7 @@ pub struct Change {
 
 impl Default for Tcp {
     fn default() -> Tcp {
-        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero_spans() }
+        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero() }
     }
 }
 

@@ -1,0 +1,64 @@
+//! Gives the crate the digest of everything that decides a run's result, so that the cache never answers for other code:
+//! the sources and manifests of the crates below, and the versions of what they depend on.
+
+use std::fs;
+use std::path::Path;
+
+/// The crates whose code runs in a run.
+const CRATES: [&str; 6] = ["units", "wire", "core", "link", "sim", "lab"];
+
+/// Parts of this crate that only read results. Whatever is not named here counts.
+const READERS: [&str; 4] = ["claim", "export", "figure", "report"];
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut digest = Digest::default();
+    digest.file(&root.join("Cargo.lock"));
+    for name in CRATES {
+        let folder = root.join("crates").join(name);
+        digest.file(&folder.join("Cargo.toml"));
+        digest.folder(&folder.join("src"), name == "lab");
+    }
+    println!("cargo::rustc-env=WEIR_CODE_VERSION={:032x}", digest.0);
+}
+
+/// FNV-1a with 128 bits: nobody attacks a cache of one's own.
+struct Digest(u128);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&(bytes.len() as u64).to_le_bytes()) {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        println!("cargo::rerun-if-changed={}", path.display());
+        match fs::read(path) {
+            Ok(bytes) => self.add(&bytes),
+            // Cargo.lock is not there where the crate is built outside of its workspace.
+            Err(_) => self.add(b"missing"),
+        }
+    }
+
+    fn folder(&mut self, folder: &Path, skip_readers: bool) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("a folder can be listed").path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            if skip_readers && READERS.contains(&name) {
+                continue;
+            }
+            self.add(name.as_bytes());
+            if path.is_dir() { self.folder(&path, false) } else { self.file(&path) }
+        }
+    }
+}

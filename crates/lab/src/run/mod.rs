@@ -1,0 +1,45 @@
+//! One run: a set-up and a seed in, its metrics and series out.
+
+mod build;
+mod recorder;
+
+use std::collections::BTreeMap;
+
+use weir_core::registry::ConfigError;
+use weir_sim::NetworkError;
+use weir_units::Time;
+
+use crate::cache::Outcome;
+use crate::metric::Record;
+use crate::scenario::Setup;
+
+/// A run that cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A scheme refuses its settings.
+    #[error(transparent)]
+    Scheme(#[from] ConfigError),
+    /// The network cannot be built.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A part of the set-up contradicts another.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// Runs `setup` with `seed`. The same two give the same outcome, bit for bit, on every machine.
+pub fn run(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
+    let record = record(setup, seed)?;
+    let metrics = setup.metrics.iter().filter_map(|(name, measure)| Some((name.clone(), measure.value(&record)?)));
+    let series = setup.series.iter().map(|(name, trace)| (name.clone(), trace.values(&record)));
+    Ok(Outcome { metrics: metrics.collect(), series: series.collect::<BTreeMap<_, _>>() })
+}
+
+/// Runs `setup` with `seed`, and gives what was recorded.
+pub fn record(setup: &Setup, seed: u64) -> Result<Record, RunError> {
+    let mut built = build::build(setup, seed)?;
+    let end = Time::ZERO + setup.duration.0;
+    built.network.run_until(end, &mut built.recorder);
+    Ok(built.recorder.finish(end))
+}

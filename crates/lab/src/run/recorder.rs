@@ -1,0 +1,152 @@
+//! Turns what the simulator tells into a [`Record`]: it knows which session, client or flow an event belongs to.
+
+use std::collections::BTreeMap;
+
+use weir_core::Observation;
+use weir_link::DropReason;
+use weir_sim::{AgentId, FlowId, LinkId, Packet, Probe};
+use weir_units::{Bytes, Time};
+
+use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord};
+
+/// Watches a run.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    bottleneck: LinkId,
+    record: Record,
+    /// Passages of what is recorded, by slot.
+    passages: Vec<Vec<Passage>>,
+    /// By flow: the slot of its passages, if anyone wants them.
+    slots: Vec<Option<usize>>,
+    clients: Vec<ClientRecord>,
+    /// By agent: its place in `clients`.
+    client_of: Vec<Option<usize>>,
+    /// Which slots and clients make up which session or flow.
+    sessions: Vec<(String, SessionRecord, usize, Vec<usize>)>,
+    flows: Vec<(String, usize)>,
+}
+
+impl Recorder {
+    pub(super) fn new(bottleneck: LinkId) -> Recorder {
+        Recorder {
+            bottleneck,
+            record: Record::default(),
+            passages: Vec::new(),
+            slots: Vec::new(),
+            clients: Vec::new(),
+            client_of: Vec::new(),
+            sessions: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
+
+    /// What the record begins with.
+    pub(super) fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    /// Records a session, whose clients are to follow.
+    pub(super) fn add_session(&mut self, name: &str, flow: FlowId, startup: std::time::Duration) {
+        let slot = self.slot(flow);
+        let session = SessionRecord { startup, ..SessionRecord::default() };
+        self.sessions.push((name.to_owned(), session, slot, Vec::new()));
+    }
+
+    /// Records a client of the session that was added last.
+    pub(super) fn add_client(&mut self, agent: AgentId, joined: Time) {
+        let client = self.clients.len();
+        self.clients.push(ClientRecord { joined, ..ClientRecord::default() });
+        set(&mut self.client_of, agent.index(), client);
+        let (_, _, _, clients) = self.sessions.last_mut().expect("a client belongs to a session");
+        clients.push(client);
+    }
+
+    /// Records a unicast flow.
+    pub(super) fn add_flow(&mut self, name: &str, flow: FlowId) {
+        let slot = self.slot(flow);
+        self.flows.push((name.to_owned(), slot));
+    }
+
+    fn slot(&mut self, flow: FlowId) -> usize {
+        self.passages.push(Vec::new());
+        set(&mut self.slots, flow.index(), self.passages.len() - 1);
+        self.passages.len() - 1
+    }
+
+    /// The record of the run, which ended at `end`.
+    pub(super) fn finish(mut self, end: Time) -> Record {
+        // A queue may tell of a drop after it happened.
+        self.passages.iter_mut().for_each(|passages| passages.sort_by_key(|passage| passage.at));
+        let mut sessions: BTreeMap<String, Vec<SessionRecord>> = BTreeMap::new();
+        for (name, mut session, slot, clients) in self.sessions {
+            session.passages = std::mem::take(&mut self.passages[slot]);
+            session.clients = clients.into_iter().map(|client| std::mem::take(&mut self.clients[client])).collect();
+            sessions.entry(name).or_default().push(session);
+        }
+        let mut flows: BTreeMap<String, Vec<FlowRecord>> = BTreeMap::new();
+        for (name, slot) in self.flows {
+            let passages = std::mem::take(&mut self.passages[slot]);
+            flows.entry(name).or_default().push(FlowRecord { passages });
+        }
+        Record { end, sessions, flows, ..self.record }
+    }
+
+    fn client(&mut self, agent: AgentId) -> Option<&mut ClientRecord> {
+        let client = self.client_of.get(agent.index()).copied().flatten()?;
+        self.clients.get_mut(client)
+    }
+
+    fn pass(&mut self, at: Time, packet: &Packet, fate: Fate) {
+        if let Some(slot) = self.slots.get(packet.flow.index()).copied().flatten() {
+            let bytes = u32::try_from(packet.size.count()).unwrap_or(u32::MAX);
+            self.passages[slot].push(Passage { at, bytes, fate });
+        }
+    }
+}
+
+impl Probe for Recorder {
+    fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
+        if let (Observation::Level { level, .. }, Some(client)) = (observation, self.client(agent)) {
+            client.levels.push((now, *level));
+        }
+    }
+
+    fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
+        let Some(client) = self.client(agent) else { return };
+        client.first_packet.get_or_insert(now);
+        let bin = (now.as_nanos() / ClientRecord::BIN.as_nanos() as u64) as usize;
+        if client.received.len() <= bin {
+            client.received.resize(bin + 1, 0);
+        }
+        client.received[bin] += packet.size.count();
+    }
+
+    fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if link == self.bottleneck {
+            self.record.bottleneck.offered += 1;
+            self.pass(now, packet, Fate::Came);
+        }
+    }
+
+    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, _: DropReason) {
+        if link == self.bottleneck {
+            self.record.bottleneck.dropped += 1;
+            self.pass(at, packet, Fate::Dropped);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if link == self.bottleneck {
+            let sent = self.record.bottleneck.sent;
+            self.record.bottleneck.sent = sent + Bytes::new(packet.size.count());
+            self.pass(now, packet, Fate::Left);
+        }
+    }
+}
+
+fn set(list: &mut Vec<Option<usize>>, index: usize, value: usize) {
+    if list.len() <= index {
+        list.resize(index + 1, None);
+    }
+    list[index] = Some(value);
+}
