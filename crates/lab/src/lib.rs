@@ -1,5 +1,10 @@
 //! The laboratory: scenario files, sweeps, metrics, figures, and the papers' claims with their verdicts.
 
+pub mod cache;
+pub mod claim;
+pub mod figure;
 pub mod metric;
 pub mod results;
+pub mod run;
 pub mod scenario;
+pub mod sweep;
