@@ -38,12 +38,17 @@ fn main() {
                 link.enqueue(now, size, label, i as u32, &mut |_| dropped += 1);
             }
         };
-        pass(0, 200_000);
-        let start = std::time::Instant::now();
-        pass(200_000, PACKETS);
-        let nanos = start.elapsed().as_nanos() as f64 / PACKETS as f64;
-        println!("{nanos:6.1} ns  {text}  ({:.1} % dropped)", 100.0 * dropped as f64 / (PACKETS + 200_000) as f64);
+        // The best of some passes: the others shared the processor with somebody.
+        let mut best = f64::INFINITY;
+        for number in 0..PASSES {
+            let start = std::time::Instant::now();
+            pass(number * PACKETS, PACKETS);
+            best = best.min(start.elapsed().as_nanos() as f64 / PACKETS as f64);
+        }
+        let share = 100.0 * dropped as f64 / (PASSES * PACKETS) as f64;
+        println!("{best:6.1} ns  {text}  ({share:.1} % dropped)");
     }
 }
 
-const PACKETS: u64 = 5_000_000;
+const PASSES: u64 = 100;
+const PACKETS: u64 = 50_000;

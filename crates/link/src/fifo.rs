@@ -24,9 +24,17 @@ pub(crate) struct Fifo<P> {
     free_at: Time,
     /// Propagation delay, nanoseconds.
     delay: u64,
-    limit: Buffer,
+    limit: Limit,
     /// `None` is without limit of rate.
     serialiser: Option<Serialiser>,
+}
+
+/// A [`Buffer`] in plain numbers.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Packets(usize),
+    Bytes(u64),
+    Nanos(u64),
 }
 
 /// A packet on the link: 16 bytes for a packet of 4.
@@ -57,7 +65,11 @@ impl<P> Fifo<P> {
             next_begins: Time::ZERO,
             free_at: Time::ZERO,
             delay,
-            limit,
+            limit: match limit {
+                Buffer::Packets(packets) => Limit::Packets(packets),
+                Buffer::Bytes(bytes) => Limit::Bytes(bytes.count()),
+                Buffer::Span(span) => Limit::Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+            },
             serialiser: rate.map(Serialiser::new),
         }
     }
@@ -92,20 +104,21 @@ impl<P> Fifo<P> {
         Ok(())
     }
 
+    /// Asked while the link is busy.
     #[inline]
     fn has_room(&mut self, now: Time, size: u32) -> bool {
         match self.limit {
-            Buffer::Span(span) => self.free_at.since(now) <= span,
-            Buffer::Packets(packets) => {
+            Limit::Nanos(nanos) => self.free_at.as_nanos() - now.as_nanos() <= nanos,
+            Limit::Packets(packets) => {
                 // Where all that is on the link would fit, nothing needs to be counted.
                 self.ring.len() < packets || {
                     self.catch_up(now);
                     self.ring.len() - self.begun < packets
                 }
             }
-            Buffer::Bytes(bytes) => {
+            Limit::Bytes(bytes) => {
                 self.catch_up(now);
-                Bytes::new(self.waiting_bytes + u64::from(size)) <= bytes
+                self.waiting_bytes + u64::from(size) <= bytes
             }
         }
     }
