@@ -4,6 +4,7 @@ use weir_link::Ecn;
 use weir_units::{Bytes, Time};
 
 use crate::connection;
+use crate::datagrams;
 use crate::fabric::{Due, Fabric, Route};
 use crate::multicast::Member;
 use crate::party::Party;
@@ -38,6 +39,8 @@ pub(crate) enum Program {
     TcpSender(Box<connection::Sending>),
     /// The receiving side of a TCP connection.
     TcpSink(Box<connection::Receiving>),
+    /// A source of datagrams.
+    Datagrams(Box<datagrams::Sending>),
     /// Counts what comes over channels that it is a member of from start to stop.
     Listener(Listener),
     /// Counts what it gets.
@@ -88,6 +91,7 @@ impl Agent {
         match &mut self.program {
             Program::Party(party) => party.start(turn),
             Program::TcpSender(sender) => sender.start(turn),
+            Program::Datagrams(source) => source.start(turn),
             Program::Listener(listener) => listener.change(turn, true),
             Program::TcpSink(_) | Program::Counter => {}
         }
@@ -99,6 +103,7 @@ impl Agent {
         match &mut self.program {
             Program::Party(party) => party.stop(turn),
             Program::TcpSender(sender) => sender.stop(),
+            Program::Datagrams(source) => source.stop(),
             Program::Listener(listener) => listener.change(turn, false),
             Program::TcpSink(_) | Program::Counter => {}
         }
@@ -123,7 +128,7 @@ impl Agent {
             Program::Party(party) => party.receive(turn, packet),
             Program::TcpSender(sender) => sender.receive(turn, packet),
             Program::TcpSink(sink) => sink.receive(turn, packet),
-            Program::Listener(_) | Program::Counter => return,
+            Program::Datagrams(_) | Program::Listener(_) | Program::Counter => return,
         }
         self.arm(now, id, fabric);
     }
@@ -141,6 +146,7 @@ impl Agent {
                 Program::Party(party) => party.expire(turn),
                 Program::TcpSender(sender) => sender.expire(turn),
                 Program::TcpSink(sink) => sink.expire(turn),
+                Program::Datagrams(source) => source.expire(turn),
                 Program::Listener(_) | Program::Counter => {}
             }
         }
@@ -152,6 +158,7 @@ impl Agent {
             Program::Party(party) => party.deadline(),
             Program::TcpSender(sender) => sender.deadline(),
             Program::TcpSink(sink) => sink.deadline(),
+            Program::Datagrams(source) => source.deadline(),
             Program::Listener(_) | Program::Counter => None,
         }
     }

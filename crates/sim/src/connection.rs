@@ -6,14 +6,24 @@ use weir_units::{Bytes, Time};
 use crate::agent::Turn;
 use crate::fabric::Route;
 use crate::tcp::{Segment, Sender, Sink};
+use crate::traffic::HttpServer;
 use crate::{AgentId, Body, Packet, Probe};
 
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    pub(crate) sender: Sender,
+    pub(crate) source: Source,
     pub(crate) to: (AgentId, Route),
     pub(crate) segment_size: Bytes,
+}
+
+/// What a sending end sends.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// What its configuration says, from the start on.
+    Supply(Box<Sender>),
+    /// Responses to a user of the web.
+    Http(Box<HttpServer>),
 }
 
 /// The receiving end.
@@ -25,31 +35,56 @@ pub(crate) struct Receiving {
 }
 
 impl Sending {
-    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
-        let (to, size) = (self.to, self.segment_size);
-        self.sender.start(turn.now, &mut |segment| send(turn, to, size, segment));
+    pub(crate) fn sender(&self) -> &Sender {
+        match &self.source {
+            Source::Supply(sender) => sender,
+            Source::Http(server) => server.sender(),
+        }
     }
 
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
+        let (now, to, size) = (turn.now, self.to, self.segment_size);
+        let out = &mut |segment| send(turn, to, size, segment);
+        match &mut self.source {
+            Source::Supply(sender) => sender.start(now, out),
+            Source::Http(server) => server.start(now, out),
+        }
+    }
+
+    /// The application has had enough; what is under way is brought to its end.
     pub(crate) fn stop(&mut self) {
-        self.sender.close();
+        match &mut self.source {
+            Source::Supply(sender) => sender.close(),
+            Source::Http(server) => server.stop(),
+        }
     }
 
     #[inline]
     pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
-        if let Body::Segment(segment) = &packet.body {
-            let (to, size) = (self.to, self.segment_size);
-            self.sender.receive(turn.now, segment, &mut |segment| send(turn, to, size, segment));
+        let Body::Segment(segment) = &packet.body else { return };
+        let (now, to, size) = (turn.now, self.to, self.segment_size);
+        let out = &mut |segment| send(turn, to, size, segment);
+        match &mut self.source {
+            Source::Supply(sender) => sender.receive(now, segment, out),
+            Source::Http(server) => server.receive(now, segment, out),
         }
     }
 
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
-        let (to, size) = (self.to, self.segment_size);
-        self.sender.expire(turn.now, &mut |segment| send(turn, to, size, segment));
+        let (now, to, size) = (turn.now, self.to, self.segment_size);
+        let out = &mut |segment| send(turn, to, size, segment);
+        match &mut self.source {
+            Source::Supply(sender) => sender.expire(now, out),
+            Source::Http(server) => server.expire(now, out),
+        }
     }
 
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.sender.deadline()
+        match &self.source {
+            Source::Supply(sender) => sender.deadline(),
+            Source::Http(server) => server.deadline(),
+        }
     }
 }
 

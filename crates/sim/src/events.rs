@@ -48,8 +48,8 @@ impl<E: Copy> EventQueue<E> {
     /// The next event, if it is not later than `until`.
     #[inline]
     pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, E)> {
-        if self.next == self.current.len() && !self.advance(until.as_nanos()) {
-            return None;
+        if self.next == self.current.len() {
+            return self.advance(until.as_nanos());
         }
         let event = self.current[self.next];
         self.next += 1;
@@ -63,22 +63,25 @@ impl<E: Copy> EventQueue<E> {
         self.occupied |= 1 << bucket;
     }
 
-    /// Moves on to the next instant that has events, if it is not later than `until`.
-    fn advance(&mut self, until: u64) -> bool {
+    /// Moves on to the next instant that has events, if it is not later than `until`, and takes its first.
+    fn advance(&mut self, until: u64) -> Option<(Time, E)> {
         if self.occupied == 0 {
-            return false;
+            return None;
         }
         let lowest = self.occupied.trailing_zeros() as usize;
-        let earliest =
-            self.buckets[lowest].iter().map(|(at, _)| *at).min().expect("an occupied bucket holds something");
+        let bucket = &mut self.buckets[lowest];
+        let earliest = bucket.iter().map(|(at, _)| *at).min().expect("an occupied bucket holds something");
         if earliest > until {
-            return false;
+            return None;
         }
         self.last = earliest;
-        self.current.clear();
-        self.next = 0;
         self.occupied &= !(1 << lowest);
-        let mut bucket = std::mem::replace(&mut self.buckets[lowest], std::mem::take(&mut self.spare));
+        self.current.clear();
+        if bucket.len() == 1 {
+            self.next = 0;
+            return bucket.pop().map(|(at, event)| (Time::from_nanos(at), event));
+        }
+        let mut bucket = std::mem::replace(bucket, std::mem::take(&mut self.spare));
         for (at, event) in bucket.drain(..) {
             match at == earliest {
                 true => self.current.push(event),
@@ -86,7 +89,8 @@ impl<E: Copy> EventQueue<E> {
             }
         }
         self.spare = bucket;
-        true
+        self.next = 1;
+        Some((Time::from_nanos(earliest), self.current[0]))
     }
 }
 

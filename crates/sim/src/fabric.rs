@@ -197,7 +197,7 @@ impl Fabric {
         if self.links[id.index()].awaited != Some(now) {
             return;
         }
-        loop {
+        while self.links[id.index()].link.next_arrival().is_some_and(|at| at <= now) {
             let pool = &mut self.pool;
             let link = &mut self.links[id.index()].link;
             let Some(out) = link.dequeue(now, &mut |drop| pool.lose(id, drop, probe)) else { break };

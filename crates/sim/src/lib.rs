@@ -10,6 +10,7 @@
 
 mod agent;
 mod connection;
+mod datagrams;
 mod events;
 mod fabric;
 mod graph;
@@ -28,6 +29,6 @@ mod wire_check;
 pub use agent::Received;
 pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
 pub use multicast::Membership;
-pub use network::{EndpointConfig, Network, NetworkError, SessionConfig, TcpConnection};
+pub use network::{DatagramStream, EndpointConfig, Network, NetworkError, SessionConfig, TcpConnection, Times};
 pub use packet::{Address, Body, Packet};
 pub use probe::Probe;

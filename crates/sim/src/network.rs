@@ -8,10 +8,12 @@ use weir_units::{Random, Time};
 use weir_wire::CciForm;
 
 use crate::agent::{Agent, Listener, Program, Received};
-use crate::connection::{Receiving, Sending};
+use crate::connection::{Receiving, Sending, Source};
+use crate::datagrams::{self, To};
 use crate::fabric::{Control, Due, Fabric};
 use crate::multicast::{Membership, Tree};
 use crate::party::Party;
+use crate::traffic::{HttpConfig, HttpServer, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
 
 /// A network: nodes and links, the agents on the nodes, and the time.
@@ -59,17 +61,42 @@ pub struct SessionConfig {
     pub membership: Membership,
 }
 
+/// When an agent starts and stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// When it starts.
+    pub start: Time,
+    /// When it stops, if ever.
+    pub stop: Option<Time>,
+}
+
+impl Times {
+    /// From `start` on, without end.
+    pub const fn from(start: Time) -> Times {
+        Times { start, stop: None }
+    }
+}
+
 /// When and on what kind of host an endpoint runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndpointConfig {
-    /// When it starts.
-    pub start: Time,
-    /// When it is told to finish.
-    pub stop: Option<Time>,
+    /// When it starts, and when it is told to finish.
+    pub times: Times,
     /// How far its clock is ahead of the network's.
     pub clock_ahead: Duration,
     /// Its host wakes it after its deadlines, by a random time between nothing and this.
     pub lateness: Duration,
+}
+
+/// A stream of datagrams: its flow, and the agents at its ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramStream {
+    /// The datagrams' flow.
+    pub flow: FlowId,
+    /// Who sends.
+    pub source: AgentId,
+    /// Who counts: [`Network::received`] says what.
+    pub counter: AgentId,
 }
 
 /// A TCP connection: its flow, and the agents at its ends.
@@ -154,7 +181,7 @@ impl Network {
         let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
         let listener = Listener { session, member, channels };
         let flow = self.session_flow(session);
-        Ok(self.add_agent(node, flow, Program::Listener(listener), Some(start), None))
+        Ok(self.add_agent(node, flow, Program::Listener(listener), Some(Times::from(start))))
     }
 
     /// Adds an endpoint that exchanges packets with correspondents only.
@@ -168,34 +195,89 @@ impl Network {
         self.add_party(node, flow, Party::new(endpoint, None, None), config)
     }
 
-    /// Adds a TCP connection that is open from `start` on.
+    /// Adds a TCP connection, open from `start` on, that sends what its configuration says.
     pub fn add_tcp(
         &mut self,
         from: NodeId,
         to: NodeId,
         config: tcp::Config,
-        start: Time,
+        times: Times,
+    ) -> Result<TcpConnection, NetworkError> {
+        self.add_connection(from, to, config, times, |random| {
+            Source::Supply(Box::new(tcp::Sender::new(config, random("tcp"))))
+        })
+    }
+
+    /// Adds a TCP connection over which a server answers a user of the web.
+    pub fn add_http(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: HttpConfig,
+        times: Times,
+    ) -> Result<TcpConnection, NetworkError> {
+        self.add_connection(from, to, config.tcp, times, |random| {
+            Source::Http(Box::new(HttpServer::new(config, random("http"), random("tcp"))))
+        })
+    }
+
+    fn add_connection(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: tcp::Config,
+        times: Times,
+        source: impl FnOnce(&dyn Fn(&str) -> Random) -> Source,
     ) -> Result<TcpConnection, NetworkError> {
         let there = self.fabric.add_route(from, to).ok_or(NetworkError::NoWay { from, to })?;
         let back = self.fabric.add_route(to, from).ok_or(NetworkError::NoWay { from: to, to: from })?;
         let flow = self.add_flow();
         let (sender_id, sink_id) = (self.next_agent(), AgentId::new(self.agents.len() + 1));
-        let random = Random::new(self.seed, &format!("tcp {}", flow.index()));
-        let sending = Sending {
-            sender: tcp::Sender::new(config, random),
-            to: (sink_id, there),
-            segment_size: config.segment_size,
-        };
+        let source = source(&|of| Random::new(self.seed, &format!("{of} {}", flow.index())));
+        let sending = Sending { source, to: (sink_id, there), segment_size: config.segment_size };
         let receiving = Receiving { sink: tcp::Sink::new(&config), to: (sender_id, back), ack_size: config.ack_size };
-        let sender = self.add_agent(from, flow, Program::TcpSender(Box::new(sending)), Some(start), None);
-        let sink = self.add_agent(to, flow, Program::TcpSink(Box::new(receiving)), None, None);
+        let sender = self.add_agent(from, flow, Program::TcpSender(Box::new(sending)), Some(times));
+        let sink = self.add_agent(to, flow, Program::TcpSink(Box::new(receiving)), None);
         Ok(TcpConnection { flow, sender, sink })
+    }
+
+    /// Adds a source of datagrams on one node, and on another somebody who counts them.
+    pub fn add_datagrams(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: UdpConfig,
+        times: Times,
+    ) -> Result<DatagramStream, NetworkError> {
+        let route = self.fabric.add_route(from, to).ok_or(NetworkError::NoWay { from, to })?;
+        let flow = self.add_flow();
+        let counter = self.add_agent(to, flow, Program::Counter, None);
+        let source = self.add_udp_source(from, flow, config, To::Agent(counter, route), times);
+        Ok(DatagramStream { flow, source, counter })
+    }
+
+    /// Adds a source of datagrams to a channel of a session, on the session's root.
+    pub fn add_datagrams_to_channel(
+        &mut self,
+        session: SessionId,
+        channel: u16,
+        config: UdpConfig,
+        times: Times,
+    ) -> AgentId {
+        let (root, flow) = (self.session_root(session), self.session_flow(session));
+        self.add_udp_source(root, flow, config, To::Channel(session, channel), times)
+    }
+
+    fn add_udp_source(&mut self, node: NodeId, flow: FlowId, config: UdpConfig, to: To, times: Times) -> AgentId {
+        let random = Random::new(self.seed, &format!("datagrams {}", self.next_agent().index()));
+        let sending = datagrams::Sending { source: UdpSource::new(config, random), to };
+        self.add_agent(node, flow, Program::Datagrams(Box::new(sending)), Some(times))
     }
 
     /// The sending end of a connection, to be looked at.
     pub fn tcp(&self, sender: AgentId) -> &tcp::Sender {
         match &self.agents[sender.index()].program {
-            Program::TcpSender(sending) => &sending.sender,
+            Program::TcpSender(sending) => sending.sender(),
             _ => panic!("agent {} is not the sending end of a connection", sender.index()),
         }
     }
@@ -307,24 +389,17 @@ impl Network {
         if !config.lateness.is_zero() {
             party.set_lateness(config.lateness, Random::new(self.seed, &format!("lateness {}", id.index())));
         }
-        self.add_agent(node, flow, Program::Party(party), Some(config.start), config.stop)
+        self.add_agent(node, flow, Program::Party(party), Some(config.times))
     }
 
-    fn add_agent(
-        &mut self,
-        node: NodeId,
-        flow: FlowId,
-        program: Program,
-        start: Option<Time>,
-        stop: Option<Time>,
-    ) -> AgentId {
+    fn add_agent(&mut self, node: NodeId, flow: FlowId, program: Program, times: Option<Times>) -> AgentId {
         let id = self.next_agent();
         self.agents.push(Agent::new(node, flow, program));
-        if let Some(at) = start {
-            self.fabric.schedule(at, Control::Start(id));
-        }
-        if let Some(at) = stop {
-            self.fabric.schedule(at, Control::Stop(id));
+        if let Some(Times { start, stop }) = times {
+            self.fabric.schedule(start, Control::Start(id));
+            if let Some(stop) = stop {
+                self.fabric.schedule(stop, Control::Stop(id));
+            }
         }
         id
     }

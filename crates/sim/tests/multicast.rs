@@ -6,7 +6,7 @@ use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_link::LinkConfig;
 use weir_sim::trace::Trace;
-use weir_sim::{AgentId, EndpointConfig, LinkId, Membership, Network, SessionConfig, topology};
+use weir_sim::{AgentId, EndpointConfig, LinkId, Membership, Network, SessionConfig, Times, topology};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
@@ -36,7 +36,13 @@ fn dumbbell(seed: u64, receivers: usize, membership: Membership) -> Run {
         let host = topology::add_host(&mut net, bell.right, &access);
         let receiver = (scheme.receiver)(&parts, &[]).expect("defaults are valid");
         let start = Time::from_millis(300 * number as u64);
-        net.add_receiver(session, host, receiver, EndpointConfig { start, ..EndpointConfig::default() }).expect("a way")
+        net.add_receiver(
+            session,
+            host,
+            receiver,
+            EndpointConfig { times: Times::from(start), ..EndpointConfig::default() },
+        )
+        .expect("a way")
     });
     let receivers = receivers.collect();
     Run { net, bottleneck: bell.forward, receivers }

@@ -70,7 +70,8 @@ impl HttpServer {
     #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, out: &mut impl FnMut(Segment)) {
         self.sender.receive(now, segment, out);
-        if self.sender.is_idle() && self.next_response.is_none() && self.responses > 0 {
+        let waits_for_a_thought = self.sender.is_idle() && !self.sender.is_finished();
+        if waits_for_a_thought && self.next_response.is_none() && self.responses > 0 {
             self.next_response = Some(now + self.config.think.draw_span(&mut self.random));
         }
     }
@@ -82,6 +83,12 @@ impl HttpServer {
             self.respond(now, out);
         }
         self.sender.expire(now, out);
+    }
+
+    /// The user goes away: there is no next response, and the one that is under way is brought to its end.
+    pub fn stop(&mut self) {
+        self.next_response = None;
+        self.sender.close();
     }
 
     /// When [`HttpServer::expire`] is wanted, if nothing else happens.
