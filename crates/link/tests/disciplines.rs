@@ -27,6 +27,7 @@ fn bytes_of(flow: u64, fates: &Fates, offers: &[Offer], until: u64) -> f64 {
 fn fair_queues_give_each_flow_what_it_asks_for_and_split_the_rest_evenly_whatever_the_packet_size() {
     let until = 20_000_000_000;
     // Offered 0.2, 0.8 and 1.6 Mbit/s on 1 Mbit/s: max-min fair are 0.2, 0.4 and 0.4.
+    // ns 2.35's `Queue/DRR` under the same load (`quantum_` 1500, `blimit_` 50000, `buckets_` 101): 0.1998, 0.3996 and 0.4001.
     let offers = merged([
         steady(1, 200, 8_000_000, until).collect(),
         steady(2, 1500, 15_000_000, until).collect(),
