@@ -1,7 +1,7 @@
 //! Vegas: congestion avoidance by the difference between the throughput expected and had (Brakmo and Peterson 1995).
 //!
-//! The rules are those of ns-2.35's agent, a descendant of the NetBSD code of Vegas's authors. Where that agent takes a
-//! segment that was never sent for one that is overdue, this one does not.
+//! The rules are those of ns-2.35's agent, a descendant of the NetBSD code of Vegas's authors, less three of its slips, which
+//! `docs/tcp.md` names.
 
 use std::ops::Range;
 
@@ -45,8 +45,8 @@ pub(super) struct Vegas {
     overdue_after: f64,
     /// New acknowledgements after a retransmission that are looked at for another overdue segment.
     worried: u32,
-    /// The window after the last reduction, without what duplicate acknowledgements add to it.
-    reduced: f64,
+    /// The window after the last reduction, without what duplicate acknowledgements add to it; `None` after a time-out.
+    reduced: Option<f64>,
     reduced_at: Option<Time>,
 }
 
@@ -68,7 +68,7 @@ impl Vegas {
             deviation: 0.0,
             overdue_after: f64::INFINITY,
             worried: 0,
-            reduced: 0.0,
+            reduced: None,
             reduced_at: None,
         }
     }
@@ -90,8 +90,10 @@ impl Vegas {
         next: u64,
         duplicates: u64,
     ) -> bool {
-        if duplicates > super::cumulative::DUP_THRESH && window.cwnd > self.reduced {
-            window.cwnd = self.reduced;
+        if duplicates > super::cumulative::DUP_THRESH
+            && let Some(reduced) = self.reduced.filter(|reduced| window.cwnd > *reduced)
+        {
+            window.cwnd = reduced;
             window.ssthresh = 2.0;
         }
         let last = acked.end - 1;
@@ -101,6 +103,7 @@ impl Vegas {
             let first = secs(now.since(sent.at));
             self.base_rtt = Some(first);
             (self.srtt, self.deviation) = (first, first / 4.0);
+            self.overdue_after = 1.5 * first;
         }
         if last >= self.round_begins {
             self.judge_round(now, window, next, outstanding);
@@ -130,16 +133,15 @@ impl Vegas {
 
     /// Once a round trip: how far the throughput is below what the window promises, in segments that must be in queues.
     fn judge_round(&mut self, now: Time, window: &mut Window, next: u64, outstanding: u64) {
-        let rtt = if self.rtt_count > 0 {
-            self.rtt_sum / f64::from(self.rtt_count)
-        } else {
-            secs(now.since(self.round_began))
-        };
+        let measured = self.rtt_count > 0;
+        let rtt =
+            if measured { self.rtt_sum / f64::from(self.rtt_count) } else { secs(now.since(self.round_began)) };
         (self.rtt_sum, self.rtt_count) = (0.0, 0);
         let sent_in_round = next - self.round_begins;
         if rtt > 0.0 {
             let mut base = self.base_rtt.unwrap_or(rtt);
-            if rtt < base || sent_in_round <= 1 {
+            // Not by a round trip of segments sent twice: the acknowledgement may be the first copy's.
+            if measured && (rtt < base || sent_in_round <= 1) {
                 base = rtt;
             }
             self.base_rtt = Some(base);
@@ -181,8 +183,8 @@ impl Vegas {
             let error = rtt - self.srtt;
             self.srtt += error / 8.0;
             self.deviation += (error.abs() - self.deviation) / 4.0;
-            // A sixteenth more than SRTT and four deviations.
-            self.overdue_after = (self.srtt + 4.0 * self.deviation) * (1.0 + 1.0 / 16.0);
+            // A sixteenth more than SRTT and two deviations.
+            self.overdue_after = (self.srtt + 2.0 * self.deviation) * (1.0 + 1.0 / 16.0);
         }
     }
 
@@ -212,7 +214,7 @@ impl Vegas {
                 _ if sent.times > 1 => allowed / 2,
                 _ => allowed - allowed / 4,
             };
-            self.reduced = reduced as f64;
+            self.reduced = Some(reduced as f64);
             window.cwnd = (reduced + dup_acks) as f64;
             self.reduced_at = Some(now);
         }
@@ -223,7 +225,7 @@ impl Vegas {
     pub(super) fn collapse(&mut self, now: Time, window: &mut Window) {
         window.halve_threshold();
         window.cwnd = RESTART_WINDOW;
-        self.reduced = 0.0;
+        self.reduced = None;
         self.reduced_at = Some(now);
     }
 }
