@@ -6,12 +6,13 @@ use std::time::Duration;
 use weir_core::registry::{self, Setting};
 use weir_link::LinkConfig;
 use weir_sim::topology::dumbbell;
-use weir_sim::{EndpointConfig, Membership, Network, NodeId, SessionConfig, tcp};
+use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
+use weir_sim::{EndpointConfig, Membership, Network, NodeId, SessionConfig, Times, tcp};
 use weir_units::{Random, Time};
 
 use super::RunError;
 use super::recorder::Recorder;
-use crate::scenario::{Dumbbell, Flow, Session, Setup, Spans, Tcp, Topology, Traffic};
+use crate::scenario::{Dumbbell, Flow, Http, Session, Setup, Spans, Tcp, Topology, Traffic, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -30,8 +31,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     for change in &setup.change {
         network.change_link(Time::ZERO + change.at.0, routers.forward, &change.bottleneck.0);
     }
-    let end = Time::ZERO + setup.duration.0;
-    let mut place = Place { network, recorder, shape, left: routers.left, right: routers.right, seed, end };
+    let mut place = Place { network, recorder, shape, left: routers.left, right: routers.right, seed };
     for (name, session) in &setup.session {
         for instance in 0..session.count.0 {
             place.session(name, session, instance)?;
@@ -55,7 +55,6 @@ struct Place<'a> {
     left: NodeId,
     right: NodeId,
     seed: u64,
-    end: Time,
 }
 
 impl Place<'_> {
@@ -88,7 +87,11 @@ impl Place<'_> {
         };
         let id = self.network.add_session(root, config)?;
         let sender = (scheme.sender)(&agreed, &settings)?;
-        let timing = EndpointConfig { start, lateness: session.burst_jitter.0, ..EndpointConfig::default() };
+        let timing = EndpointConfig {
+            times: Times::from(start),
+            lateness: session.burst_jitter.0,
+            ..EndpointConfig::default()
+        };
         let sender = self.network.add_sender(id, sender, timing);
         self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
         for member in members {
@@ -96,7 +99,11 @@ impl Place<'_> {
             let told = receivers.rtt_setting.iter().map(|key| Setting { key: key.clone(), value: nanos(member.rtt) });
             let receiver = (scheme.receiver)(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
             let timing =
-                EndpointConfig { start: member.joined, clock_ahead: member.clock_ahead, ..EndpointConfig::default() };
+                EndpointConfig {
+                times: Times::from(member.joined),
+                clock_ahead: member.clock_ahead,
+                ..EndpointConfig::default()
+            };
             let agent = self.network.add_receiver(id, node, receiver, timing)?;
             self.recorder.add_client(agent, member.joined);
         }
@@ -108,14 +115,14 @@ impl Place<'_> {
             spans.draw(instance, &mut Random::new(self.seed, &format!("flow.{name}.{key} {instance}")))
         };
         let (start, rtt) = (Time::ZERO + draw("start", &flow.start.0), draw("rtt", &flow.rtt.0));
-        let stop = flow.stop.map_or(self.end, |stop| Time::ZERO + stop.0);
+        let times = Times { start, stop: flow.stop.map(|stop| Time::ZERO + stop.0) };
         let from = self.host(self.left, Duration::ZERO);
         let to = self.host(self.right, self.one_way(rtt)?);
         let id = match &flow.traffic {
-            Traffic::Ftp(tcp) => self.network.add_tcp(from, to, config(tcp)?, start)?.flow,
-            _ => return Err(RunError::Setup(format!("flow.{name}: not yet"))),
+            Traffic::Ftp(tcp) => self.network.add_tcp(from, to, tcp_config(tcp)?, times)?.flow,
+            Traffic::Http(http) => self.network.add_http(from, to, http_config(http)?, times)?.flow,
+            Traffic::Udp(udp) => self.network.add_datagrams(from, to, udp_config(udp)?, times)?.flow,
         };
-        let _ = stop;
         if wanted {
             self.recorder.add_flow(name, id);
         }
@@ -150,7 +157,7 @@ fn nanos(span: Duration) -> String {
 }
 
 /// A TCP as ns-2 has it, whose simulations the papers ran.
-fn config(keys: &Tcp) -> Result<tcp::Config, RunError> {
+fn tcp_config(keys: &Tcp) -> Result<tcp::Config, RunError> {
     let window = u32::try_from(keys.max_window.0).unwrap_or(u32::MAX).max(1);
     Ok(tcp::Config {
         segment_size: keys.packet_size.0,
@@ -158,4 +165,25 @@ fn config(keys: &Tcp) -> Result<tcp::Config, RunError> {
         overhead: keys.overhead.0,
         ..tcp::Config::ns2(keys.flavour().map_err(RunError::Setup)?)
     })
+}
+
+fn http_config(keys: &Http) -> Result<HttpConfig, RunError> {
+    Ok(HttpConfig {
+        response: law(keys.response.0.distribution())?,
+        think: law(keys.think.0.distribution())?,
+        ..HttpConfig::avmrc(tcp_config(&keys.tcp)?)
+    })
+}
+
+fn udp_config(keys: &Udp) -> Result<UdpConfig, RunError> {
+    let pattern = match (&keys.on, &keys.off) {
+        (Some(on), Some(off)) => Pattern::OnOff { on: law(on.0.distribution())?, off: law(off.0.distribution())? },
+        _ => Pattern::Constant,
+    };
+    Ok(UdpConfig { packet_size: keys.packet_size.0, rate: keys.rate.0, pattern })
+}
+
+fn law(distribution: Option<Distribution>) -> Result<Distribution, RunError> {
+    let unfit = "sizes of responses, and think, on and off times are fixed, exp(…) or pareto(…)";
+    distribution.ok_or_else(|| RunError::Setup(unfit.to_owned()))
 }

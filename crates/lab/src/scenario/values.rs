@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use weir_link::LinkConfig;
+use weir_sim::traffic::Distribution;
 use weir_units::{Bytes, Random, Rate, parse_span};
 
 /// A kind of value that is written as text or as a plain number.
@@ -76,7 +77,7 @@ enum Draw {
     Fixed(f64),
     Uniform(f64, f64),
     Exponential(f64),
-    /// Shape and scale (the least value).
+    /// Shape and mean.
     Pareto(f64, f64),
     /// The i-th thing gets the i-th value; after the last, the first again.
     Each(Vec<f64>),
@@ -97,7 +98,7 @@ impl Draw {
             ("exp", [mean]) => parse(mean).map(Draw::Exponential),
             ("pareto", [shape, mean]) => {
                 let (shape, mean) = (shape.parse::<f64>().ok()?, parse(mean)?);
-                (shape > 1.0).then(|| Draw::Pareto(shape, mean * (shape - 1.0) / shape))
+                (shape > 1.0).then_some(Draw::Pareto(shape, mean))
             }
             ("each", values) => values.iter().map(|value| parse(value)).collect::<Option<_>>().map(Draw::Each),
             _ => None,
@@ -108,9 +109,20 @@ impl Draw {
         match self {
             Draw::Fixed(value) => *value,
             Draw::Uniform(low, high) => random.uniform(*low, *high),
-            Draw::Exponential(mean) => random.exponential(*mean),
-            Draw::Pareto(shape, scale) => scale * weir_units::math::exp(random.exponential(1.0) / shape),
+            Draw::Exponential(_) | Draw::Pareto(..) => self.distribution().map_or(0.0, |law| law.draw(random)),
             Draw::Each(values) => values[index % values.len()],
+        }
+    }
+}
+
+impl Draw {
+    /// The law by which the simulator's traffic draws again and again, if it has this one.
+    fn distribution(&self) -> Option<Distribution> {
+        match *self {
+            Draw::Fixed(value) => Some(Distribution::Fixed(value)),
+            Draw::Exponential(mean) => Some(Distribution::Exponential { mean }),
+            Draw::Pareto(shape, mean) => Some(Distribution::Pareto { mean, shape }),
+            Draw::Uniform(..) | Draw::Each(_) => None,
         }
     }
 }
@@ -135,21 +147,9 @@ impl Spans {
         Duration::from_secs_f64(self.0.draw(index, random).clamp(0.0, 1e9))
     }
 
-    /// Lower and upper bound, if it is drawn uniformly or fixed.
-    pub fn bounds(&self) -> Option<(Duration, Duration)> {
-        match self.0 {
-            Draw::Fixed(value) => Some((Duration::from_secs_f64(value), Duration::from_secs_f64(value))),
-            Draw::Uniform(low, high) => Some((Duration::from_secs_f64(low), Duration::from_secs_f64(high))),
-            _ => None,
-        }
-    }
-
-    /// The mean, if it is drawn exponentially.
-    pub fn exponential_mean(&self) -> Option<Duration> {
-        match self.0 {
-            Draw::Exponential(mean) => Some(Duration::from_secs_f64(mean)),
-            _ => None,
-        }
+    /// In seconds, for what draws again and again during a run; `None` for what is drawn once for each of several.
+    pub fn distribution(&self) -> Option<Distribution> {
+        self.0.distribution()
     }
 }
 
@@ -169,17 +169,9 @@ impl Written for Spans {
 pub struct Sizes(Draw);
 
 impl Sizes {
-    /// The size of thing number `index`, at least one byte.
-    pub fn draw(&self, index: usize, random: &mut Random) -> Bytes {
-        Bytes::new((self.0.draw(index, random) as u64).max(1))
-    }
-
-    /// Shape and scale, if it is drawn from a Pareto distribution.
-    pub fn pareto(&self) -> Option<(f64, Bytes)> {
-        match self.0 {
-            Draw::Pareto(shape, scale) => Some((shape, Bytes::new(weir_units::math::round(scale) as u64))),
-            _ => None,
-        }
+    /// In bytes, for what draws again and again during a run; `None` for what is drawn once for each of several.
+    pub fn distribution(&self) -> Option<Distribution> {
+        self.0.distribution()
     }
 }
 
@@ -280,8 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pareto_of_the_paper_s_web_objects_has_a_least_size_of_8_kb() {
-        assert_eq!(Sizes::read("pareto(1.2, 48kB)").expect("valid").pareto(), Some((1.2, Bytes::new(8000))));
+    fn sizes_are_handed_to_the_simulator_with_shape_and_mean() {
+        let sizes = |text| Sizes::read(text).expect("valid").distribution();
+        assert_eq!(sizes("pareto(1.2, 48kB)"), Some(Distribution::Pareto { mean: 48_000.0, shape: 1.2 }));
+        assert_eq!((sizes("2kB"), sizes("each(1kB, 2kB)")), (Some(Distribution::Fixed(2000.0)), None));
     }
 
     #[test]
