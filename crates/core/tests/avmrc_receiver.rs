@@ -127,6 +127,58 @@ fn a_loss_ends_slow_start_with_a_drop() {
     assert_eq!(count(&actions, &Action::Leave(ChannelId(before as u16 - 1))), 1);
 }
 
+/// Passes time until slow start takes a step, with packets of `channels` only.
+fn pass_until_step(script: &mut Script, channels: std::ops::Range<u16>) {
+    for _ in 0..100 {
+        script.pass(10, channels.clone());
+        if levels(&script.taken()).iter().any(|(_, cause)| *cause == LevelCause::SlowStart) {
+            return;
+        }
+    }
+    panic!("slow start took no step in a second");
+}
+
+#[test]
+fn on_sockets_a_step_is_judged_by_a_whole_slot_of_all_its_channels() {
+    for (habitat, first, judged_by_most_of_a_slot) in [(Habitat::Lab, 1, true), (Habitat::Sockets, 3, false)] {
+        let mut script = Script::new(habitat, &[]);
+        pass_until_step(&mut script, 0..first);
+        script.pass(20, 0..first);
+        script.pass(80, 0..9);
+        let steps = levels(&script.taken());
+        assert_eq!(!steps.is_empty(), judged_by_most_of_a_slot, "{habitat:?}: {steps:?}");
+        script.pass(100, 0..9);
+        assert!(!levels(&script.taken()).is_empty(), "{habitat:?}: a whole slot has passed");
+    }
+}
+
+/// A receiver on sockets whose slow start has just gone from level 7 to the top.
+fn at_the_top() -> Script {
+    let mut script = Script::new(Habitat::Sockets, &[]);
+    for level in [3, 5, 7] {
+        pass_until_step(&mut script, 0..level);
+    }
+    script
+}
+
+#[test]
+fn a_step_to_the_top_that_is_too_much_is_taken_back() {
+    let mut script = at_the_top();
+    // Everything is 20 ms later: a fifth of a slot.
+    script.sender_clock_offset -= 20_000;
+    script.pass(100, 0..9);
+    assert_eq!(levels(&script.taken()), [(8, LevelCause::SlowStartEnd), (7, LevelCause::SlowStartEnd)]);
+}
+
+#[test]
+fn a_step_to_the_top_that_arrives_ends_slow_start() {
+    let mut script = at_the_top();
+    script.pass(1_000, 0..9);
+    let actions = script.taken();
+    assert_eq!(levels(&actions), []);
+    assert!(reports(&actions).last().is_some_and(|report| report.target_rate.is_some()));
+}
+
 #[test]
 fn losses_within_tau_are_one_event_and_later_ones_another() {
     let mut script = Script::new(Habitat::Lab, &[]);

@@ -232,6 +232,7 @@ fn settings_are_read_and_refused_with_what_would_be_accepted() {
         ("delay_window", "10m"),
         ("reorder", "3"),
         ("leave_wait", "0"),
+        ("confirm_steps", "no"),
     ] {
         assert_eq!(build(key, value), Ok(()), "{key}={value}");
     }

@@ -9,33 +9,37 @@ use weir_testkit::dumbbell::{Dumbbell, Member, Plan};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
+const BUFFERS_MS: [u64; 3] = [50, 100, 200];
+
 fn main() {
-    println!("| link | ratio 1.5: highest level | least | mean | ratio 1.15: highest level | least | mean |");
-    println!("|---|---|---|---|---|---|---|");
-    for link in [2, 8, 32, 100] {
+    println!("| link | ratio | highest level | buffer of 50 ms | 100 ms | 200 ms |");
+    println!("|---|---|---|---|---|---|");
+    for link in [2, 8, 32, 64, 100] {
         let link = Rate::from_mbps(link);
-        let columns = [1.5, 1.15].map(|ratio| {
-            let (best, shares) = shares(ratio, link);
-            let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-            format!("{:.0} % | {:.0} % | {:.0} %", best * 100.0, least * 100.0, mean * 100.0)
-        });
-        println!("| {link} | {} |", columns.join(" | "));
+        for ratio in [1.5, 1.15] {
+            let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), ratio).expect("a usable ladder");
+            let highest = ladder.rates().iter().filter(|rate| **rate <= link).max().expect("the base layer fits");
+            let best = highest.bps() as f64 / link.bps() as f64;
+            let columns = BUFFERS_MS.map(|buffer_ms| {
+                let shares = shares(&ladder, link, buffer_ms);
+                let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+                let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+                format!("{:.0} % ({:.0} %)", mean * 100.0, least * 100.0)
+            });
+            println!("| {link} | {ratio} | {:.0} % | {} |", best * 100.0, columns.join(" | "));
+        }
     }
 }
 
-/// The highest level that fits, and the mean rates over the first 30 s from the join on, as shares of the link: over two
-/// delays, four phases of the join and two amounts of sender jitter.
-fn shares(ratio: f64, link: Rate) -> (f64, Vec<f64>) {
-    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), ratio).expect("a usable ladder");
-    let highest = ladder.rates().iter().filter(|rate| **rate <= link).max().expect("the base layer fits");
-    let best = highest.bps() as f64 / link.bps() as f64;
+/// The mean rates over the first 30 s from the join on, as shares of the link: over three delays, four phases of the join
+/// and two amounts of sender jitter.
+fn shares(ladder: &Ladder, link: Rate, buffer_ms: u64) -> Vec<f64> {
     let mut shares = Vec::new();
-    for delay_ms in [0, 20] {
+    for delay_ms in [0, 20, 50] {
         for phase_ms in [1_300, 1_325, 1_350, 1_375] {
             for jitter_micros in [200, 3_000] {
                 let joins = Time::from_millis(phase_ms);
-                let config = format!("rate={},delay={delay_ms}ms,buffer=100ms", link.bps());
+                let config = format!("rate={},delay={delay_ms}ms,buffer={buffer_ms}ms", link.bps());
                 let session = Session {
                     ladder: ladder.clone(),
                     packet_size: Bytes::new(1456),
@@ -56,5 +60,5 @@ fn shares(ratio: f64, link: Rate) -> (f64, Vec<f64>) {
             }
         }
     }
-    (best, shares)
+    shares
 }

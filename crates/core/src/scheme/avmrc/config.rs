@@ -63,6 +63,9 @@ pub struct Config {
     pub initial_packets: f64,
     /// Slow start adds the fewest channels that multiply the rate by this, at least one (decision 19).
     pub slow_start_growth: f64,
+    /// Whether every step of slow start, the one to the top too, is judged by a whole slot of all its channels
+    /// (decision 20).
+    pub confirm_steps: bool,
     /// Packet times at the current rate by which slow start's delay may grow in a slot beside its 5 %.
     pub jitter_packets: f64,
 }
@@ -158,6 +161,7 @@ impl Default for Config {
             stable_window_only: false,
             initial_packets: 0.0,
             slow_start_growth: 1.0,
+            confirm_steps: false,
             jitter_packets: 0.0,
         }
     }
@@ -182,6 +186,7 @@ impl Config {
                 stable_window_only: true,
                 initial_packets: 10.0,
                 slow_start_growth: 2.0,
+                confirm_steps: true,
                 jitter_packets: 2.0,
                 ..paper
             },

@@ -65,6 +65,17 @@ impl Controller {
         self.beta.clamp(low, high);
     }
 
+    /// The loss history has been seeded (decision 8): β is at least what relation 6 asks for with it at this queuing
+    /// delay, at which the seed is the one of the rate kept.
+    pub(super) fn seed_beta(&mut self, delay: Duration, losses: &LossIntervals, sustained: usize) {
+        if let (Model::AdaptiveVegas, Some(p)) = (self.model, losses.long_term_rate()) {
+            let delay = delay.as_secs_f64();
+            let bound = self.packets_per_slot[sustained];
+            let computed = vegas::stable_beta_packets(p, self.rtt(delay), delay).min(bound);
+            self.beta.clamp(computed.max(self.beta()), f64::INFINITY);
+        }
+    }
+
     /// Short-term and long-term target rates for these queuing delays and losses.
     pub(super) fn targets(&self, delays: [Duration; 2], losses: &LossIntervals) -> [f64; 2] {
         let rates = [losses.short_term_rate(), losses.long_term_rate()];
@@ -157,6 +168,27 @@ mod tests {
         assert!((controller.beta() - 12.0).abs() < 1e-6, "{}", controller.beta());
         (0..400).for_each(|_| controller.on_slot(ms(1), &losses(100), 9));
         assert!((controller.beta() - 4.0).abs() < 1e-6, "{}", controller.beta());
+    }
+
+    #[test]
+    fn beta_is_seeded_with_the_history_so_that_the_model_gives_the_rate_kept() {
+        let mut controller = controller(Config { stable_window_only: true, ..Config::default() });
+        let mut losses = LossIntervals::new();
+        losses.seed(controller.implied_loss_interval(364.5, ms(100)));
+        let long = |controller: &Controller| controller.targets([ms(100), ms(100)], &losses)[1];
+        assert!(long(&controller) < 100.0, "β is still near where it began: {}", long(&controller));
+        controller.seed_beta(ms(100), &losses, 9);
+        assert!((long(&controller) / 364.5 - 1.0).abs() < 1e-6, "{}", long(&controller));
+        let seeded = controller.beta();
+        controller.seed_beta(ms(1), &losses, 9);
+        assert_eq!(controller.beta(), seeded, "a seed never lowers β");
+    }
+
+    #[test]
+    fn the_seed_of_beta_keeps_to_the_bound_of_the_sustained_level() {
+        let mut controller = controller(Config { beta_rule: BetaRule::Sustained, ..Config::default() });
+        controller.seed_beta(ms(100), &losses(100_000), 3);
+        assert_eq!(controller.beta(), 9.0);
     }
 
     #[test]

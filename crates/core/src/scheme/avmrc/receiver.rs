@@ -148,8 +148,10 @@ impl Receiver {
         self.end_slow_start_at_the_top(now);
     }
 
+    /// The paper's slow start is over when it reaches the top. A step of several channels is judged there too
+    /// (decision 20).
     fn end_slow_start_at_the_top(&mut self, now: Time) {
-        if self.rules.is_top() {
+        if self.rules.is_top() && !self.config.confirm_steps {
             self.end_slow_start(now, false);
         }
     }
@@ -246,6 +248,8 @@ impl Receiver {
                 let implied = self.implied_loss_interval(kept, self.delay.short_term());
                 let counted = self.losses.intervals().newest().unwrap_or(0.0);
                 self.losses.intervals_mut().seed(implied.max(counted));
+                let delay = self.delay.short_term();
+                self.controller.seed_beta(delay, self.losses.intervals(), self.sustained.level());
             }
         }
         if self.rules.is_slow_start() {
@@ -256,9 +260,11 @@ impl Receiver {
     /// Slow start is over; `too_far` if its last step was one too many, and is taken back (AVMRC §3.4).
     pub(super) fn end_slow_start(&mut self, now: Time, too_far: bool) {
         self.rules.end_slow_start();
+        let tried = self.rules.level();
         while too_far && self.rules.level() > self.rules.step_begin() {
             self.drop_channel(now, LevelCause::SlowStartEnd);
         }
+        self.rules.forget_drops_below(tried);
         if self.config.model == Model::Reno && !self.losses.intervals().is_known() {
             let interval = self.implied_loss_interval(self.rules.level(), self.delay.long_term());
             self.losses.intervals_mut().seed(interval);

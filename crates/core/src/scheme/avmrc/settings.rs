@@ -53,6 +53,10 @@ pub(super) const HELP: &[SettingHelp] = &[
         "by what slow start multiplies the rate in a slot, 1 to 16; at least one channel (lab 1, sockets 2)",
     ),
     help(
+        "confirm_steps",
+        "yes, every step of slow start is judged by a whole slot of all its channels (lab no, sockets yes)",
+    ),
+    help(
         "jitter_packets",
         "packet times by which delay may grow in a slot of slow start beside its 5 % (lab 0, sockets 2)",
     ),
@@ -134,6 +138,7 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
         "stable_window" => config.stable_window_only = yes_or_no(setting)?,
         "initial_packets" => config.initial_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
         "slow_start_growth" => config.slow_start_growth = number(setting, 1.0, 16.0, "a number from 1 to 16")?,
+        "confirm_steps" => config.confirm_steps = yes_or_no(setting)?,
         "jitter_packets" => config.jitter_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
         _ => return Err(ConfigError::UnknownSetting { scheme, key: setting.key.clone() }),
     }

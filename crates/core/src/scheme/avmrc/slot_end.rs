@@ -89,9 +89,13 @@ impl Receiver {
 
     fn continue_slow_start(&mut self, now: Time, arrived: Option<bool>) {
         match arrived {
-            Some(true) if self.is_newest_in_effect(self.config.tau / 2) => {
+            Some(true) if self.is_newest_in_effect(self.slow_start_may_miss()) => {
                 self.sustained.on_confirmed(self.rules.level());
-                self.step_slow_start(now);
+                if self.rules.is_top() {
+                    self.end_slow_start(now, false);
+                } else {
+                    self.step_slow_start(now);
+                }
             }
             Some(false) => {
                 self.end_slow_start(now, true);
@@ -101,6 +105,11 @@ impl Receiver {
             }
             _ => {}
         }
+    }
+
+    /// How much of a slot the newest channel may have missed for slow start's test to speak of it (decisions 13, 20).
+    fn slow_start_may_miss(&self) -> Duration {
+        if self.config.confirm_steps { Duration::ZERO } else { self.config.tau / 2 }
     }
 
     /// Whether a channel may be added in this slot, which is one of the n_add-th if `is_adding_slot`.
@@ -143,7 +152,8 @@ impl Receiver {
         }
     }
 
-    /// Whether the newest channel's packets were there from the first half of the slot that is being measured.
+    /// Whether the newest channel's packets were there from the beginning of the slot that is being measured, but for
+    /// `within`.
     fn is_newest_in_effect(&self, within: Duration) -> bool {
         let past_empty_path =
             self.newest().first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));

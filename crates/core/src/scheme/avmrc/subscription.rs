@@ -94,6 +94,12 @@ impl Subscription {
         dropped.is_some_and(|dropped| self.slot - dropped < self.n_add)
     }
 
+    /// Forgets when the levels from the next one up to below `tried` were dropped: slow start passed them over in a step,
+    /// and only the step's own level was too much.
+    pub(super) fn forget_drops_below(&mut self, tried: usize) {
+        (self.level + 1..tried).for_each(|level| self.dropped[level] = None);
+    }
+
     /// `slots` have passed.
     pub(super) fn on_slots(&mut self, slots: u64) {
         self.slot += slots;
@@ -297,6 +303,18 @@ mod tests {
         assert!(rules.is_next_just_dropped());
         rules.on_slots(1);
         assert!(!rules.is_next_just_dropped());
+    }
+
+    #[test]
+    fn of_a_step_taken_back_only_its_own_level_is_known_as_dropped() {
+        let mut rules = at(8);
+        let given_up: Vec<usize> = (0..3).map(|_| rules.drop_one()).collect();
+        assert_eq!(given_up, [7, 6, 5]);
+        rules.forget_drops_below(8);
+        assert!(!rules.is_next_just_dropped(), "level 6 was passed over");
+        rules.add();
+        rules.add();
+        assert!(rules.is_next_just_dropped(), "level 8 was tried");
     }
 
     #[test]
