@@ -134,8 +134,7 @@ impl Vegas {
     /// Once a round trip: how far the throughput is below what the window promises, in segments that must be in queues.
     fn judge_round(&mut self, now: Time, window: &mut Window, next: u64, outstanding: u64) {
         let measured = self.rtt_count > 0;
-        let rtt =
-            if measured { self.rtt_sum / f64::from(self.rtt_count) } else { secs(now.since(self.round_began)) };
+        let rtt = if measured { self.rtt_sum / f64::from(self.rtt_count) } else { secs(now.since(self.round_began)) };
         (self.rtt_sum, self.rtt_count) = (0.0, 0);
         let sent_in_round = next - self.round_begins;
         if rtt > 0.0 {

@@ -31,7 +31,9 @@ impl Distribution {
             Distribution::Fixed(value) => value,
             Distribution::Exponential { mean } => random.exponential(mean),
             // Scale = mean · (shape − 1) / shape; the unit draw is below 1, so the power is finite.
-            Distribution::Pareto { mean, shape } => mean * (shape - 1.0) / shape / pow(1.0 - random.unit(), 1.0 / shape),
+            Distribution::Pareto { mean, shape } => {
+                mean * (shape - 1.0) / shape / pow(1.0 - random.unit(), 1.0 / shape)
+            }
         }
     }
 
