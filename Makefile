@@ -1,6 +1,6 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
-# make bench   speed, beside uftp in the same run (needs root for network namespaces)
+# make bench   speed, beside uftp and ns-2 in the same run (needs root for network namespaces)
 
 .PHONY: demo test bench build need-cargo need-test-tools need-bench-tools
 
@@ -40,3 +40,5 @@ need-test-tools:
 
 need-bench-tools: need-test-tools
 	$(call need,uftp,uftp)
+	$(call need,ns,ns2)
+	$(call need,taskset,util-linux)

@@ -1,6 +1,7 @@
 //! The link as its owner sees it.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use weir_units::{Bytes, Random, Time};
 
@@ -25,7 +26,7 @@ pub struct Link<P> {
     /// For the streams of what the link may need later.
     seed: u64,
     counters: Counters,
-    config: Box<LinkConfig>,
+    config: Arc<LinkConfig>,
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +54,10 @@ pub struct Counters {
 
 impl<P> Link<P> {
     /// An idle link. `random` decides which packets are lost, how delays vary, and what its queue leaves to luck.
-    pub fn new(config: LinkConfig, random: Random) -> Link<P> {
+    ///
+    /// Links of one kind may share their description.
+    pub fn new(config: impl Into<Arc<LinkConfig>>, random: Random) -> Link<P> {
+        let config = config.into();
         let seed = random.clone().bits();
         let plain = config.queue == QueueConfig::DropTail && config.variation.is_none();
         let engine = if plain {
@@ -62,7 +66,7 @@ impl<P> Link<P> {
             Engine::General(Box::new(General::new(&config, Random::new(seed, "queue and delay"))))
         };
         let loss = (config.loss != Loss::None).then(|| Box::new(LossProcess::new(config.loss.clone(), random)));
-        Link { engine, loss, seed, counters: Counters::default(), config: Box::new(config) }
+        Link { engine, loss, seed, counters: Counters::default(), config }
     }
 
     /// A packet of `size` comes to the link at `now`. Whatever is dropped by then goes to `drops`.
@@ -154,7 +158,7 @@ impl<P> Link<P> {
                 *loss = Some(Box::new(LossProcess::new(config.loss.clone(), random)));
             }
         }
-        *self.config = config;
+        self.config = Arc::new(config);
     }
 
     /// What the link has done so far.

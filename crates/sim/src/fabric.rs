@@ -1,6 +1,7 @@
 //! The network under the agents: links, the packets on them, the ways that they take, and what is due when.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use weir_link::{Dropped, Label, Link, LinkConfig};
 use weir_units::{Random, Time};
@@ -61,6 +62,8 @@ pub(crate) struct Fabric {
     /// Whether headers go through their encoding on the way into the network.
     pub(crate) through_the_wire: bool,
     links: Vec<Wire>,
+    /// What the link made last is like.
+    link_kind: Option<Arc<LinkConfig>>,
     /// Ways to agents, one after the other; `None` is the end of one.
     routes: Vec<Option<LinkId>>,
     controls: Vec<Option<Control>>,
@@ -85,6 +88,7 @@ impl Fabric {
             sessions: Vec::new(),
             through_the_wire: false,
             links: Vec::new(),
+            link_kind: None,
             routes: Vec::new(),
             controls: Vec::new(),
             free_controls: Vec::new(),
@@ -92,7 +96,10 @@ impl Fabric {
     }
 
     pub(crate) fn add_link(&mut self, from: NodeId, to: NodeId, config: &LinkConfig, random: Random) -> LinkId {
-        self.links.push(Wire { link: Link::new(config.clone(), random), to, awaited: None });
+        // Networks are built of many links of one kind.
+        let kind = self.link_kind.take().filter(|kind| **kind == *config).unwrap_or_else(|| Arc::new(config.clone()));
+        self.links.push(Wire { link: Link::new(Arc::clone(&kind), random), to, awaited: None });
+        self.link_kind = Some(kind);
         self.graph.add_link(from, to)
     }
 

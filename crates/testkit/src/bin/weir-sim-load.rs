@@ -56,19 +56,25 @@ fn main() {
 
 fn tcp_load(seconds: u64) -> Value {
     let mut net = Network::new(1);
-    let bell = topology::dumbbell(&mut net, &link("rate=50M,delay=20ms,buffer=274p"), &link("rate=50M,delay=20ms,buffer=100000p"));
+    let bell = topology::dumbbell(
+        &mut net,
+        &link("rate=50M,delay=20ms,buffer=274p"),
+        &link("rate=50M,delay=20ms,buffer=100000p"),
+    );
     let access = link("rate=1G,delay=1ms,buffer=100000p");
     let config = tcp::Config { segment_size: Bytes::new(1040), max_window: 100_000, ..tcp::Config::ns2(Flavour::Sack) };
     let connections: Vec<_> = (0..64)
         .map(|number| {
             let from = topology::add_host(&mut net, bell.left, &access);
             let to = topology::add_host(&mut net, bell.right, &access);
-            net.add_tcp(from, to, config, Times::from(Time::from_nanos(number * 1_000_000_000 / 64))).expect("a dumbbell joins all")
+            net.add_tcp(from, to, config, Times::from(Time::from_nanos(number * 1_000_000_000 / 64)))
+                .expect("a dumbbell joins all")
         })
         .collect();
     net.run_until(Time::from_secs(seconds), &mut ());
     let acknowledged = connections.iter().map(|connection| net.tcp(connection.sender).acknowledged());
-    let (sum, squares) = acknowledged.fold((0.0, 0.0), |(sum, squares), n| (sum + n as f64, squares + (n as f64).powi(2)));
+    let (sum, squares) =
+        acknowledged.fold((0.0, 0.0), |(sum, squares), n| (sum + n as f64, squares + (n as f64).powi(2)));
     let bottleneck = net.link_counters(bell.forward);
     json!({
         "delivered": bottleneck.delivered,
@@ -88,8 +94,7 @@ fn tree_load(levels: u32, seconds: u64) -> Value {
         .iter()
         .map(|leaf| net.add_listener(session, *leaf, 1, Time::from_millis(500)).expect("the root reaches its tree"))
         .collect();
-    let datagrams =
-        UdpConfig { packet_size: Bytes::new(1000), rate: Rate::from_mbps(3), pattern: Pattern::Constant };
+    let datagrams = UdpConfig { packet_size: Bytes::new(1000), rate: Rate::from_mbps(3), pattern: Pattern::Constant };
     let stop = Time::from_secs(1 + seconds);
     net.add_datagrams_to_channel(session, 0, datagrams, Times { start: Time::from_secs(1), stop: Some(stop) });
     net.run_until(stop + Duration::from_millis(200), &mut ());

@@ -1,4 +1,5 @@
-//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; and `weir` over unequal links.
+//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; and
+//! the simulator beside ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -7,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod machine;
+mod simulators;
 mod speed;
 mod summary;
 mod uftp;
@@ -22,7 +24,7 @@ use weir_units::{Bytes, Rate};
 
 use summary::Summary;
 
-/// Measures weir, beside uftp, between network namespaces.
+/// Measures weir beside uftp between network namespaces, and its simulator beside ns-2.
 #[derive(Debug, Parser)]
 #[command(name = "weir-bench")]
 struct Options {
@@ -63,6 +65,10 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1.5,1.15")]
     ratio: Vec<f64>,
 
+    /// Leaves out the simulator's largest case, which takes minutes.
+    #[arg(long)]
+    skip_largest: bool,
+
     /// Where the figures go; what this run does not measure stays as it is.
     #[arg(long, default_value = "target/bench/summary.json")]
     summary: PathBuf,
@@ -79,6 +85,8 @@ enum Part {
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,
+    /// The simulator: TCP beside ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
+    Simulator,
 }
 
 fn main() -> ExitCode {
@@ -107,6 +115,10 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Unequal) {
         let weir = weir.ok_or(NO_WEIR)?;
         summary.set("unequal", unequal::measure(options, &weir)?);
+        summary.save()?;
+    }
+    if wanted(Part::Simulator) {
+        summary.set("simulator", simulators::measure(options.repeat, !options.skip_largest)?);
         summary.save()?;
     }
     println!("\nfigures in {}", options.summary.display());
