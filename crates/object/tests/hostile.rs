@@ -348,3 +348,43 @@ fn a_full_disk_is_found_at_the_start_and_nothing_is_lost() {
     assert!(text.contains("make room"), "{text}");
     assert_eq!(left, ["mine"]);
 }
+
+#[test]
+fn a_disk_that_others_fill_meanwhile_is_told_and_what_was_received_is_kept() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    let temporary = tempfile::tempdir().expect("temporary folder");
+    let mounted = mount(Some("tmpfs"), temporary.path(), Some("tmpfs"), MsFlags::empty(), Some("size=6m"));
+    if mounted.is_err() {
+        eprintln!("SKIPPED: a full disk needs the right to mount a file system of 6 MiB; run this test as root");
+        return;
+    }
+    let out = temporary.path().join("out");
+    let others = temporary.path().join("others");
+    let bytes = content(3_000_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(&out, &StoreOptions::default());
+    let mut error = None;
+    for number in 0..3000 {
+        let (_, content, symbol) = sender.next();
+        error = store.add(&content, &symbol).and_then(|()| store.flush()).err();
+        if number == 1000 {
+            fs::write(&others, vec![1; 6 << 20]).expect_err("there is less room");
+        }
+        if error.is_some() {
+            break;
+        }
+    }
+    let text = error.as_ref().map(ToString::to_string).unwrap_or_default();
+    drop(store);
+    fs::remove_file(&others).expect("removed");
+    let mut store = open(&out, &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let resumed =
+        events(&mut store).iter().any(|event| matches!(event, Event::Resumed { bytes, .. } if *bytes > 500_000));
+    let same = fs::read(out.join("a")).expect("received") == bytes;
+    drop(store);
+    umount2(temporary.path(), MntFlags::MNT_DETACH).expect("unmounted");
+    assert!(matches!(error, Some(StoreError::DiskFull { needed: 3_000_000, .. })), "{error:?}");
+    assert!(text.contains("make room"), "{text}");
+    assert!(resumed && same);
+}

@@ -225,3 +225,40 @@ proptest! {
         prop_assert_eq!(std::fs::read(out.path().join("file")).expect("received"), bytes);
     }
 }
+
+#[test]
+fn symbols_in_runs_arrive_as_symbols_one_by_one_do() {
+    let bytes = content(2_000_000, 3);
+    let mut sender = Sender::new(&[("a", &bytes), ("b", &bytes[..70_000])], &options(ladder(3, 1.5)));
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+    let [mut singles, mut runs] = [0, 1].map(|i| open(folders[i].path(), &StoreOptions::default()));
+    let mut random = weir_units::Random::new(1, "runs");
+    let mut run: Option<(weir_wire::alc::Content, Vec<u8>, usize)> = None;
+    while !(singles.is_complete() && runs.is_complete()) {
+        let (_, content, symbol) = sender.next();
+        if random.chance(0.03) {
+            continue;
+        }
+        // Some arrive twice, so that runs also meet slots that are taken.
+        for _ in 0..1 + u32::from(random.chance(0.05)) {
+            singles.add(&content, &symbol).expect("the disk works");
+            let goes_on = run.as_ref().is_some_and(|(first, bytes, size)| {
+                let mut next = *first;
+                next.payload_id.symbol += (bytes.len() / size) as u32;
+                next == content && *size == symbol.len() && !random.chance(0.05)
+            });
+            match &mut run {
+                Some((_, bytes, _)) if goes_on => bytes.extend_from_slice(&symbol),
+                _ => {
+                    let ended = run.replace((content, symbol.clone(), symbol.len()));
+                    if let Some((content, bytes, size)) = ended {
+                        runs.add_run(&content, &bytes, size).expect("the disk works");
+                    }
+                }
+            }
+        }
+    }
+    assert!(singles.progress().decoded_blocks > 0, "losses had to be repaired");
+    assert_same(sender.folder.path(), folders[0].path());
+    assert_same(sender.folder.path(), folders[1].path());
+}

@@ -61,6 +61,7 @@ impl Store {
         self.open_files.clear();
         self.loaded.clear();
         self.changed.clear();
+        self.window.clear();
         self.loaded_bytes = 0;
         self.folders.clear();
         self.unusable.clear();
@@ -119,6 +120,7 @@ impl Store {
             return Ok(());
         };
         self.unfinished -= 1;
+        self.window.forget(file);
         for block in &incoming.blocks {
             if block.slots.is_some() {
                 self.loaded_bytes -= super::slots::Slots::memory(block.symbols);
@@ -272,6 +274,7 @@ impl Store {
     /// All symbols of a file are there: checks it and gives it its name.
     pub(super) fn finish_file(&mut self, file: u32) -> Result<(), StoreError> {
         self.flush_data()?;
+        self.window.forget(file);
         if self.incoming(file).spec.length > 0 {
             self.open_handles(file)?;
         }

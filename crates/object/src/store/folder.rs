@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
+use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::name::Name;
@@ -63,7 +65,7 @@ impl OutFolder {
 
     /// Bytes that can still be written, as far as the file system tells.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
-        let stat = nix::sys::statvfs::fstatvfs(&self.root)?;
+        let stat = fstatvfs(&self.root)?;
         Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
 }
@@ -122,10 +124,21 @@ pub(crate) fn remove_at(parent: &OwnedFd, name: &str) -> io::Result<()> {
     }
 }
 
-/// Makes a file `length` bytes long and claims the space for it, where the file system can.
+/// Makes a file `length` bytes long, where there is room for them.
+///
+/// Claims the space, where the file system can. In memory (tmpfs) that would cost a second walk over all pages and gain
+/// nothing, as there are no extents to keep together: there the free space is looked at, and a file that outgrows it later,
+/// because of others, fails when it is written.
 pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
     let signed = i64::try_from(length).map_err(|_| io::Error::from(Errno::EFBIG))?;
-    if signed > 0 {
+    if fstatfs(file)?.filesystem_type() == TMPFS_MAGIC {
+        let stat = fstatvfs(file)?;
+        // A tmpfs without a limit says that it has no blocks at all.
+        let free = stat.blocks_available().saturating_mul(stat.fragment_size());
+        if stat.blocks() > 0 && length > free {
+            return Err(Errno::ENOSPC.into());
+        }
+    } else if signed > 0 {
         match fallocate(file.as_fd(), FallocateFlags::empty(), 0, signed) {
             Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {}
             Err(error) => return Err(error.into()),

@@ -280,12 +280,17 @@ impl Incoming {
 
     /// Notes that a slot holds its source symbol for good.
     pub(crate) fn slot_is_final(&mut self, part: &Part, block: usize, slot: u32) {
+        self.slots_are_final(part, block, slot, 1);
+    }
+
+    /// Notes that `count` slots from `slot` on hold their source symbols for good.
+    pub(crate) fn slots_are_final(&mut self, part: &Part, block: usize, slot: u32, count: u32) {
         if !part.layout.in_order() {
             return;
         }
         if let Some(digest) = &mut self.digest {
             let size = part.layout.symbol_size() as u64;
-            digest.add(self.blocks[block].start + u64::from(slot) * size, size);
+            digest.add(self.blocks[block].start + u64::from(slot) * size, u64::from(count) * size);
         }
     }
 

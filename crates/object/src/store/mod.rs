@@ -22,7 +22,7 @@ mod incoming;
 mod journal;
 mod receive;
 mod slots;
-mod stage;
+mod window;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
@@ -35,7 +35,7 @@ use self::folder::OutFolder;
 use self::incoming::Incoming;
 pub use self::incoming::SpecError;
 pub use self::journal::Unusable;
-use self::stage::Stage;
+use self::window::Window;
 use crate::keys::PublicKey;
 use crate::manifest::{FileEntry, Manifest, ManifestError, SetTotals};
 use crate::name::Name;
@@ -262,7 +262,7 @@ pub struct Store {
     unusable: HashSet<String>,
     /// The object of the last packet, which is mostly that of the next.
     last_object: Option<(u128, u32, u32)>,
-    stage: Stage,
+    window: Window,
     /// Packets of objects that nothing is known of yet.
     early: VecDeque<(Content, Box<[u8]>)>,
     early_bytes: usize,
@@ -318,7 +318,7 @@ impl Store {
             folders: HashSet::new(),
             unusable: HashSet::new(),
             last_object: None,
-            stage: Stage::default(),
+            window: Window::new(options.memory_limit / WINDOW_SHARE),
             early: VecDeque::new(),
             early_bytes: 0,
             without_oti: BTreeMap::new(),
@@ -358,6 +358,30 @@ impl Store {
             }
             None => self.add_early(content, symbol),
         }
+    }
+
+    /// Takes several symbols of one block, `size` bytes each, whose numbers follow that in `content`; as [`Store::add`] for
+    /// each of them in turn.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    ///
+    /// # Panics
+    /// If `size` is zero.
+    pub fn add_run(&mut self, content: &Content, symbols: &[u8], size: usize) -> Result<(), StoreError> {
+        if let Some((toi, file, part)) = self.last_object
+            && toi == content.toi
+            && symbols.len() > size
+            && self.add_source_run((file, part), content, symbols, size)?
+        {
+            return Ok(());
+        }
+        let mut content = *content;
+        for symbol in symbols.chunks(size) {
+            self.add(&content, symbol)?;
+            content.payload_id.symbol = content.payload_id.symbol.wrapping_add(1);
+        }
+        Ok(())
     }
 
     fn add_fdt(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
@@ -515,6 +539,9 @@ fn system_boot_id() -> [u8; 16] {
     id
 }
 
+/// One part in so many of the memory is for what waits for its neighbours: more than a sender has open at a time, at rates at
+/// which it matters.
+const WINDOW_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
 const MAX_EVENTS: usize = 100_000;

@@ -1,4 +1,4 @@
-//! The life of a symbol: slot, stage, disk, decoding.
+//! The life of a symbol: slot, window, disk, decoding.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -9,6 +9,7 @@ use weir_wire::alc::Content;
 use super::incoming::{Incoming, Part};
 use super::journal::BlockState;
 use super::slots::Slots;
+use super::window::STRETCH;
 use super::{FileState, Store, StoreError};
 use crate::name::Name;
 
@@ -64,20 +65,53 @@ impl Store {
         let full = block.have == block.symbols;
         let in_place = slot == content.payload_id.symbol;
         let size = part.layout.symbol_size();
-        self.stage.push(file, block.start + u64::from(slot) * size as u64, symbol, size);
+        let offset = block.start + u64::from(slot) * size as u64;
         if was_clean {
             self.changed.push((file, index));
         }
         if in_place {
             incoming.slot_is_final(&part, index as usize, slot);
         }
+        self.put(file, offset, symbol, size, in_place && part.layout.in_order())?;
+        if full { self.complete_block(file, index, &part) } else { Ok(()) }
+    }
+
+    /// Takes source symbols that follow each other, `size` bytes each, if nothing is special about any of them; whether it
+    /// did. As [`Store::add_symbol`] for each, at less cost.
+    pub(super) fn add_source_run(
+        &mut self,
+        (file, part): (u32, u32),
+        content: &Content,
+        symbols: &[u8],
+        size: usize,
+    ) -> Result<bool, StoreError> {
+        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(false) };
+        let part = incoming.spec.parts[part as usize];
+        let (id, count) = (content.payload_id, (symbols.len() / size) as u32);
+        if size != part.layout.symbol_size() || !fits(&part, content, &symbols[..size]) {
+            return Ok(false);
+        }
+        let index = part.first_block + id.block;
+        let block = &mut incoming.blocks[index as usize];
+        let Some(slots) = block.slots.as_mut().filter(|_| !block.done) else { return Ok(false) };
+        let was_clean = !slots.is_dirty();
+        if !slots.place_run(id.symbol, count) {
+            return Ok(false);
+        }
+        block.touched = true;
+        block.have += count;
+        let full = block.have == block.symbols;
+        let offset = block.start + u64::from(id.symbol) * size as u64;
+        self.counts.useful_symbols += u64::from(count);
+        if was_clean {
+            self.changed.push((file, index));
+        }
+        incoming.slots_are_final(&part, index as usize, id.symbol, count);
+        self.put(file, offset, symbols, symbols.len(), part.layout.in_order())?;
         if full {
             self.complete_block(file, index, &part)?;
         }
-        if self.stage.is_full() {
-            self.flush_data()?;
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Brings the map of a block into memory, and others out of it.
@@ -178,9 +212,8 @@ impl Store {
         self.flush()?;
         self.open_handles(file)?;
         let result = self.try_decode(file, index, part).map_err(|source| self.file_error(file, source))?;
-        if !result {
-            return Ok(());
-        }
+        let Some(decoded) = result else { return Ok(()) };
+        self.write_back(file, index, part, &decoded)?;
         self.counts.decoded_blocks += 1;
         self.settle_block(file, index);
         if self.incoming(file).left == 0 {
@@ -189,8 +222,9 @@ impl Store {
         self.hash_ready(file)
     }
 
-    fn try_decode(&mut self, file: u32, index: u32, part: &Part) -> io::Result<bool> {
-        let Some(config) = part.layout.codec() else { return Ok(false) };
+    /// The source symbols of a block, if the symbols in its slots and beyond are enough to know them.
+    fn try_decode(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Option<Vec<u8>>> {
+        let Some(config) = part.layout.codec() else { return Ok(None) };
         let incoming = self.incoming(file);
         let block = &incoming.blocks[index as usize];
         let handles = incoming.handles.as_ref().expect("was just opened");
@@ -205,32 +239,60 @@ impl Store {
             .chain(extra)
             .map(|(symbol, bytes)| EncodingPacket::new(PayloadId::new(0, symbol), bytes))
             .collect();
-        drop(bytes);
         let mut decoder = SourceBlockDecoder::new(0, &config, u64::from(block.symbols) * size as u64);
-        let Some(decoded) = decoder.decode(packets) else {
-            if block.extra.len() >= MAX_EXTRA {
-                return self.empty_block(file, index).map(|()| false);
-            }
-            return Ok(false);
-        };
-        handles.journal.set_state(index, BlockState::WritingBack)?;
-        let mut written = Vec::new();
-        for slot in 0..slots.len() {
-            if !part.layout.in_order() || !slots.is_in_place(slot) {
-                let start = slot as usize * size;
-                handles.data.write_all_at(&decoded[start..start + size], block.start + start as u64)?;
-                written.push(slot);
+        let mut decoded = decoder.decode(packets);
+        if let Some(decoded) = decoded.as_mut().filter(|_| part.layout.in_order()) {
+            // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
+            let pairs = decoded.chunks_exact_mut(size).zip(bytes.chunks_exact(size)).enumerate();
+            for (_, (symbol, in_slot)) in pairs.filter(|(slot, _)| slots.is_in_place(*slot as u32)) {
+                symbol.copy_from_slice(in_slot);
             }
         }
-        handles.journal.set_state(index, BlockState::Done)?;
+        if decoded.is_none() && block.extra.len() >= MAX_EXTRA {
+            self.empty_block(file, index)?;
+        }
+        Ok(decoded)
+    }
+
+    /// Writes the source symbols of a block over those that it was decoded from.
+    fn write_back(&mut self, file: u32, index: u32, part: &Part, decoded: &[u8]) -> Result<(), StoreError> {
+        self.set_state(file, index, BlockState::WritingBack)?;
+        let incoming = self.incoming(file);
+        let block = &incoming.blocks[index as usize];
+        let start = block.start;
+        let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
+        let is_there = |slot: &u32| part.layout.in_order() && slots.is_in_place(*slot);
+        let missing: Vec<u32> = (0..slots.len()).filter(|slot| !is_there(slot)).collect();
+        let size = part.layout.symbol_size();
+        for slot in &missing {
+            let at = *slot as usize * size;
+            self.put(file, start + at as u64, &decoded[at..at + size], size, true)?;
+        }
+        self.flush_data()?;
+        self.set_state(file, index, BlockState::Done)?;
+        let incoming = self.incoming(file);
         if part.layout.in_order() {
-            for slot in written {
-                incoming.slot_is_final(part, index as usize, slot);
-            }
+            missing.into_iter().for_each(|slot| incoming.slot_is_final(part, index as usize, slot));
         } else if let Some(digest) = &mut incoming.digest {
-            digest.add(block.start, u64::from(block.symbols) * size as u64);
+            digest.add(start, decoded.len() as u64);
         }
-        Ok(true)
+        if let Some(digest) = &mut incoming.digest {
+            let leaf = STRETCH as u64;
+            let end = start + decoded.len() as u64;
+            let mut at = start.next_multiple_of(leaf);
+            while at + leaf <= end {
+                digest.add_leaf(at, &decoded[(at - start) as usize..][..STRETCH]);
+                at += leaf;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_state(&mut self, file: u32, index: u32, state: BlockState) -> Result<(), StoreError> {
+        self.open_handles(file)?;
+        let handles = self.incoming(file).handles.as_ref().expect("was just opened");
+        let result = handles.journal.set_state(index, state);
+        result.map_err(|source| self.file_error(file, source))
     }
 
     /// Throws away a block whose symbols contradict each other: somebody forged some.
@@ -248,29 +310,90 @@ impl Store {
             incoming.forget_digest();
         }
         let handles = incoming.handles.as_ref().expect("was just opened");
-        handles.journal.write_slots(first_slot, &vec![0; symbols as usize * super::slots::ENTRY])
+        let result = handles.journal.write_slots(first_slot, &vec![0; symbols as usize * super::slots::ENTRY]);
+        // So that no byte counts as final twice.
+        self.window.forget(file);
+        result
     }
 
-    /// Writes what is staged to the files.
-    pub(super) fn flush_data(&mut self) -> Result<(), StoreError> {
-        for file in self.stage.files() {
-            if !matches!(self.files[file as usize], FileState::Incoming(_)) {
-                continue;
+    /// Puts symbols into the window, and zeros behind them to `size` bytes in all; `is_final` as for [`Window::put`].
+    ///
+    /// They are in the window even where making room for them fails: the maps speak of them already.
+    fn put(
+        &mut self,
+        file: u32,
+        offset: u64,
+        mut symbols: &[u8],
+        size: usize,
+        is_final: bool,
+    ) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
+        let (mut at, end) = (offset, offset + size as u64);
+        while at < end {
+            let (number, start) = (at / STRETCH as u64, (at % STRETCH as u64) as usize);
+            let size = (STRETCH - start).min((end - at) as usize);
+            if self.window.find(file, number).is_none() {
+                outcome = outcome.and(self.make_room_for_stretch());
+                let length = self.incoming(file).spec.padded_length() - number * STRETCH as u64;
+                self.window.open(file, number, length.min(STRETCH as u64) as usize);
             }
-            self.open_handles(file)?;
-            let FileState::Incoming(incoming) = &self.files[file as usize] else { continue };
-            let handles = incoming.handles.as_ref().expect("was just opened");
-            self.stage.write(file, &handles.data).map_err(|source| self.file_error(file, source))?;
-            self.hash_ready(file)?;
+            let place = self.window.find(file, number).expect("it is there or was just opened");
+            let (now, later) = symbols.split_at(symbols.len().min(size));
+            self.window.put(place, start, now, size, is_final);
+            symbols = later;
+            at += size as u64;
+            outcome = outcome.and(self.finish_stretch(place));
         }
-        self.stage.clear();
+        outcome
+    }
+
+    fn make_room_for_stretch(&mut self) -> Result<(), StoreError> {
+        let Some(place) = self.window.crowded_out() else { return Ok(()) };
+        self.write_stretch(place)?;
+        self.window.close(place);
         Ok(())
+    }
+
+    /// Hashes and writes a stretch that is complete, and lets it go.
+    fn finish_stretch(&mut self, place: usize) -> Result<(), StoreError> {
+        let Some(bytes) = self.window.complete(place) else { return Ok(()) };
+        let (file, number) = self.window.identity(place);
+        if let FileState::Incoming(incoming) = &mut self.files[file as usize]
+            && let Some(digest) = &mut incoming.digest
+        {
+            digest.add_leaf(number * STRETCH as u64, bytes);
+        }
+        self.write_stretch(place)?;
+        self.window.close(place);
+        Ok(())
+    }
+
+    fn write_stretch(&mut self, place: usize) -> Result<(), StoreError> {
+        let (file, _) = self.window.identity(place);
+        self.open_handles(file)?;
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
+        let data = &incoming.handles.as_ref().expect("was just opened").data;
+        let result = self.window.write(place, |bytes, offset| data.write_all_at(bytes, offset));
+        result.map_err(|source| self.file_error(file, source))
+    }
+
+    /// Writes what is in the window to the files.
+    pub(super) fn flush_data(&mut self) -> Result<(), StoreError> {
+        let mut files = Vec::new();
+        for place in self.window.dirty() {
+            self.write_stretch(place)?;
+            files.push(self.window.identity(place).0);
+        }
+        files.sort_unstable();
+        files.dedup();
+        files.into_iter().try_for_each(|file| self.hash_ready(file))
     }
 
     fn hash_ready(&mut self, file: u32) -> Result<(), StoreError> {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
         let Some(digest) = incoming.digest.as_mut().filter(|digest| digest.has_ready()) else { return Ok(()) };
-        let handles = incoming.handles.as_ref().expect("only open files are hashed");
+        // Another file's stretch may have taken the descriptors; then they are hashed with the next, or at the end.
+        let Some(handles) = incoming.handles.as_ref() else { return Ok(()) };
         let result = digest.hash_ready(&handles.data, &mut self.scratch);
         result.map_err(|source| self.file_error(file, source))
     }

@@ -88,11 +88,26 @@ impl Slots {
         };
         self.symbols[slot] = symbol;
         let slot = slot as u32;
-        self.dirty = Some(match self.dirty {
-            Some((first, end)) => (first.min(slot), end.max(slot + 1)),
-            None => (slot, slot + 1),
-        });
+        self.note_change(slot, slot + 1);
         Some(slot)
+    }
+
+    /// Puts `count` source symbols from `first` on into their own slots, if all of those are free; whether they were.
+    pub(crate) fn place_run(&mut self, first: u32, count: u32) -> bool {
+        let Some(run) = self.symbols.get_mut(first as usize..first as usize + count as usize) else { return false };
+        if !self.elsewhere.is_empty() || run.iter().any(|symbol| *symbol != FREE) {
+            return false;
+        }
+        run.iter_mut().zip(first..).for_each(|(slot, symbol)| *slot = symbol);
+        self.note_change(first, first + count);
+        true
+    }
+
+    fn note_change(&mut self, start: u32, stop: u32) {
+        self.dirty = Some(match self.dirty {
+            Some((first, end)) => (first.min(start), end.max(stop)),
+            None => (start, stop),
+        });
     }
 
     pub(crate) fn contains(&self, symbol: u32) -> bool {
@@ -139,6 +154,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_run_leaves_the_map_as_its_symbols_one_by_one_do(
+            before in proptest::collection::vec(0u32..20, 0..6), first in 0u32..20, count in 1u32..6,
+        ) {
+            let (mut run, mut singles) = (Slots::new(16), Slots::new(16));
+            for symbol in before {
+                prop_assert_eq!(run.place(symbol), singles.place(symbol));
+            }
+            let in_place = run.place_run(first, count);
+            if in_place {
+                (first..first + count).for_each(|symbol| assert_eq!(singles.place(symbol), Some(symbol)));
+            }
+            prop_assert_eq!(run.symbols(), singles.symbols());
+            prop_assert_eq!(run.write(), singles.write());
+        }
+
         #[test]
         fn a_map_survives_its_bytes(symbols in proptest::collection::vec(0u32..40, 0..40)) {
             let mut slots = Slots::new(16);
