@@ -23,6 +23,8 @@ pub(crate) struct Collector {
     events: Receiver<Result<Event, StoreError>>,
     shared: Arc<Shared>,
     overrun_symbols: u64,
+    /// Whether a batch has gone over since the last [`Collector::tick`].
+    is_busy: bool,
     thread: JoinHandle<Store>,
 }
 
@@ -36,20 +38,41 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Batch {
     bytes: Vec<u8>,
-    symbols: Vec<(Content, usize)>,
+    runs: Vec<Run>,
+}
+
+/// Symbols of one block whose numbers follow each other.
+#[derive(Debug)]
+struct Run {
+    /// What is said of the first.
+    content: Content,
+    /// Bytes of each.
+    size: usize,
+    count: usize,
+}
+
+impl Run {
+    /// Whether a symbol of `size` bytes is the next of this run.
+    fn is_continued_by(&self, content: &Content, size: usize) -> bool {
+        let number = self.content.payload_id.symbol as usize + self.count;
+        let mut next = self.content;
+        next.payload_id.symbol = content.payload_id.symbol;
+        size == self.size && number == content.payload_id.symbol as usize && next == *content
+    }
 }
 
 impl Batch {
     fn with_room() -> Batch {
-        Batch {
-            bytes: Vec::with_capacity(BATCH_BYTES + LARGEST_SYMBOL),
-            symbols: Vec::with_capacity(BATCH_BYTES / 512),
-        }
+        Batch { bytes: Vec::with_capacity(BATCH_BYTES + LARGEST_SYMBOL), runs: Vec::with_capacity(64) }
     }
 
     fn clear(&mut self) {
         self.bytes.clear();
-        self.symbols.clear();
+        self.runs.clear();
+    }
+
+    fn symbols(&self) -> usize {
+        self.runs.iter().map(|run| run.count).sum()
     }
 }
 
@@ -69,28 +92,49 @@ impl Collector {
                 move || collect(store, &full_end, &empty_end, &events_end, &shared)
             })
             .expect("a thread can be started");
-        Collector { filling: Batch::with_room(), full, empty, events, shared, overrun_symbols: 0, thread }
+        Collector {
+            filling: Batch::with_room(),
+            full,
+            empty,
+            events,
+            shared,
+            overrun_symbols: 0,
+            is_busy: false,
+            thread,
+        }
     }
 
     /// Takes a symbol from the receive path.
     pub(crate) fn push(&mut self, content: &Content, symbol: &[u8]) {
-        self.filling.bytes.extend_from_slice(symbol);
-        self.filling.symbols.push((*content, symbol.len()));
+        let Batch { bytes, runs } = &mut self.filling;
+        bytes.extend_from_slice(symbol);
+        match runs.last_mut() {
+            Some(run) if run.is_continued_by(content, symbol.len()) => run.count += 1,
+            _ => runs.push(Run { content: *content, size: symbol.len(), count: 1 }),
+        }
         if self.filling.bytes.len() >= BATCH_BYTES {
+            self.flush();
+            self.is_busy = true;
+        }
+    }
+
+    /// Called now and then: hands over what has been pushed, unless so much comes that a batch is full every time anyway.
+    pub(crate) fn tick(&mut self) {
+        if !std::mem::take(&mut self.is_busy) {
             self.flush();
         }
     }
 
-    /// Hands over what has been pushed so far. Not for every packet: each handing over wakes the disk's thread.
-    pub(crate) fn flush(&mut self) {
-        if self.filling.symbols.is_empty() {
+    /// Hands over what has been pushed so far. Each handing over wakes the disk's thread.
+    fn flush(&mut self) {
+        if self.filling.runs.is_empty() {
             return;
         }
         let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
         match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
             Ok(()) => {}
             Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
-                self.overrun_symbols += batch.symbols.len() as u64;
+                self.overrun_symbols += batch.symbols() as u64;
                 batch.clear();
                 self.filling = batch;
             }
@@ -166,11 +210,13 @@ fn collect(
 fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Result<(), StoreError> {
     let mut at = 0;
     let mut outcome = Ok(());
-    for (content, len) in &batch.symbols {
-        if outcome.is_ok() {
-            outcome = store.add(content, &batch.bytes[at..at + len]);
+    for run in &batch.runs {
+        let length = run.size * run.count;
+        // A symbol without bytes says nothing.
+        if outcome.is_ok() && length > 0 {
+            outcome = store.add_run(&run.content, &batch.bytes[at..at + length], run.size);
         }
-        at += len;
+        at += length;
     }
     batch.clear();
     // A full return channel only means that there are spare batches enough.

@@ -187,6 +187,9 @@ pub(crate) struct FileDone {
     pub(crate) name: String,
     /// Size.
     pub(crate) bytes: u64,
+    /// How much of it came in this run; the rest was there before.
+    #[serde(default)]
+    pub(crate) new_bytes: u64,
     /// From the first join to the verified file.
     pub(crate) seconds: f64,
     /// BLAKE3 digest, in hexadecimal.

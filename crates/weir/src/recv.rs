@@ -1,5 +1,6 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, Rec
 use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError};
 use weir_object::keys::PublicKey;
+use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         statistics: ReceiverStatistics::default(),
         files: 0,
         file_bytes: 0,
+        resumed: BTreeMap::new(),
         completed: None,
         outcome: None,
         worst: None,
@@ -159,6 +162,8 @@ struct Run {
     statistics: ReceiverStatistics,
     files: u64,
     file_bytes: u64,
+    /// Bytes of files that an earlier run had received.
+    resumed: BTreeMap<Name, u64>,
     completed: Option<Time>,
     /// Why the run ends.
     outcome: Option<Exit>,
@@ -194,7 +199,7 @@ impl Application for Run {
     }
 
     fn tick(&mut self, now: Time) -> ControlFlow<()> {
-        self.collector.flush();
+        self.collector.tick();
         self.drain_store(now);
         if now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
@@ -269,13 +274,15 @@ impl Run {
 
     fn on_store_event(&mut self, now: Time, event: Event) {
         match event {
-            Event::Done { name, bytes, digest, already_there: _ } => {
+            Event::Done { name, bytes, digest, already_there } => {
                 self.files += 1;
                 self.file_bytes += bytes;
+                let before = self.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
                     name: name.to_string(),
                     bytes,
+                    new_bytes: if already_there { 0 } else { bytes.saturating_sub(before) },
                     seconds: self.t_s(now),
                     blake3: digest.map_or_else(String::new, |digest| blake3::Hash::from_bytes(digest).to_string()),
                     verified: digest.is_some(),
@@ -295,10 +302,12 @@ impl Run {
             Event::Resumed { name, bytes, after_power_loss } => {
                 let doubt =
                     if after_power_loss { "; this machine went down meanwhile, so its digest will decide" } else { "" };
+                self.resumed.insert(name.clone(), bytes);
                 let bytes = Bytes::new(bytes);
                 self.trouble(now, format!("{name} goes on from the {bytes} that are there already{doubt}"), None);
             }
             Event::Restarted { name, reason } => {
+                self.resumed.remove(&name);
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
             Event::NewSet => {

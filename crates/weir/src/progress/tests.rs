@@ -54,8 +54,8 @@ fn progress(t_s: f64) -> ReceiverEvent {
 
 fn whole_session() -> Vec<ReceiverEvent> {
     let level = |t_s| ReceiverEvent::Level(Level { t_s, level: 6, rate_bps: 1_944_000, cause: Cause::Add });
-    let file =
-        FileDone { name: "a.bin".into(), bytes: 10_500_000, seconds: 52.3, verified: true, ..Default::default() };
+    let (bytes, new_bytes) = (10_500_000, 10_500_000);
+    let file = FileDone { name: "a.bin".into(), bytes, new_bytes, seconds: 52.3, verified: true, ..Default::default() };
     let mut events = vec![ReceiverEvent::Start(ReceiverStart::default()), level(0.1), level(0.2)];
     events.extend((1..=48).map(|quarter| progress(f64::from(quarter) * 0.25)));
     events.push(ReceiverEvent::File(file));
@@ -126,4 +126,11 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
     }
     assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
+}
+
+#[test]
+fn the_rate_of_a_resumed_file_counts_what_this_run_received() {
+    let (bytes, new_bytes) = (20_000_000, 5_000_000);
+    let file = FileDone { name: "a".into(), bytes, new_bytes, seconds: 10.0, verified: true, ..Default::default() };
+    assert_eq!(words::file(&file), "a  20.0 MB in 10.0 s (4.00 Mbit/s), verified");
 }

@@ -113,8 +113,11 @@ pub(super) fn receiver_progress(p: &ReceiverProgress) -> String {
 }
 
 pub(super) fn file(file: &FileDone) -> String {
-    let rate =
-        if file.seconds > 0.0 { Rate::from_bps((file.bytes as f64 * 8.0 / file.seconds) as u64) } else { Rate::ZERO };
+    let rate = if file.seconds > 0.0 {
+        Rate::from_bps((file.new_bytes as f64 * 8.0 / file.seconds) as u64)
+    } else {
+        Rate::ZERO
+    };
     let verdict = if file.verified { "verified" } else { "NOT what the sender signed" };
     format!("{}  {} in {} ({rate}), {verdict}", name(&file.name), Bytes::new(file.bytes), seconds(file.seconds))
 }
