@@ -406,8 +406,8 @@ impl Endpoint for Everything {
     }
 }
 
-/// How long a receiver rests after a round that read little.
-const REST: Duration = Duration::from_millis(2);
+/// How long a receiver rests after a round that read little: as long as a sender of ours does between two bursts of a channel.
+const REST: Duration = Duration::from_millis(5);
 /// A round that read less than this share of a socket's buffer read little: what comes in [`REST`] fits easily.
 const QUIET_SHARE: u64 = 16;
 /// Departures and deadlines in one go, lest an endpoint that asks for the same time again and again stops the driver.
