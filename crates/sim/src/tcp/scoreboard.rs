@@ -123,11 +123,6 @@ impl Scoreboard {
         self.lost_below > self.una
     }
 
-    /// Whether anything is sacked above the cumulative acknowledgement.
-    pub(super) fn has_sacked(&self) -> bool {
-        self.sacked_count > 0
-    }
-
     /// Whether `seq` is sacked.
     pub(super) fn is_sacked(&self, seq: u64) -> bool {
         self.sacked.contains(seq)
@@ -257,7 +252,7 @@ mod tests {
                 }
                 board.find_losses();
                 // The loss mark does not go back when what is above it is acknowledged, and neither does a loss.
-                if board.has_sacked() && board.sacked_count >= DUP_THRESH {
+                if board.sacked_count >= DUP_THRESH {
                     prop_assert_eq!(board.pipe(SENT), shadow.pipe());
                     prop_assert_eq!(board.lost_hole(), shadow.lost_hole());
                 }

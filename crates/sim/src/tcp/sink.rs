@@ -159,7 +159,10 @@ mod tests {
     use super::*;
     use crate::tcp::Flavour;
 
-    fn sink(config: Config) -> impl FnMut(u64) -> Option<(u64, Vec<(u64, u64)>)> {
+    /// The cumulative acknowledgement and the blocks.
+    type Answer = (u64, Vec<(u64, u64)>);
+
+    fn sink(config: Config) -> impl FnMut(u64) -> Option<Answer> {
         let mut sink = Sink::new(&config);
         move |seq| {
             let mut answer = None;

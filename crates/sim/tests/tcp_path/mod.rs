@@ -1,6 +1,8 @@
 //! One TCP connection over a chain of links each way, in virtual time: what the tests of TCP and its agreement table run
 //! on. Not the simulator, whose engine is not needed to judge a sender and its sink.
 
+#![allow(dead_code, reason = "each test uses some of this")]
+
 use std::time::Duration;
 
 use weir_link::{Ecn, Label, Link, LinkConfig};
@@ -46,22 +48,22 @@ impl Chain {
 }
 
 /// A connection and its network.
-pub struct Path {
-    pub now: Time,
-    pub sender: Sender,
-    pub sink: Sink,
+pub(crate) struct Path {
+    pub(crate) now: Time,
+    pub(crate) sender: Sender,
+    pub(crate) sink: Sink,
     forward: Chain,
     backward: Chain,
     loss: f64,
     random: Random,
     out: Vec<Segment>,
     /// Data segments that the loss process took.
-    pub lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl Path {
     /// `loss` is the probability that a data segment is lost before the first link.
-    pub fn new(config: Config, forward: &[&str], backward: &[&str], loss: f64, seed: u64) -> Path {
+    pub(crate) fn new(config: Config, forward: &[&str], backward: &[&str], loss: f64, seed: u64) -> Path {
         Path {
             now: Time::ZERO,
             sender: Sender::new(config, Random::new(seed, "sender")),
@@ -76,12 +78,11 @@ impl Path {
     }
 
     /// Data segments that queues dropped.
-    #[allow(dead_code, reason = "each test uses some of this")]
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.forward.dropped
     }
 
-    pub fn start(&mut self, at: Time) {
+    pub(crate) fn start(&mut self, at: Time) {
         self.now = at;
         let out = &mut self.out;
         self.sender.start(at, &mut |segment| out.push(segment));
@@ -100,7 +101,7 @@ impl Path {
     }
 
     /// Runs until `end`, calling `watch` after each event at the sender.
-    pub fn run(&mut self, end: Time, mut watch: impl FnMut(Time, &Sender)) {
+    pub(crate) fn run(&mut self, end: Time, mut watch: impl FnMut(Time, &Sender)) {
         let (data, ack) = (self.sender.config().segment_size, self.sender.config().ack_size);
         loop {
             let timers = [self.sender.deadline(), self.sink.deadline()];
@@ -132,8 +133,7 @@ impl Path {
 }
 
 /// ns-2's reference, alone: 1.5 Mbit/s and 50 ms behind 10 Mbit/s links, and a queue that holds 19 beside the one in service.
-#[allow(dead_code, reason = "each test uses some of this")]
-pub fn solo(config: Config, seed: u64) -> Path {
+pub(crate) fn solo(config: Config, seed: u64) -> Path {
     let bottleneck = "rate=1.5M,delay=50ms,buffer=19p";
     let access = "rate=10M,delay=0.1ms,buffer=1000000p";
     let plain = "rate=1.5M,delay=50ms,buffer=1000000p";
@@ -141,23 +141,21 @@ pub fn solo(config: Config, seed: u64) -> Path {
 }
 
 /// ns-2's reference against loss: 10 Mbit/s and 50 ms without a queue limit.
-#[allow(dead_code, reason = "each test uses some of this")]
-pub fn lossy(config: Config, loss: f64, seed: u64) -> Path {
+pub(crate) fn lossy(config: Config, loss: f64, seed: u64) -> Path {
     let link = "rate=10M,delay=50ms,buffer=1000000p";
     Path::new(config, &[link], &[link], loss, seed)
 }
 
 /// What a run came to, in segments per second and segments.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
-    pub goodput: f64,
+pub(crate) struct Outcome {
+    pub(crate) goodput: f64,
     /// Averaged over the time from 10 s on.
-    pub mean_cwnd: f64,
+    pub(crate) mean_cwnd: f64,
 }
 
 /// Starts at 0.1 s, as ns-2's reference does, and runs until `secs`.
-#[allow(dead_code, reason = "each test uses some of this")]
-pub fn run(path: &mut Path, secs: u64) -> Outcome {
+pub(crate) fn run(path: &mut Path, secs: u64) -> Outcome {
     let begin = Time::from_millis(100);
     let settled = Time::from_secs(10);
     path.start(begin);
