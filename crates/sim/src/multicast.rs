@@ -19,6 +19,9 @@ pub struct Membership {
     pub leave_latency: Duration,
     /// What a router takes to pass a join or leave on to the next router up the tree.
     pub hop_latency: Duration,
+    /// Whether endpoints also get what reaches their hosts over channels that they have left. A host's kernel withholds it;
+    /// an emulated link that stands between the sockets and the endpoint does not.
+    pub stragglers: bool,
 }
 
 /// Channels of a session, at most [`ChannelSet::CAPACITY`].
@@ -125,11 +128,13 @@ impl Tree {
         self.nodes[node.index()].branches.len()
     }
 
-    /// Where a branch leads, if the channel is wanted there.
+    /// Where a branch leads, if packets of the channel go there.
     #[inline]
     pub(crate) fn wanted(&self, node: NodeId, branch: usize, channel: u16) -> Option<LeadsTo> {
         let branch = &self.nodes[node.index()].branches[branch];
-        branch.wants.contains(channel).then_some(branch.leads_to)
+        let passes = branch.wants.contains(channel)
+            || self.membership.stragglers && matches!(branch.leads_to, LeadsTo::Agent(_));
+        passes.then_some(branch.leads_to)
     }
 
     /// A member joins or leaves a channel at `now`. What takes time comes out through `later`, to be brought to
@@ -207,7 +212,12 @@ mod tests {
     #[test]
     fn latencies_add_up_hop_by_hop_and_a_join_before_the_leave_took_effect_undoes_it() {
         let millis = Duration::from_millis;
-        let latencies = Membership { join_latency: millis(1), leave_latency: millis(2000), hop_latency: millis(10) };
+        let latencies = Membership {
+            join_latency: millis(1),
+            leave_latency: millis(2000),
+            hop_latency: millis(10),
+            stragglers: false,
+        };
         let (mut tree, nodes, members) = tree(latencies);
         let mut due = Vec::new();
         tree.change(Time::ZERO, members[0], 0, true, &mut |at, pending| due.push((at, pending)));
@@ -227,5 +237,17 @@ mod tests {
             tree.arrive(at, pending, &mut |_, _| panic!("nothing changes above"));
         }
         assert_eq!((wanting(&tree, nodes[0], 0), wanting(&tree, nodes[1], 0)), (1, 1));
+    }
+
+    #[test]
+    fn what_is_on_its_way_when_a_member_leaves_reaches_it_only_if_stragglers_are_to() {
+        for stragglers in [false, true] {
+            let (mut tree, nodes, members) = tree(Membership { stragglers, ..Membership::default() });
+            let mut later = |_, _| panic!("nothing takes time");
+            tree.change(Time::ZERO, members[0], 0, true, &mut later);
+            tree.change(Time::ZERO, members[0], 0, false, &mut later);
+            assert_eq!(wanting(&tree, nodes[2], 0), usize::from(stragglers), "from the host to the member");
+            assert_eq!((wanting(&tree, nodes[0], 0), wanting(&tree, nodes[1], 0)), (0, 0), "on the links");
+        }
     }
 }
