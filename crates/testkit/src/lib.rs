@@ -1,6 +1,8 @@
-//! Harnesses for tests: a dumbbell in virtual time, and hosts of their own in network namespaces.
+//! Harnesses for tests: a dumbbell in the simulator, hosts of their own in network namespaces, and scenarios that run on
+//! both.
 //!
-//! Not here: the simulator, and anything that a program would run outside of its tests.
+//! Not here: the simulator itself, and anything that a program would run outside of its tests.
 
 pub mod dumbbell;
 pub mod netns;
+mod record;

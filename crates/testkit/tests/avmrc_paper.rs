@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
-use weir_testkit::dumbbell::{Dumbbell, Member, Plan, loss_by_second, loss_share};
+use weir_testkit::dumbbell::{Dumbbell, Member, Plan};
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 
@@ -52,10 +52,10 @@ fn single(scheme: &str, seed: u64, settings: &[(&str, &str)]) -> Single {
     let after_start_up = Time::from_secs(6);
     let mut run = Dumbbell::new(plan);
     run.run_until(end);
-    let seconds = loss_by_second(run.entries(), after_start_up, end);
+    let seconds = run.bottleneck().loss_by_second(after_start_up, end);
     Single {
         share_at_optimum: run.record(0).share_at_or_above(OPTIMUM, Time::ZERO, end),
-        loss: loss_share(run.entries(), after_start_up, end),
+        loss: run.bottleneck().loss_share(after_start_up, end),
         worst_second: seconds.iter().copied().fold(0.0, f64::max),
         episodes: seconds.windows(2).filter(|pair| pair[0] == 0.0 && pair[1] > 0.0).count(),
     }
@@ -99,7 +99,7 @@ fn several(scheme: &str, clients: usize, seed: u64, settings: &[(&str, &str)]) -
     let mut run = Dumbbell::new(plan);
     run.run_until(end);
     let shares = (0..clients).map(|client| run.record(client).share_at_or_above(OPTIMUM, settled, end));
-    (loss_share(run.entries(), settled, end), shares.fold(1.0, f64::min))
+    (run.bottleneck().loss_share(settled, end), shares.fold(1.0, f64::min))
 }
 
 #[test]

@@ -88,12 +88,12 @@ fn random_loss_costs_what_it_costs_a_tcp() {
 fn a_receiver_follows_its_link_down_and_up_again() {
     let mut run = run_for(plan(1.5, "rate=32M,delay=5ms,buffer=100ms"), 20);
     let at = |second: u64| JOINS + Duration::from_secs(second);
-    run.replace_link("rate=4M,delay=5ms,buffer=100ms".parse().expect("valid"));
+    run.change_link(&"rate=4M,delay=5ms,buffer=100ms".parse().expect("valid"));
     run.run_until(at(60));
     let down = run.record(0).mean_bps(at(30), at(60)) / 4e6;
     assert!((0.5..=1.01).contains(&down), "{down} of the slow link");
     assert!(run.record(0).levels().last().is_some_and(|(_, level)| (6..=9).contains(&level)));
-    run.replace_link("rate=32M,delay=5ms,buffer=100ms".parse().expect("valid"));
+    run.change_link(&"rate=32M,delay=5ms,buffer=100ms".parse().expect("valid"));
     run.run_until(at(160));
     let up = run.record(0).mean_bps(at(130), at(160)) / 32e6;
     // The losses of the slow link are remembered for eight intervals, so that the way up is a Reno's at R = 0.1 s.
@@ -104,12 +104,12 @@ fn a_receiver_follows_its_link_down_and_up_again() {
 fn an_outage_is_survived_and_joins_are_repeated() {
     let mut run = run_for(plan(1.5, "rate=8M,delay=5ms,buffer=100ms"), 20);
     let at = |second: u64| JOINS + Duration::from_secs(second);
-    run.replace_link("rate=8M,delay=5ms,buffer=100ms,loss=100%".parse().expect("valid"));
+    run.change_link(&"rate=8M,delay=5ms,buffer=100ms,loss=100%".parse().expect("valid"));
     run.run_until(at(30));
     let quiet = run.record(0).observations.iter().filter(|(when, _)| *when > at(21));
     let slots = quiet.filter(|(_, observation)| matches!(observation, Observation::Slot(_))).count();
     assert!(slots > 30, "the receiver must go on reporting through the outage: {slots}");
-    run.replace_link("rate=8M,delay=5ms,buffer=100ms".parse().expect("valid"));
+    run.change_link(&"rate=8M,delay=5ms,buffer=100ms".parse().expect("valid"));
     run.run_until(at(90));
     let share = run.record(0).mean_bps(at(60), at(90)) / 8e6;
     assert!(share >= 0.5, "{share} of the link after the outage");
