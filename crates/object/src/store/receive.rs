@@ -316,7 +316,7 @@ impl Store {
         result
     }
 
-    /// Puts symbols into the window, and zeros behind them to `size` bytes in all; `is_final` as for [`Window::put`].
+    /// Puts symbols into the window, and zeros behind them to `size` bytes in all; `is_final` as for [`super::window::Window::put`].
     ///
     /// They are in the window even where making room for them fails: the maps speak of them already.
     fn put(
