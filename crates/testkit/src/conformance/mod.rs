@@ -1,0 +1,132 @@
+//! Scenarios that run in the simulator and on real sockets, with the same claims about what comes of them.
+//!
+//! The same endpoints with the same settings go through [`simulated::run`] in virtual time and over sockets
+//! between network namespaces, behind token buckets of the kernel. Both give an [`Outcome`], and the same code judges it.
+//! So each driver tests the other. The bands are those of the protocol's arithmetic, which each scenario tells.
+//!
+//! Not here: the papers' experiments, which need other traffic, and files, which are tested with the program itself.
+
+mod claim;
+mod scenarios;
+pub mod simulated;
+
+use std::time::Duration;
+
+use weir_core::layers::Ladder;
+use weir_core::registry::{Habitat, Session};
+use weir_link::{Buffer, LinkConfig, Loss};
+use weir_units::{Bytes, Rate, Time};
+use weir_wire::CciForm;
+
+pub use crate::record::Record;
+pub use claim::{Claim, Span};
+pub use scenarios::SCENARIOS;
+
+/// A sender, hosts behind links of their own, and what is claimed of them. Times are seconds from the sender's start.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// The claim in short.
+    pub name: &'static str,
+    /// Lowest and highest rate of the ladder, kbit/s; the ratio is 1.5.
+    pub ladder_kbps: (u64, u64),
+    /// The receivers' hosts.
+    pub hosts: &'static [Host],
+    /// How long it lasts.
+    pub seconds: u64,
+    /// What must hold.
+    pub claims: &'static [Claim],
+}
+
+/// A receiver's host and its link.
+#[derive(Debug, Clone, Copy)]
+pub struct Host {
+    /// When its receiver starts.
+    pub joins: u64,
+    /// When its receiver finishes, if before the end.
+    pub leaves: Option<u64>,
+    /// The link's rate, kbit/s: from which second on it is what. The first is from 0 on.
+    pub rates_kbps: &'static [(u64, u64)],
+    /// One-way propagation delay, ms.
+    pub delay_ms: u64,
+    /// Share of the packets that are lost at random.
+    pub loss: f64,
+}
+
+/// What came of a scenario.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// By host.
+    pub hosts: Vec<HostOutcome>,
+}
+
+/// What came of a host.
+#[derive(Debug, Clone, Default)]
+pub struct HostOutcome {
+    /// What its receiver told and got.
+    pub record: Record,
+    /// What came over its link from [`LEAVE_GRACE`] after its receiver finished to the end.
+    pub after_leave: Option<Bytes>,
+}
+
+impl Scenario {
+    /// Asserts every claim. Panics with all that do not hold; `run` says what gave the outcome.
+    pub fn assert_claims(&self, outcome: &Outcome, run: &str) {
+        let broken: Vec<String> = self.claims.iter().filter_map(|claim| claim.broken(self, outcome)).collect();
+        assert!(broken.is_empty(), "{}, {run}:\n{}", self.name, broken.join("\n"));
+    }
+
+    /// The scenario called `name`. Panics if there is none.
+    pub fn named(name: &str) -> &'static Scenario {
+        let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
+        found.unwrap_or_else(|| panic!("no scenario is called {name:?}"))
+    }
+
+    fn ladder(&self) -> Ladder {
+        let (low, high) = self.ladder_kbps;
+        Ladder::geometric(Rate::from_kbps(low), Rate::from_kbps(high), 1.5).expect("the list has usable ladders")
+    }
+
+    fn session(&self) -> Session {
+        Session {
+            ladder: self.ladder(),
+            packet_size: Bytes::new(PACKET_SIZE),
+            form: CciForm::Short,
+            habitat: Habitat::Sockets,
+        }
+    }
+
+    fn end(&self) -> Time {
+        Time::from_secs(self.seconds)
+    }
+}
+
+impl Host {
+    /// From second 0 on, at this rate, with neither delay nor loss.
+    pub const fn at(rates_kbps: &'static [(u64, u64)]) -> Host {
+        Host { joins: 0, leaves: None, rates_kbps, delay_ms: 0, loss: 0.0 }
+    }
+
+    /// The bottleneck at a rate.
+    fn bottleneck(kbps: u64) -> LinkConfig {
+        LinkConfig { rate: Some(Rate::from_kbps(kbps)), buffer: Buffer::Span(BUFFER), ..LinkConfig::default() }
+    }
+
+    /// What comes after the bottleneck; `None` if nothing happens there.
+    fn path(&self) -> Option<LinkConfig> {
+        let loss = if self.loss > 0.0 { Loss::Random(self.loss) } else { Loss::None };
+        let delay = Duration::from_millis(self.delay_ms);
+        (self.delay_ms > 0 || self.loss > 0.0).then(|| LinkConfig { delay, loss, ..LinkConfig::default() })
+    }
+}
+
+/// When what was on its way at a leave is gone.
+pub const LEAVE_GRACE: Duration = Duration::from_secs(1);
+
+/// Every link's buffer: twice the queue of τ = 100 ms that AVMRC aims at, so that there is room for the trial of a level.
+const BUFFER: Duration = Duration::from_millis(200);
+
+/// IP, UDP and ALC headers, and a symbol of 1400 bytes.
+const PACKET_SIZE: u64 = 1456;
+
+/// The scheme that the scenarios run.
+const SCHEME: &str = "avmrc";
