@@ -6,12 +6,13 @@
 /// An interval is the number of packets received from the last loss of one loss event to the first loss of the next. The
 /// interval before the first loss event counts from the start.
 #[derive(Debug, Clone, PartialEq)]
+#[repr(C)]
 pub struct LossIntervals {
-    /// s1, s2 …: the newest first. Only the first `known` are in use.
-    history: [f64; WEIGHTS.len()],
-    known: usize,
     /// s0: packets received since the last loss.
     current: f64,
+    known: usize,
+    /// s1, s2 …: the newest first. Only the first `known` are in use.
+    history: [f64; WEIGHTS.len()],
 }
 
 impl Default for LossIntervals {

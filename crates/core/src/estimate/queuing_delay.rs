@@ -40,16 +40,17 @@ pub enum DelaySample {
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct QueuingDelay {
-    short_gain: f64,
-    long_gain: f64,
-    short: Ewma,
-    long: Ewma,
-    minimum: Minimum,
     /// The last difference: on the wire's circle, and continued.
     last: Option<(u32, i64)>,
     /// Where the last packet jumped to, on the wire's circle.
     jumped_to: Option<u32>,
+    short: Ewma,
+    minimum: Minimum,
+    long: Ewma,
+    short_gain: f64,
+    long_gain: f64,
 }
 
 impl QueuingDelay {
@@ -140,12 +141,13 @@ impl QueuingDelay {
 /// The smallest of all values, or of those of about the last window: a window is ten buckets, and the oldest is
 /// forgotten whole.
 #[derive(Debug, Clone)]
+#[repr(C)]
 struct Minimum {
+    smallest: Option<i64>,
     window: DelayWindow,
-    buckets: [Option<i64>; BUCKETS],
     /// Number of the bucket that is being filled.
     bucket: u64,
-    smallest: Option<i64>,
+    buckets: [Option<i64>; BUCKETS],
 }
 
 impl Minimum {

@@ -24,22 +24,23 @@ pub enum Arrival {
 /// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
 /// (as in RFC 3550 A.1), and a sender that repeats itself after eight packets.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct SequenceTracker {
-    bits: u32,
-    reorder: u64,
     /// The highest number seen.
     highest: Seq,
     /// All numbers below are received or given up.
     undecided: u64,
     /// Packets received at or above `undecided`.
     received_undecided: u64,
-    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
-    seen: [u64; WORDS],
-    state: State,
     /// The wire number that would confirm a jump.
     suspect: Option<u32>,
+    bits: u32,
+    state: State,
     /// Duplicates in a row whose numbers follow each other.
     repeats: u32,
+    reorder: u64,
+    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
+    seen: [u64; WORDS],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

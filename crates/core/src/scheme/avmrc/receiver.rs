@@ -23,26 +23,30 @@ use crate::registry::Session;
 /// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).
 ///
 /// Its clock is the driver's time, which need not agree with the sender's.
+///
+/// What every packet needs comes first and lies together: with many receivers in one simulation, a packet costs what it
+/// takes to fetch its receiver from memory.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Receiver {
-    pub(super) session: Session,
-    pub(super) config: Config,
     state: State,
+    pub(super) session: Session,
     pub(super) channels: Vec<Channel>,
-    pub(super) slots: SlotClock,
-    /// When the slot began that is being measured.
-    pub(super) slot_begun: Time,
-    pub(super) delay: QueuingDelay,
-    pub(super) losses: LossEvents,
-    pub(super) arrival: ArrivalTest,
-    pub(super) controller: Controller,
-    pub(super) rules: Subscription,
-    pub(super) sustained: SustainedLevel,
-    pub(super) leaving: Leaving,
-    pub(super) host: HostDrops,
-    pub(super) closing: Closing,
     pub(super) counts: Counts,
     pub(super) actions: Outbox,
+    pub(super) slots: SlotClock,
+    pub(super) losses: LossEvents,
+    pub(super) delay: QueuingDelay,
+    pub(super) rules: Subscription,
+    pub(super) host: HostDrops,
+    /// When the slot began that is being measured.
+    pub(super) slot_begun: Time,
+    pub(super) sustained: SustainedLevel,
+    pub(super) leaving: Leaving,
+    pub(super) closing: Closing,
+    pub(super) controller: Controller,
+    pub(super) arrival: ArrivalTest,
+    pub(super) config: Config,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +57,13 @@ enum State {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Channel {
-    tracker: SequenceTracker,
-    silence: Silence,
     joined: Time,
     /// The sender's clock on the first measured packet since the join.
     pub(super) first_clock: Option<u64>,
+    silence: Silence,
+    tracker: SequenceTracker,
 }
 
 /// What came in the current slot.
@@ -219,13 +224,13 @@ impl Receiver {
     /// Takes a packet of a subscribed channel into the estimates.
     fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
         match self.delay.on_packet(now, header.clock_micros) {
-            DelaySample::Taken(tsd) => self.arrival.on_packet(now, tsd),
+            DelaySample::Taken(tsd) if self.tests_arrival() => self.arrival.on_packet(now, tsd),
+            DelaySample::Taken(_) | DelaySample::Ignored => {}
             DelaySample::Restarted(tsd) => {
                 self.slots.forget();
                 self.arrival.forget();
                 self.arrival.on_packet(now, tsd);
             }
-            DelaySample::Ignored => {}
         }
         self.counts.measured += 1;
         let lost = self.host.attribute(missing);

@@ -81,6 +81,11 @@ impl Receiver {
         self.arrival.on_slots_end(now, ended, next, [counts.measured, counts.lost], jitter)
     }
 
+    /// Whether slow start's test may be asked for: in slow start, and where the start-up phase needs it too.
+    pub(super) fn tests_arrival(&self) -> bool {
+        self.rules.is_slow_start() || self.config.confirm_startup
+    }
+
     /// By how much delay may vary although nothing is wrong.
     fn jitter(&self) -> Duration {
         let rate = self.session.ladder.level_rate(self.rules.level());

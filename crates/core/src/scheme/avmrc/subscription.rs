@@ -10,15 +10,16 @@ use crate::layers::Ladder;
 
 /// A receiver's level, and the rules by which it changes. Knows nothing of packets.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Subscription {
+    level: usize,
+    is_slow_start: bool,
     gamma_add: f64,
     gamma_drop: f64,
     n_drop: u64,
     n_startup: u64,
     startup: Startup,
     levels: usize,
-    level: usize,
-    is_slow_start: bool,
     /// The level before slow start's last step.
     step_begin: usize,
     /// Slots since the first packet.
