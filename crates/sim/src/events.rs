@@ -56,6 +56,12 @@ impl<E: Copy> EventQueue<E> {
         Some((Time::from_nanos(self.last), event))
     }
 
+    /// Whether another event of the instant of the last one is there already.
+    #[inline]
+    pub(crate) fn has_more_now(&self) -> bool {
+        self.next < self.current.len()
+    }
+
     #[inline]
     fn file(&mut self, at: u64, event: E) {
         let bucket = (u64::BITS - 1 - (at ^ self.last).leading_zeros()) as usize;

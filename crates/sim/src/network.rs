@@ -312,13 +312,21 @@ impl Network {
                 Due::Agent(agent) => self.agents[agent.index()].wake(now, agent, &mut self.fabric, probe),
                 Due::Control(number) => self.control(number, probe),
             }
-            while let Some((agent, handle)) = self.fabric.reached.pop_front() {
-                let packet = *self.fabric.pool.get(handle);
-                self.fabric.pool.release(handle);
-                self.agents[agent.index()].receive(now, agent, &packet, &mut self.fabric, probe);
+            // First everything moves, then everybody looks at what has come: each of the two loops stays with its own data.
+            if !self.fabric.events.has_more_now() {
+                self.hand_over(probe);
             }
         }
         self.now = self.now.max(until);
+    }
+
+    /// Packets that have reached their agents in this instant are given to them.
+    fn hand_over(&mut self, probe: &mut impl Probe) {
+        while let Some((agent, handle)) = self.fabric.reached.pop_front() {
+            let packet = *self.fabric.pool.get(handle);
+            self.fabric.pool.release(handle);
+            self.agents[agent.index()].receive(self.now, agent, &packet, &mut self.fabric, probe);
+        }
     }
 
     fn control(&mut self, number: u32, probe: &mut impl Probe) {
