@@ -2,8 +2,12 @@
 
 pub mod cache;
 pub mod claim;
+pub mod dossier;
+pub mod export;
 pub mod figure;
+pub mod library;
 pub mod metric;
+pub mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;

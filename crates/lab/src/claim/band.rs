@@ -23,6 +23,9 @@ pub struct Band {
     /// This, to the last bit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<f64>,
+    /// Less than the first of these, or more than the second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<(f64, f64)>,
 }
 
 impl Band {
@@ -34,6 +37,7 @@ impl Band {
             && self.above.is_none_or(|above| value > above)
             && self.below.is_none_or(|below| value < below)
             && self.exact.is_none_or(|exact| value == exact)
+            && self.outside.is_none_or(|(low, high)| value < low || value > high)
     }
 
     /// How far inside `value` is, in its unit; negative outside. Not-a-number is as far outside as can be.
@@ -44,7 +48,8 @@ impl Band {
         let lower = [self.min, self.above].into_iter().flatten().map(|bound| value - bound);
         let upper = [self.max, self.below].into_iter().flatten().map(|bound| bound - value);
         let exact = self.exact.into_iter().map(|exact| -(value - exact).abs());
-        lower.chain(upper).chain(exact).fold(f64::INFINITY, f64::min)
+        let outside = self.outside.into_iter().map(|(low, high)| (low - value).max(value - high));
+        lower.chain(upper).chain(exact).chain(outside).fold(f64::INFINITY, f64::min)
     }
 
     /// Whether it can hold at all: it bounds something, and its bounds leave something.
@@ -54,7 +59,12 @@ impl Band {
         let (lower, upper) = (lower.fold(f64::NEG_INFINITY, f64::max), upper.fold(f64::INFINITY, f64::min));
         let open = self.above.is_some() || self.below.is_some();
         let bounded = lower > f64::NEG_INFINITY || upper < f64::INFINITY;
-        bounded && if open { lower < upper } else { lower <= upper }
+        let within = if open { lower < upper } else { lower <= upper };
+        match self.outside {
+            // Beside other bounds it would need more thought than any claim has asked for.
+            Some((low, high)) => !bounded && low <= high,
+            None => bounded && within,
+        }
     }
 }
 
@@ -62,6 +72,9 @@ impl fmt::Display for Band {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (Some(min), Some(max), None, None, None) = (self.min, self.max, self.above, self.below, self.exact) {
             return write!(f, "{min} to {max}");
+        }
+        if let Some((low, high)) = self.outside {
+            return write!(f, "outside {low} to {high}");
         }
         let parts = [("≥", self.min), ("≤", self.max), (">", self.above), ("<", self.below), ("=", self.exact)];
         let parts: Vec<String> =
@@ -96,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn outside_is_below_the_one_or_above_the_other() {
+        let outside = band(r#"{"outside":[0.5,2]}"#);
+        assert!(outside.contains(0.4) && outside.contains(2.1) && !outside.contains(0.5) && !outside.contains(2.0));
+        assert_eq!((outside.margin(3.0), outside.margin(1.0)), (1.0, -0.5));
+        assert_eq!(outside.to_string(), "outside 0.5 to 2");
+        assert!(!outside.contains(f64::NAN));
+    }
+
+    #[test]
     fn the_margin_is_the_distance_to_the_nearest_bound() {
         let closed = band(r#"{"min":1,"max":4}"#);
         assert_eq!((closed.margin(2.0), closed.margin(5.0), closed.margin(0.5)), (1.0, -1.0, -0.5));
@@ -104,10 +126,17 @@ mod tests {
 
     #[test]
     fn a_band_that_bounds_nothing_or_leaves_nothing_is_unsound() {
-        for text in ["{}", r#"{"min":2,"max":1}"#, r#"{"above":1,"below":1}"#, r#"{"exact":1,"min":2}"#] {
+        for text in [
+            "{}",
+            r#"{"min":2,"max":1}"#,
+            r#"{"above":1,"below":1}"#,
+            r#"{"exact":1,"min":2}"#,
+            r#"{"outside":[2,1]}"#,
+            r#"{"outside":[1,2],"min":0}"#,
+        ] {
             assert!(!band(text).is_sound(), "{text}");
         }
-        for text in [r#"{"min":1,"max":1}"#, r#"{"exact":0}"#, r#"{"above":0}"#] {
+        for text in [r#"{"min":1,"max":1}"#, r#"{"exact":0}"#, r#"{"above":0}"#, r#"{"outside":[1,2]}"#] {
             assert!(band(text).is_sound(), "{text}");
         }
         assert!(serde_json::from_str::<Band>(r#"{"minimum":1}"#).is_err());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Claim, Points, Seeds};
 use crate::results::{Results, Row, Value};
-use crate::scenario::did_you_mean;
+use crate::scenario::{Scenario, ScenarioError, did_you_mean};
 
 /// The names that claims and figures may use.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -39,8 +39,19 @@ impl Names {
         names
     }
 
+    /// All names that the runs of `scenario` will have.
+    pub fn of_scenario(scenario: &Scenario) -> Result<Names, ScenarioError> {
+        let mut names = Names::default();
+        for point in scenario.points()? {
+            names.metrics.extend(point.setup.metrics.into_keys());
+            names.series.extend(point.setup.series.into_keys());
+            names.add_point(&point.at);
+        }
+        Ok(names)
+    }
+
     /// Takes the coordinates of a point of the sweep.
-    pub fn add_point(&mut self, point: &BTreeMap<String, Value>) {
+    fn add_point(&mut self, point: &BTreeMap<String, Value>) {
         for (name, value) in point {
             let values = self.parameters.entry(name.clone()).or_default();
             if !values.contains(value) {
@@ -92,14 +103,17 @@ impl Claim {
 
     fn parts_fit(&self) -> Result<(), &'static str> {
         let trend = matches!(self.points, Points::Rising | Points::Falling | Points::Quotient { .. });
-        let rest = matches!(self.rest, Points::Rising | Points::Falling | Points::Quotient { .. } | Points::Spearman(_));
+        let rest =
+            matches!(self.rest, Points::Rising | Points::Falling | Points::Quotient { .. } | Points::Spearman(_));
         let other = self.other().map(|(other, _)| other);
         let judges = matches!(self.points, Points::Every | Points::Some | Points::Rising | Points::Falling);
         match self {
             _ if self.ratio_to.is_some() && self.difference_to.is_some() => {
                 Err("ratio_to and difference_to exclude each other")
             }
-            _ if trend && self.along.is_none() => Err("rising, falling and quotient need along, the parameter that they go by"),
+            _ if trend && self.along.is_none() => {
+                Err("rising, falling and quotient need along, the parameter that they go by")
+            }
             _ if rest => Err("rest is one of every, some, mean, median, min, max, spread"),
             _ if self.rest != Points::Every && self.along.is_none() => Err("rest needs along"),
             _ if self.band().is_some_and(|band| !band.is_sound()) => {
@@ -109,9 +123,9 @@ impl Claim {
             _ if other.is_some_and(|other| other.at.is_empty() && other.metric.is_none()) => {
                 Err("it is compared with itself: ratio_to and difference_to need where or metric")
             }
-            _ if other.is_some_and(|other| other.reduced) && (judges || self.seeds == Seeds::Every) => {
-                Err("a comparison that comes after the reduction needs one that does not look at the band, such as mean")
-            }
+            _ if other.is_some_and(|other| other.reduced) && (judges || self.seeds == Seeds::Every) => Err(
+                "a comparison that comes after the reduction needs one that does not look at the band, such as mean",
+            ),
             _ => Ok(()),
         }
     }

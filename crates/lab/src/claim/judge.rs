@@ -41,9 +41,8 @@ fn measure(claim: &Claim, results: &Results) -> Result<Sample, String> {
         parts.iter().map(|part| over_points(&claim.points, part, claim.along.as_deref(), band)).collect()
     };
     let each = |value: &dyn Fn(&Place) -> Result<f64, String>| -> Result<Vec<Sample>, String> {
-        let sample = |place: &&Place| {
-            Ok(Sample { value: value(place)?, place: (*place).clone(), x: sides.rank_by(place)? })
-        };
+        let sample =
+            |place: &&Place| Ok(Sample { value: value(place)?, place: (*place).clone(), x: sides.rank_by(place)? });
         places.iter().map(sample).collect()
     };
     let reduced = match claim.other() {
@@ -133,7 +132,8 @@ impl Sides<'_> {
 
     fn find(&self, place: &Place) -> Result<&(&Place, Vec<&Row>), String> {
         let agrees = |at: &Place| {
-            at.len() == place.len() && at.iter().all(|(name, value)| place.get(name).is_some_and(|p| super::same(p, value)))
+            at.len() == place.len()
+                && at.iter().all(|(name, value)| place.get(name).is_some_and(|p| super::same(p, value)))
         };
         self.points.iter().find(|(at, _)| agrees(at)).ok_or_else(|| format!("there is no run at {}", words(place)))
     }

@@ -127,7 +127,8 @@ fn spearman(x: &[f64], y: &[f64]) -> f64 {
     }
     let (x, y) = (ranks(x), ranks(y));
     let (mx, my) = (mean(&x), mean(&y));
-    let product = |a: &[f64], ma: f64, b: &[f64], mb: f64| a.iter().zip(b).map(|(a, b)| (a - ma) * (b - mb)).sum::<f64>();
+    let product =
+        |a: &[f64], ma: f64, b: &[f64], mb: f64| a.iter().zip(b).map(|(a, b)| (a - ma) * (b - mb)).sum::<f64>();
     product(&x, mx, &y, my) / (product(&x, mx, &x, mx) * product(&y, my, &y, my)).sqrt()
 }
 

@@ -96,7 +96,8 @@ fn points_have_a_median_a_smallest_a_largest_and_a_spread() {
     green_and_red("metric = 'v'\npoints = 'spread'", lines, 4.0, "{ max = 4 }", "{ max = 3.9 }");
 }
 
-const SEEDS: &str = "variant=a | v=1\nvariant=a | v=2\nvariant=a | v=6\nvariant=b | v=1\nvariant=b | v=1\nvariant=b | v=2";
+const SEEDS: &str =
+    "variant=a | v=1\nvariant=a | v=2\nvariant=a | v=6\nvariant=b | v=1\nvariant=b | v=1\nvariant=b | v=2";
 
 #[test]
 fn seeds_have_a_mean_a_median_and_extremes_and_each_can_be_asked() {
@@ -112,7 +113,9 @@ fn seeds_have_a_mean_a_median_and_extremes_and_each_can_be_asked() {
 #[test]
 fn means_are_compared_as_means_and_extremes_seed_by_seed() {
     let ratio = |seeds: &str| {
-        format!("metric = 'v'\nwhere = {{ variant = 'a' }}\nseeds = '{seeds}'\nratio_to = {{ where = {{ variant = 'b' }} }}")
+        format!(
+            "metric = 'v'\nwhere = {{ variant = 'a' }}\nseeds = '{seeds}'\nratio_to = {{ where = {{ variant = 'b' }} }}"
+        )
     };
     green_and_red(&ratio("mean"), SEEDS, 9.0 / 4.0, "{ min = 2 }", "{ max = 2 }");
     green_and_red(&ratio("max"), SEEDS, 3.0, "{ max = 3 }", "{ below = 3 }");
@@ -169,7 +172,13 @@ fn the_value_at_one_place_is_put_over_that_at_another() {
 fn rank_correlation_goes_with_a_parameter_or_with_a_metric() {
     let lines = "n=1 | ratio=3 window=5\nn=2 | ratio=2 window=9\nn=3 | ratio=1 window=7";
     green_and_red("metric = 'ratio'\npoints = { spearman = 'n' }", lines, -1.0, "{ max = -0.7 }", "{ min = -0.7 }");
-    green_and_red("metric = 'ratio'\npoints = { spearman = 'window' }", lines, -0.5, "{ max = -0.5 }", "{ max = -0.7 }");
+    green_and_red(
+        "metric = 'ratio'\npoints = { spearman = 'window' }",
+        lines,
+        -0.5,
+        "{ max = -0.5 }",
+        "{ max = -0.7 }",
+    );
 }
 
 #[test]
@@ -193,7 +202,8 @@ fn one_value_of_a_parameter_must_serve_all_of_another() {
 #[test]
 fn reduced_numbers_of_two_variants_can_be_compared() {
     let lines = "variant=fixed n=30 | rate=8\nvariant=fixed n=150 | rate=6\nvariant=avmrc n=30 | rate=8\nvariant=avmrc n=150 | rate=4";
-    let keys = "metric = 'rate'\nwhere = { variant = 'fixed' }\nalong = 'n'\npoints = { quotient = { at = 150, over = 30 } }
+    let keys =
+        "metric = 'rate'\nwhere = { variant = 'fixed' }\nalong = 'n'\npoints = { quotient = { at = 150, over = 30 } }
         ratio_to = { where = { variant = 'avmrc' }, reduced = true }";
     green_and_red(keys, lines, 1.5, "{ above = 1 }", "{ above = 1.5 }");
 }
@@ -227,7 +237,11 @@ fn missing_data_is_red_whatever_the_band() {
         ("metric = 'v'\nper = 'w'\nholds = { min = 0 }", "| v=1", "no value of w"),
         ("metric = 'v'\nper = 'w'\nholds = { min = 0 }", "| v=1 w=0", "divided by 0"),
         ("metric = 'v'\nratio_to = { metric = 'w' }\nholds = { min = 0 }", "| v=0 w=0", "divided by 0"),
-        ("metric = 'v'\npoints = { spearman = 'n' }\nholds = { max = 1 }", "n=1 | v=1\nn=2 | v=1", "not a finite number"),
+        (
+            "metric = 'v'\npoints = { spearman = 'n' }\nholds = { max = 1 }",
+            "n=1 | v=1\nn=2 | v=1",
+            "not a finite number",
+        ),
         (
             "metric = 'v'\nseeds = 'max'\nratio_to = { metric = 'w' }\nholds = { min = 0 }",
             "| v=1 w=1\n| v=0 w=0",
@@ -309,7 +323,8 @@ fn how_it_was_measured_can_be_read() {
         "metric = 'time'\nwhere = { variant = 'avmrc', clients = { min = 2 } }\nratio_to = { where = { variant = 'rmrc' } }
         points = 'mean'",
     );
-    let words = "mean over seeds of time where clients ≥ 2, variant = avmrc, over that at variant = rmrc; mean over points";
+    let words =
+        "mean over seeds of time where clients ≥ 2, variant = avmrc, over that at variant = rmrc; mean over points";
     assert_eq!(text.in_words(), words);
 }
 

@@ -1,7 +1,7 @@
 //! A claim's measurement in words, for reports: made of its parts, so that it cannot say anything else.
 
-use super::{Claim, Other, Points, Seeds};
 use super::reduce::place_in_words;
+use super::{Claim, Other, Points, Seeds};
 
 impl Claim {
     /// How it is measured: `mean over seeds of convergence_s where variant = avmrc, over that where variant = rmrc; …`.

@@ -3,6 +3,14 @@
 //! A figure is read as `[figure]` from the scenario's file. A point on a curve is the mean of its runs; the bar through it
 //! goes from the smallest to the largest. Each combination of the swept parameters that are not on the x axis is a curve.
 
+mod data;
+mod draw;
+mod font;
+mod render;
+mod scale;
+pub(crate) mod style;
+pub mod svg;
+
 use serde::Deserialize;
 
 use crate::claim::Selection;
@@ -117,3 +125,6 @@ pub struct Guide {
     /// What it says in the legend.
     pub name: String,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! From the results to the curves of a panel.
+
+use std::collections::BTreeMap;
+
+use super::{Figure, Panel};
+use crate::claim::{NameError, Names, number};
+use crate::results::{Results, Row, Value};
+
+/// A curve, ready to be drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Curve {
+    /// For the legend; empty if it is the only one.
+    pub(super) name: String,
+    pub(super) points: Vec<Point>,
+}
+
+/// The runs at one place of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    /// Their mean.
+    pub(super) y: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// What x means where it is words: the word of each whole number.
+pub(super) type Words = Vec<String>;
+
+impl Figure {
+    /// The first name in it that does not exist.
+    pub fn check(&self, names: &Names) -> Result<(), NameError> {
+        let panels = self.panels.iter().enumerate();
+        panels.map(|(i, panel)| (i, panel.check(names))).try_for_each(|(i, checked)| {
+            checked.map_err(|what| NameError { who: format!("figure, panel {}", i + 1), what })
+        })
+    }
+}
+
+impl Panel {
+    fn check(&self, names: &Names) -> Result<(), String> {
+        self.selection.0.keys().try_for_each(|name| names.parameter(name))?;
+        if self.is_over_time() {
+            return self.y.of.names().iter().try_for_each(|name| names.series(name));
+        }
+        let [x] = self.x.of.names() else { return Err("the x axis has one name".to_owned()) };
+        names.parameter(x).or_else(|_| names.metric(x))?;
+        self.y.of.names().iter().try_for_each(|name| names.metric(name))
+    }
+
+    /// Whether it shows one run over time, and not all runs over a parameter.
+    pub(super) fn is_over_time(&self) -> bool {
+        self.x.of.names() == ["time"]
+    }
+
+    /// Its curves, in the order of the results, and the words of the x axis.
+    pub(super) fn curves(&self, results: &Results) -> (Vec<Curve>, Words) {
+        let rows: Vec<&Row> = results.rows.iter().filter(|row| self.selection.takes(&row.point)).collect();
+        let mut words = Words::new();
+        let x = self.x.of.names().first().map_or("", String::as_str);
+        let mut varying = varying(&rows);
+        if !self.is_over_time() && rows.iter().all(|row| !row.point.contains_key(x)) {
+            // Over a metric, a sweep is a cloud of points: only words part it.
+            varying.retain(|name| rows.iter().all(|row| row.point.get(*name).and_then(number).is_none()));
+        }
+        let mut curves: Vec<(BTreeMap<&str, &Value>, &str, Curve)> = Vec::new();
+        for row in &rows {
+            let key: BTreeMap<&str, &Value> = varying
+                .iter()
+                .filter(|name| **name != x)
+                .filter_map(|name| row.point.get(*name).map(|value| (*name, value)))
+                .collect();
+            for y in self.y.of.names() {
+                if !curves.iter().any(|(known, of, _)| *known == key && of == y) {
+                    let name = self.curve_name(&key, y);
+                    let points = self.points(&rows, &key, x, y, &mut words);
+                    curves.push((key.clone(), y, Curve { name, points }));
+                }
+            }
+        }
+        (curves.into_iter().map(|(_, _, curve)| curve).filter(|curve| !curve.points.is_empty()).collect(), words)
+    }
+
+    fn points(&self, rows: &[&Row], key: &BTreeMap<&str, &Value>, x: &str, y: &str, words: &mut Words) -> Vec<Point> {
+        let mine = rows.iter().filter(|row| key.iter().all(|(name, value)| row.point.get(*name) == Some(*value)));
+        if self.is_over_time() {
+            // One run is shown: over several, a mean over time would smooth away what the panel is there to show.
+            let first = mine.min_by_key(|row| row.seed).and_then(|row| row.series.get(y));
+            let point = |&(x, y): &(f64, f64)| Point { x, y, low: y, high: y };
+            return first.into_iter().flatten().map(point).filter(|point| point.y.is_finite()).collect();
+        }
+        let mut places: Vec<(&BTreeMap<String, Value>, Vec<f64>, Vec<f64>)> = Vec::new();
+        for row in mine {
+            let at = match row.point.get(x) {
+                Some(Value::Number(number)) => Some(*number),
+                Some(Value::Word(word)) => Some(place_of(word, words)),
+                None => row.metrics.get(x).copied(),
+            };
+            let value = row.metrics.get(y).copied().filter(|value| value.is_finite());
+            let (Some(at), Some(value)) = (at.filter(|at| at.is_finite()), value) else { continue };
+            match places.iter_mut().find(|(point, _, _)| **point == row.point) {
+                Some((_, xs, ys)) => {
+                    xs.push(at);
+                    ys.push(value);
+                }
+                None => places.push((&row.point, vec![at], vec![value])),
+            }
+        }
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let mut points: Vec<Point> = places
+            .iter()
+            .map(|(_, xs, ys)| Point {
+                x: mean(xs),
+                y: mean(ys),
+                low: ys.iter().copied().fold(f64::INFINITY, f64::min),
+                high: ys.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
+    }
+
+    /// What the legend says: the values that set the curve apart, and what it measures if there are several.
+    fn curve_name(&self, key: &BTreeMap<&str, &Value>, y: &str) -> String {
+        let named = |text: &str| self.names.get(text).cloned();
+        let mut parts: Vec<String> =
+            key.iter()
+                .map(|(name, value)| match value {
+                    Value::Word(word) => named(word).unwrap_or_else(|| word.clone()),
+                    Value::Number(number) => named(&number.to_string())
+                        .unwrap_or_else(|| format!("{name} {}", super::scale::number(*number))),
+                })
+                .collect();
+        if self.y.of.names().len() > 1 {
+            parts.push(named(y).unwrap_or_else(|| y.to_owned()));
+        }
+        parts.join(", ")
+    }
+}
+
+/// The parameters in which the rows differ.
+fn varying<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
+    let names = rows.first().map(|row| row.point.keys()).into_iter().flatten();
+    names
+        .map(String::as_str)
+        .filter(|name| rows.iter().any(|row| row.point.get(*name) != rows[0].point.get(*name)))
+        .collect()
+}
+
+fn place_of(word: &str, words: &mut Words) -> f64 {
+    let known = words.iter().position(|known| known == word);
+    let place = known.unwrap_or_else(|| {
+        words.push(word.to_owned());
+        words.len() - 1
+    });
+    place as f64
+}
+
+/// The values that a swept parameter takes, rising; empty if `x` is something else.
+pub(super) fn swept_values(results: &Results, panel: &Panel) -> Vec<f64> {
+    let [x] = panel.x.of.names() else { return Vec::new() };
+    let rows = results.rows.iter().filter(|row| panel.selection.takes(&row.point));
+    let mut values: Vec<f64> = rows.filter_map(|row| row.point.get(x).and_then(number)).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
