@@ -7,7 +7,7 @@ use weir_core::registry::{self, Setting};
 use weir_link::LinkConfig;
 use weir_sim::topology::dumbbell;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
-use weir_sim::{EndpointConfig, Membership, Network, NodeId, SessionConfig, Times, tcp};
+use weir_sim::{LinkId, EndpointConfig, Membership, Network, NodeId, SessionConfig, Times, tcp};
 use weir_units::{Random, Time};
 
 use super::RunError;
@@ -18,6 +18,8 @@ use crate::scenario::{Dumbbell, Flow, Http, Session, Setup, Spans, Tcp, Topology
 pub(super) struct Built {
     pub(super) network: Network,
     pub(super) recorder: Recorder,
+    /// The link that sessions and flows share.
+    pub(super) bottleneck: LinkId,
 }
 
 /// Builds the network of `setup`; whatever is drawn comes from streams of `seed`.
@@ -44,7 +46,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
             place.flow(name, flow, instance, wanted)?;
         }
     }
-    Ok(Built { network: place.network, recorder: place.recorder })
+    Ok(Built { network: place.network, recorder: place.recorder, bottleneck: routers.forward })
 }
 
 /// A dumbbell that is being filled.
@@ -87,19 +89,15 @@ impl Place<'_> {
         };
         let id = self.network.add_session(root, config)?;
         let sender = (scheme.sender)(&agreed, &settings)?;
-        let timing = EndpointConfig {
-            times: Times::from(start),
-            lateness: session.burst_jitter.0,
-            ..EndpointConfig::default()
-        };
+        let timing =
+            EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
         self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
         for member in members {
             let node = self.host(self.right, self.one_way(member.rtt)?);
             let told = receivers.rtt_setting.iter().map(|key| Setting { key: key.clone(), value: nanos(member.rtt) });
             let receiver = (scheme.receiver)(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
-            let timing =
-                EndpointConfig {
+            let timing = EndpointConfig {
                 times: Times::from(member.joined),
                 clock_ahead: member.clock_ahead,
                 ..EndpointConfig::default()
