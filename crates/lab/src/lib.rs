@@ -4,6 +4,7 @@ pub mod cache;
 pub mod claim;
 pub mod dossier;
 pub mod export;
+pub mod export;
 pub mod figure;
 pub mod library;
 pub mod metric;
