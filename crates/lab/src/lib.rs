@@ -4,7 +4,6 @@ pub mod cache;
 pub mod claim;
 pub mod dossier;
 pub mod export;
-pub mod export;
 pub mod figure;
 pub mod library;
 pub mod metric;
