@@ -52,6 +52,19 @@ impl Capture {
         self.write_packet(datagram).map_err(|source| self.failed(source))
     }
 
+    /// Adds a packet of which only the beginning is kept: `bytes`, from its IP header on, of `size` on the network.
+    pub fn record_start(
+        &mut self,
+        unix_nanos: u64,
+        bytes: &[u8],
+        size: u32,
+        comment: Option<&str>,
+    ) -> Result<(), NetError> {
+        self.begin_packet(unix_nanos, bytes.len() as u32, size);
+        self.record.extend(bytes);
+        self.end_packet(comment).map_err(|source| self.failed(source))
+    }
+
     /// Writes out what is still in memory.
     pub fn flush(&mut self) -> Result<(), NetError> {
         self.file.flush().map_err(|source| self.failed(source))
@@ -83,16 +96,24 @@ impl Capture {
         let header = ip_udp_header(datagram)?;
         let header = header.bytes();
         let len = (header.len() + datagram.payload.len()) as u32;
-        self.record.clear();
-        self.record.extend(0_u32.to_le_bytes());
-        self.record.extend(((datagram.unix_nanos >> 32) as u32).to_le_bytes());
-        self.record.extend((datagram.unix_nanos as u32).to_le_bytes());
-        self.record.extend(len.to_le_bytes());
-        self.record.extend(len.to_le_bytes());
+        self.begin_packet(datagram.unix_nanos, len, len);
         self.record.extend(header);
         self.record.extend(datagram.payload);
+        self.end_packet(datagram.comment)
+    }
+
+    fn begin_packet(&mut self, unix_nanos: u64, captured: u32, len: u32) {
+        self.record.clear();
+        self.record.extend(0_u32.to_le_bytes());
+        self.record.extend(((unix_nanos >> 32) as u32).to_le_bytes());
+        self.record.extend((unix_nanos as u32).to_le_bytes());
+        self.record.extend(captured.to_le_bytes());
+        self.record.extend(len.to_le_bytes());
+    }
+
+    fn end_packet(&mut self, comment: Option<&str>) -> io::Result<()> {
         self.pad();
-        if let Some(comment) = datagram.comment {
+        if let Some(comment) = comment {
             self.option(OPTION_COMMENT, comment.as_bytes());
             self.option(OPTION_END, &[]);
         }
@@ -176,7 +197,7 @@ fn ip_udp_header(datagram: &Datagram<'_>) -> io::Result<HeaderBytes> {
 }
 
 /// The Internet checksum (RFC 1071) of `bytes`, begun with `start`.
-fn checksum(start: u64, bytes: &[u8]) -> u16 {
+pub fn checksum(start: u64, bytes: &[u8]) -> u16 {
     let mut sum = sum_words(start, bytes);
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

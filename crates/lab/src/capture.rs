@@ -1,0 +1,200 @@
+//! A simulated run as a packet capture, for Wireshark and its kin: what came out of the bottleneck, and what it dropped.
+//!
+//! Headers are those of the real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's
+//! packets, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it, as zeros.
+//! Agent n has the address 10.x.y.z of n, channel c of session s the group 239.s.c. Time zero of the run is that of 1970.
+
+use std::path::Path;
+
+use weir_core::Header;
+use weir_link::DropReason;
+use weir_net::NetError;
+use weir_net::capture::{Capture, checksum};
+use weir_sim::tcp::{Kind, Segment};
+use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
+use weir_units::Time;
+use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
+use weir_wire::fec::PayloadId;
+use weir_wire::{CciForm, Layered};
+
+/// Writes what happens to packets at one link.
+#[derive(Debug)]
+pub struct PacketCapture {
+    file: Capture,
+    link: LinkId,
+    form: CciForm,
+    error: Option<NetError>,
+}
+
+impl PacketCapture {
+    /// Writes the packets of `link` to a new file, or over an old one. `form` is that of the sessions' packets.
+    pub fn create(path: &Path, link: LinkId, form: CciForm) -> Result<PacketCapture, NetError> {
+        Ok(PacketCapture { file: Capture::create(path, "bottleneck")?, link, form, error: None })
+    }
+
+    /// Writes what is still in memory; gives the first error that there was.
+    pub fn finish(mut self) -> Result<(), NetError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.file.flush(),
+        }
+    }
+
+    fn record(&mut self, at: Time, packet: &Packet, comment: Option<&str>) {
+        if self.error.is_none() {
+            let headers = headers(packet, self.form);
+            let size = u32::try_from(packet.size.count()).unwrap_or(u32::MAX).max(headers.len() as u32);
+            self.error = self.file.record_start(at.as_nanos(), &headers, size, comment).err();
+        }
+    }
+}
+
+impl Probe for PacketCapture {
+    fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if link == self.link {
+            self.record(now, packet, None);
+        }
+    }
+
+    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
+        if link == self.link {
+            let why = match reason {
+                DropReason::Overflow => "dropped: the buffer was full",
+                DropReason::Early => "dropped by the queue before it was full",
+                DropReason::Lost => "lost on the way",
+            };
+            self.record(at, packet, Some(why));
+        }
+    }
+}
+
+/// The packet's beginning, as it would stand on the network.
+fn headers(packet: &Packet, form: CciForm) -> Vec<u8> {
+    let from = address_of(packet.source);
+    let to = match packet.to {
+        Address::Agent(agent) => address_of(agent),
+        Address::Channel(session, channel) => {
+            let [high, low] = channel.to_be_bytes();
+            [239, session.index() as u8, high, low]
+        }
+    };
+    let (protocol, mut transport) = match packet.body {
+        Body::Endpoint(Header::Layered(layered)) => (UDP, lct(&layered, form)),
+        Body::Endpoint(_) => (UDP, Vec::new()),
+        Body::Segment(segment) => (TCP, tcp(&segment, packet)),
+        Body::Datagram(number) => (UDP, number.to_be_bytes().to_vec()),
+    };
+    if protocol == UDP {
+        let mut udp = [SESSION_PORT.to_be_bytes(), SESSION_PORT.to_be_bytes(), [0; 2], [0; 2]].concat();
+        udp.append(&mut transport);
+        transport = udp;
+    }
+    let len = u16::try_from(packet.size.count()).unwrap_or(u16::MAX).max(20 + transport.len() as u16);
+    let transport_len = len - 20;
+    if protocol == UDP {
+        transport[4..6].copy_from_slice(&transport_len.to_be_bytes());
+    }
+    let pseudo = u64::from(protocol) + u64::from(transport_len) + words(&from) + words(&to);
+    let sum = checksum(pseudo, &transport);
+    let at = if protocol == UDP { 6 } else { 16 };
+    // Zero in UDP would mean that there is no checksum.
+    let sum = if protocol == UDP && sum == 0 { 0xffff } else { sum };
+    transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+
+    let mut ip = [0; 20];
+    ip[0] = 0x45;
+    ip[1] = match packet.ecn {
+        weir_link::Ecn::NotEct => 0,
+        weir_link::Ecn::Ect => 2,
+        weir_link::Ecn::Ce => 3,
+    };
+    ip[2..4].copy_from_slice(&len.to_be_bytes());
+    ip[6] = 0x40; // don't fragment
+    ip[8] = 64;
+    ip[9] = protocol;
+    ip[12..16].copy_from_slice(&from);
+    ip[16..20].copy_from_slice(&to);
+    let sum = checksum(0, &ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    [&ip[..], &transport].concat()
+}
+
+fn address_of(agent: AgentId) -> [u8; 4] {
+    let [_, b, c, d] = (agent.index() as u32 + 1).to_be_bytes();
+    [10, b, c, d]
+}
+
+fn words(address: &[u8; 4]) -> u64 {
+    let [a, b, c, d] = *address;
+    u64::from(u16::from_be_bytes([a, b])) + u64::from(u16::from_be_bytes([c, d]))
+}
+
+/// The LCT header of a packet of object 1, with all that its session's packets carry.
+fn lct(layered: &Layered, form: CciForm) -> Vec<u8> {
+    let mut bytes = [0; MAX_OVERHEAD];
+    let payload_id = PayloadId { block: 0, symbol: layered.sequence & 0x00ff_ffff };
+    let content = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
+    let len = Profile { tsi: 1, form }.encode(layered, &content, &mut bytes);
+    bytes[..len].to_vec()
+}
+
+/// The TCP header of a segment; its numbers count segments, on the network they count bytes.
+fn tcp(segment: &Segment, packet: &Packet) -> Vec<u8> {
+    let data_size = match segment.kind {
+        Kind::Data => packet.size.count().saturating_sub(40),
+        // Acknowledgements do not know; a thousand bytes a segment keep the numbers readable.
+        Kind::Ack => ACKNOWLEDGED_BYTES,
+    };
+    let number = |segments: u64| (segments.wrapping_mul(data_size) as u32).to_be_bytes();
+    let port = 5001u16.wrapping_add(packet.flow.index() as u16).to_be_bytes();
+    let mut flags = 0x10;
+    let (seq, ack) = match segment.kind {
+        Kind::Data => (number(segment.seq), [0; 4]),
+        Kind::Ack => ([0; 4], number(segment.seq)),
+    };
+    flags |= if segment.ecn_echo { 0x40 } else { 0 } | if segment.window_reduced { 0x80 } else { 0 };
+    let mut header = [&port[..], &port, &seq, &ack, &[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]].concat();
+    let blocks: Vec<(u64, u64)> = segment.sack_blocks().collect();
+    if !blocks.is_empty() {
+        header.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        blocks.iter().for_each(|(start, end)| header.extend([number(*start), number(*end)].concat()));
+        header[12] = ((header.len() / 4) as u8) << 4;
+    }
+    header
+}
+
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+/// The port that SDP examples use for media and FLUTE sessions.
+const SESSION_PORT: u16 = 5004;
+const ACKNOWLEDGED_BYTES: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_sim::tcp::{Config, Flavour};
+    use weir_sim::{Network, Times, topology};
+
+    #[test]
+    fn every_packet_of_the_bottleneck_is_in_the_capture_and_drops_say_why() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.pcapng");
+        let mut net = Network::new(1);
+        let link = |text: &str| text.parse::<weir_link::LinkConfig>().expect("a valid link");
+        let bottleneck = link("rate=1M,delay=10ms,buffer=10p");
+        let bell = topology::dumbbell(&mut net, &bottleneck, &bottleneck);
+        let from = topology::add_host(&mut net, bell.left, &link("delay=1ms"));
+        let to = topology::add_host(&mut net, bell.right, &link("delay=1ms"));
+        net.add_tcp(from, to, Config::ns2(Flavour::Sack), Times::from(Time::ZERO)).expect("a way");
+        let mut capture = PacketCapture::create(&path, bell.forward, CciForm::Short).expect("a file");
+        net.run_until(Time::from_secs(5), &mut capture);
+        capture.finish().expect("written");
+        let bytes = std::fs::read(&path).expect("there is a file");
+        let counters = net.link_counters(bell.forward);
+        let text = b"dropped: the buffer was full";
+        let comments = bytes.windows(text.len()).filter(|window| window == text).count() as u64;
+        assert!(counters.dropped > 0 && comments == counters.dropped, "{comments} comments, {counters:?}");
+        let packets = counters.delivered + counters.dropped;
+        assert!(bytes.len() as u64 > packets * 72 && (bytes.len() as u64) < packets * 140, "{} bytes", bytes.len());
+    }
+}
