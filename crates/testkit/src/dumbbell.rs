@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use weir_core::registry::{Scheme, Session, Setting};
 use weir_link::{Counters, DropReason, LinkConfig};
-use weir_sim::{
-    EndpointConfig, LinkId, Membership, Network, NodeId, Packet, Probe, SessionConfig, SessionId, Times,
-};
+use weir_sim::{EndpointConfig, LinkId, Membership, Network, NodeId, Packet, Probe, SessionConfig, SessionId, Times};
 use weir_units::Time;
 
 pub use crate::record::Record;
@@ -105,6 +103,7 @@ impl Plan {
 
 impl Dumbbell {
     /// Sets a run up. Panics if the plan's settings cannot be used, or if several receivers are to share an emulated link.
+    #[expect(clippy::needless_pass_by_value, reason = "a plan is written down for its run")]
     pub fn new(plan: Plan) -> Dumbbell {
         let mut network = Network::new(plan.seed);
         network.send_through_the_wire(plan.through_the_wire);
@@ -205,9 +204,7 @@ impl Bottleneck {
     /// What the queue dropped from `from` to `until`, as a share of what came.
     pub fn loss_share(&self, from: Time, until: Time) -> f64 {
         // Both lists are in order of time.
-        let within = |times: &[Time]| {
-            times.partition_point(|at| *at < until) - times.partition_point(|at| *at < from)
-        };
+        let within = |times: &[Time]| times.partition_point(|at| *at < until) - times.partition_point(|at| *at < from);
         within(&self.dropped) as f64 / within(&self.came).max(1) as f64
     }
 }

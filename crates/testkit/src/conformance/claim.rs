@@ -1,5 +1,6 @@
 //! What can be claimed of an outcome, and whether it holds.
 
+use std::fmt;
 use std::time::Duration;
 
 use weir_units::{Bytes, Time};
@@ -75,69 +76,100 @@ pub enum Claim {
     },
 }
 
+/// What a claim found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The claim.
+    pub claim: Claim,
+    /// What there is, in words.
+    pub found: String,
+    /// Whether it is as claimed.
+    pub holds: bool,
+    /// Each change of the host's level, for messages.
+    levels: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {:?}: {}\n    levels {}", self.claim, self.found, self.levels)
+    }
+}
+
 impl Claim {
-    /// What is wrong; `None` if the claim holds.
-    pub(super) fn broken(&self, scenario: &Scenario, outcome: &Outcome) -> Option<String> {
-        let (host, found, holds) = self.judge(scenario, outcome);
-        let levels: Vec<String> =
-            outcome.hosts[host].record.levels().map(|(at, level)| format!("{:.1}:{level}", at.as_secs_f64())).collect();
-        (!holds).then(|| format!("  {self:?}: {found}\n    levels {}", levels.join(" ")))
+    pub(super) fn judge(self, scenario: &Scenario, outcome: &Outcome) -> Finding {
+        let index = self.host();
+        let host = &outcome.hosts[index];
+        let time_at = |span, levels| {
+            let (from, until) = times(span);
+            host.record.share_of_time(from, until, |level| within(level, levels))
+        };
+        let (found, holds) = match self {
+            Claim::Holds { span, levels, share, .. } => {
+                let found = time_at(span, levels);
+                (format!("{found:.3} of the time"), found >= share)
+            }
+            Claim::Reaches { span, levels, .. } => {
+                let found = time_at(span, levels);
+                (format!("{found:.3} of the time"), found > 0.0)
+            }
+            Claim::Rate { span, kbps, .. } => {
+                let (from, until) = times(span);
+                let found = host.record.mean_bps(from, until) / 1e3;
+                (format!("{found:.0} kbit/s"), within(found, (kbps.0 as f64, kbps.1 as f64)))
+            }
+            Claim::Loss { span, share, .. } => {
+                let (lost, all) = losses(host, span);
+                (format!("{lost} of {all} packets"), all > 0 && within(lost as f64 / all as f64, share))
+            }
+            Claim::Queue { span, at_least_ms, .. } => {
+                let found = longest_queue(host, span);
+                (format!("{} ms", found.as_millis()), found >= Duration::from_millis(at_least_ms))
+            }
+            Claim::FirstPacket { ms, .. } => {
+                let start = Time::from_secs(scenario.hosts[index].joins);
+                let found = host.record.delivered.first().map(|(at, _)| at.since(start).as_millis() as u64);
+                (some(found, "ms"), found.is_some_and(|found| within(found, ms)))
+            }
+            Claim::Ends { at_most, .. } => {
+                let found = host.after_leave.map(Bytes::count);
+                (some(found, "bytes"), found.is_some_and(|found| found <= at_most.count()))
+            }
+        };
+        let level = |(at, level): (Time, usize)| format!("{:.1}:{level}", at.as_secs_f64());
+        let levels = host.record.levels().map(level).collect::<Vec<_>>().join(" ");
+        Finding { claim: self, found, holds, levels }
     }
 
-    /// The host, what was found there, and whether it is as claimed.
-    fn judge(&self, scenario: &Scenario, outcome: &Outcome) -> (usize, String, bool) {
-        let of = |host: usize| &outcome.hosts[host];
-        match *self {
-            Claim::Holds { host, span, levels, share } => {
-                let (from, until) = times(span);
-                let found = of(host).record.share_of_time(from, until, |level| within(level, levels));
-                (host, format!("{found:.3} of the time"), found >= share)
-            }
-            Claim::Reaches { host, span, levels } => {
-                let (from, until) = times(span);
-                let found = of(host).record.share_of_time(from, until, |level| within(level, levels));
-                (host, format!("{found:.3} of the time"), found > 0.0)
-            }
-            Claim::Rate { host, span, kbps } => {
-                let (from, until) = times(span);
-                let found = of(host).record.mean_bps(from, until) / 1e3;
-                (host, format!("{found:.0} kbit/s"), within(found, (kbps.0 as f64, kbps.1 as f64)))
-            }
-            Claim::Loss { host, span, share } => {
-                let (lost, all) = losses(of(host), span);
-                let found = lost as f64 / all as f64;
-                (host, format!("{lost} of {all} packets"), all > 0 && within(found, share))
-            }
-            Claim::Queue { host, span, at_least_ms } => {
-                let found = longest_queue(of(host), span);
-                (host, format!("{found:?}"), found >= Duration::from_millis(at_least_ms))
-            }
-            Claim::FirstPacket { host, ms } => {
-                let first = of(host).record.delivered.first().map(|(at, _)| *at);
-                let found = first.map(|at| at.since(Time::from_secs(scenario.hosts[host].joins)).as_millis() as u64);
-                (host, format!("{found:?} ms"), found.is_some_and(|found| within(found, ms)))
-            }
-            Claim::Ends { host, at_most } => {
-                let found = of(host).after_leave;
-                (host, format!("{found:?}"), found.is_some_and(|found| found <= at_most))
-            }
+    fn host(self) -> usize {
+        match self {
+            Claim::Holds { host, .. }
+            | Claim::Reaches { host, .. }
+            | Claim::Rate { host, .. }
+            | Claim::Loss { host, .. }
+            | Claim::Queue { host, .. }
+            | Claim::FirstPacket { host, .. }
+            | Claim::Ends { host, .. } => host,
         }
     }
+}
+
+fn some(value: Option<u64>, unit: &str) -> String {
+    value.map_or_else(|| "nothing".to_owned(), |value| format!("{value} {unit}"))
 }
 
 fn times((from, until): Span) -> (Time, Time) {
     (Time::from_secs(from), Time::from_secs(until))
 }
 
-fn within<T: PartialOrd>(value: T, (low, high): (T, T)) -> bool {
+fn within<T: PartialOrd + Copy>(value: T, (low, high): (T, T)) -> bool {
     low <= value && value <= high
 }
 
 fn losses(host: &HostOutcome, span: Span) -> (u64, u64) {
     let (from, until) = times(span);
-    host.record.slots(from, until).fold((0, 0), |(lost, all), slot| {
-        (lost + slot.lost_packets, all + slot.lost_packets + slot.received_packets)
-    })
+    host.record
+        .slots(from, until)
+        .fold((0, 0), |(lost, all), slot| (lost + slot.lost_packets, all + slot.lost_packets + slot.received_packets))
 }
 
 fn longest_queue(host: &HostOutcome, span: Span) -> Duration {
@@ -192,7 +224,7 @@ mod tests {
     }
 
     fn holds(claim: Claim) -> bool {
-        claim.broken(&SCENARIO, &outcome()).is_none()
+        claim.judge(&SCENARIO, &outcome()).holds
     }
 
     #[test]
@@ -224,7 +256,7 @@ mod tests {
         assert!(!holds(Claim::Ends { host: 0, at_most: Bytes::new(99) }));
         let nothing = Outcome { hosts: vec![HostOutcome::default()] };
         for claim in [Claim::FirstPacket { host: 0, ms: (0, 9) }, Claim::Ends { host: 0, at_most: Bytes::new(9) }] {
-            assert!(claim.broken(&SCENARIO, &nothing).is_some(), "{claim:?}");
+            assert!(!claim.judge(&SCENARIO, &nothing).holds, "{claim:?}");
         }
     }
 }

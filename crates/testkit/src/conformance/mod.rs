@@ -1,6 +1,6 @@
 //! Scenarios that run in the simulator and on real sockets, with the same claims about what comes of them.
 //!
-//! The same endpoints with the same settings go through [`simulated::run`] in virtual time and over sockets
+//! The same endpoints with the same settings go through [`simulated::run`] in virtual time and through [`sockets::run`]
 //! between network namespaces, behind token buckets of the kernel. Both give an [`Outcome`], and the same code judges it.
 //! So each driver tests the other. The bands are those of the protocol's arithmetic, which each scenario tells.
 //!
@@ -9,6 +9,7 @@
 mod claim;
 mod scenarios;
 pub mod simulated;
+pub mod sockets;
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
 pub use crate::record::Record;
-pub use claim::{Claim, Span};
+pub use claim::{Claim, Finding, Span};
 pub use scenarios::SCENARIOS;
 
 /// A sender, hosts behind links of their own, and what is claimed of them. Times are seconds from the sender's start.
@@ -71,17 +72,18 @@ pub struct HostOutcome {
 impl Scenario {
     /// Asserts every claim. Panics with all that do not hold; `run` says what gave the outcome.
     pub fn assert_claims(&self, outcome: &Outcome, run: &str) {
-        let broken: Vec<String> = self.claims.iter().filter_map(|claim| claim.broken(self, outcome)).collect();
+        let broken: Vec<String> =
+            self.findings(outcome).iter().filter(|finding| !finding.holds).map(Finding::to_string).collect();
         assert!(broken.is_empty(), "{}, {run}:\n{}", self.name, broken.join("\n"));
     }
 
-    /// The scenario called `name`. Panics if there is none.
-    pub fn named(name: &str) -> &'static Scenario {
-        let found = SCENARIOS.iter().find(|scenario| scenario.name == name);
-        found.unwrap_or_else(|| panic!("no scenario is called {name:?}"))
+    /// What was found for each claim.
+    pub fn findings(&self, outcome: &Outcome) -> Vec<Finding> {
+        self.claims.iter().map(|claim| claim.judge(self, outcome)).collect()
     }
 
-    fn ladder(&self) -> Ladder {
+    /// The ladder of rates.
+    pub fn ladder(&self) -> Ladder {
         let (low, high) = self.ladder_kbps;
         Ladder::geometric(Rate::from_kbps(low), Rate::from_kbps(high), 1.5).expect("the list has usable ladders")
     }
@@ -122,8 +124,9 @@ impl Host {
 /// When what was on its way at a leave is gone.
 pub const LEAVE_GRACE: Duration = Duration::from_secs(1);
 
-/// Every link's buffer: twice the queue of τ = 100 ms that AVMRC aims at, so that there is room for the trial of a level.
-const BUFFER: Duration = Duration::from_millis(200);
+/// Every link's buffer: four times the queue of τ = 100 ms that AVMRC aims at, so that there is room for the trial of a level
+/// even if a busy host hears late what becomes of it.
+const BUFFER: Duration = Duration::from_millis(400);
 
 /// IP, UDP and ALC headers, and a symbol of 1400 bytes.
 const PACKET_SIZE: u64 = 1456;

@@ -9,7 +9,8 @@
 //!   start-up phase is 50 slots from there; then come two seconds of the long-term average (gain 0.05 a slot).
 //! - From then on a receiver tries the level above at most every n_add = 20 slots, sees the queue grow by a quarter slot a
 //!   slot or so, and goes back: it is at the link's level or one beside it.
-//! - A trial aims at a queue of τ = 100 ms and the links hold 200 ms: trials lose nothing.
+//! - A trial aims at a queue of τ = 100 ms and the links hold 400 ms: trials lose nothing. A step of 1.5 overloads a link by a
+//!   quarter to a third, so that a trial would have to last 12 slots or more to fill it.
 
 use weir_units::Bytes;
 
@@ -50,28 +51,31 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "a receiver follows a cut in capacity and its end",
         ladder_kbps: LADDER,
         // Level 9 is 82 % of the wide link; the narrow one carries level 6 in theory and level 5 in comfort.
-        hosts: &[Host::at(&[(0, 8_000), (10, 2_000), (22, 8_000)])],
-        seconds: 45,
+        hosts: &[Host::at(&[(0, 8_000), (10, 2_000), (20, 8_000)])],
+        seconds: 48,
         claims: &[
             Claim::Holds { host: 0, span: (8, 10), levels: (8, 10), share: 0.9 },
-            // 6.6 Mbit/s over 2 fill 200 ms in 90 ms, and lose two packets in three until the receiver gives way.
+            // 6.6 Mbit/s over 2 fill 400 ms in 180 ms, and lose two packets in three until the receiver gives way.
             Claim::Queue { host: 0, span: (10, 13), at_least_ms: 100 },
             Claim::Loss { host: 0, span: (10, 13), share: (0.02, 0.7) },
             // Both targets must be low before a level is dropped. The long-term delay has come nine tenths of its way in
             // 4.5 s.
             Claim::Reaches { host: 0, span: (10, 15), levels: (1, 6) },
-            Claim::Holds { host: 0, span: (15, 22), levels: (3, 7), share: 0.9 },
+            Claim::Holds { host: 0, span: (15, 20), levels: (3, 7), share: 0.9 },
             // Level 7, half as much again as the narrow link carries, needs a target half a step beyond it: 3645 kbit/s or
             // 31 packets in R. Reno gets that at p = 1.5/31², 640 packets between losses. Were all older intervals nothing,
             // the interval that is under way, which counts a sixth, would take 3840 packets: 23 s at 1944 kbit/s.
-            Claim::Reaches { host: 0, span: (22, 45), levels: (7, 10) },
-            Claim::Loss { host: 0, span: (26, 45), share: (0.0, 0.01) },
+            Claim::Reaches { host: 0, span: (20, 43), levels: (7, 10) },
+            // From half way between levels 6 and 7, more than the narrow link carries, to the link's rate.
+            Claim::Rate { host: 0, span: (43, 48), kbps: (2_430, 8_000) },
+            Claim::Loss { host: 0, span: (24, 48), share: (0.0, 0.01) },
         ],
     },
     Scenario {
         name: "random loss costs a receiver what it costs a TCP",
         ladder_kbps: LADDER,
-        hosts: &[Host { loss: 0.02, ..Host::at(&[(0, 8_000)]) }],
+        // The link is no limit, so that nothing is lost but by chance.
+        hosts: &[Host { loss: 0.02, ..Host::at(&[(0, 20_000)]) }],
         seconds: 25,
         claims: &[
             // At R = 0.1 s and p = 2 % Reno's model gives 0.83 Mbit/s, Vegas's up to half more: levels 4 and 5. Eight

@@ -23,6 +23,7 @@ mod files;
 mod link;
 mod process;
 mod session;
+mod thread;
 mod topology;
 
 use std::net::UdpSocket;

@@ -101,7 +101,7 @@ impl Network {
         &self.hosts[1..]
     }
 
-    /// Puts receiver `index` behind this link, with counters at zero, or behind none.
+    /// Puts receiver `index` behind this link, empty and with counters at zero, or behind none.
     pub fn set_link(&self, index: usize, link: Option<TokenBucket>) {
         let port = self.receiver(index).port();
         // There may be none yet.
@@ -112,6 +112,14 @@ impl Network {
             all.extend(words.iter().map(String::as_str));
             run("tc", &all);
         }
+    }
+
+    /// Turns the link in front of receiver `index` into another while it is in use; what waits stays. Panics if there is none.
+    pub fn change_link(&self, index: usize, link: TokenBucket) {
+        let (port, words) = (self.receiver(index).port(), link.words());
+        let mut all = vec!["-n", &self.bridge, "qdisc", "change", "dev", &port, "root"];
+        all.extend(words.iter().map(String::as_str));
+        run("tc", &all);
     }
 
     /// What the link in front of receiver `index` has done. Panics if there is none.
@@ -223,6 +231,11 @@ impl Host {
     /// Its address: fd77::1 for the sender, fd77::a for receiver 0, and so on. It has a link-local one too.
     pub fn ipv6(&self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.last_octet()))
+    }
+
+    /// The name of its namespace.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     fn last_octet(&self) -> u8 {
