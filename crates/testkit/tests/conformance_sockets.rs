@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use weir_testkit::conformance::{SCENARIOS, sockets};
+use weir_testkit::conformance::{SCENARIOS, Scenario, sockets};
 use weir_testkit::netns::require_root;
 
 #[test]
@@ -11,10 +11,25 @@ fn every_scenario_holds_on_sockets() {
     if !require_root() {
         return;
     }
-    // All at once, or they would take minutes; together they are 70 Mbit/s.
+    // All at once, or they would take minutes; together they are 62 Mbit/s.
     thread::scope(|scope| {
         for scenario in SCENARIOS {
-            scope.spawn(|| scenario.assert_claims(&sockets::run(scenario), "on sockets"));
+            scope.spawn(|| assert_holds(scenario));
         }
     });
 }
+
+/// A scenario that does not hold is run again if, and only if, this machine did not keep time.
+fn assert_holds(scenario: &Scenario) {
+    let mut run = sockets::run(scenario);
+    for _ in 1..ATTEMPTS {
+        if run.is_on_time() || scenario.holds(&run.outcome) {
+            break;
+        }
+        eprintln!("{}: this machine was {:?} late; once more", scenario.name, run.worst_lateness);
+        run = sockets::run(scenario);
+    }
+    scenario.assert_claims(&run.outcome, &format!("on sockets, at most {:?} late", run.worst_lateness));
+}
+
+const ATTEMPTS: u32 = 3;

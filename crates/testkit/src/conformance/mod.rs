@@ -77,6 +77,11 @@ impl Scenario {
         assert!(broken.is_empty(), "{}, {run}:\n{}", self.name, broken.join("\n"));
     }
 
+    /// Whether every claim holds.
+    pub fn holds(&self, outcome: &Outcome) -> bool {
+        self.findings(outcome).iter().all(|finding| finding.holds)
+    }
+
     /// What was found for each claim.
     pub fn findings(&self, outcome: &Outcome) -> Vec<Finding> {
         self.claims.iter().map(|claim| claim.judge(self, outcome)).collect()
