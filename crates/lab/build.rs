@@ -8,7 +8,7 @@ use std::path::Path;
 const CRATES: [&str; 6] = ["units", "wire", "core", "link", "sim", "lab"];
 
 /// Parts of this crate that only read results. Whatever is not named here counts.
-const READERS: [&str; 6] = ["claim", "dossier", "export", "figure", "library", "report"];
+const READERS: [&str; 8] = ["capture", "claim", "dossier", "export", "figure", "library", "recording", "report"];
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -13,7 +13,7 @@ pub fn judge(claim: &Claim, results: &Results) -> Verdict {
     let band = claim.band();
     let (measured, detail) = match measure(claim, results) {
         Ok(sample) if sample.value.is_finite() => (Some(sample.value), where_it_was_decided(claim, &sample, results)),
-        Ok(_) => (None, "what came out is not a finite number: something is divided by 0".to_owned()),
+        Ok(_) => (None, "what came out is not a finite number: all values are equal, or one is 0".to_owned()),
         Err(missing) => (None, missing),
     };
     let holds = match (measured, band) {
@@ -91,17 +91,16 @@ impl Sides<'_> {
         let (place_b, metric_b) = (moved(place, other), other_metric(self.claim, other));
         if matches!(self.claim.seeds, Seeds::Mean | Seeds::Median) {
             let (a, b) = (self.point(place, &self.claim.metric)?, self.point(&place_b, metric_b)?);
-            return Ok(compare(a, b, divides));
+            return finite(compare(a, b, divides), metric_b, &place_b);
         }
         let (a, b) = (self.runs(place, &self.claim.metric)?, self.runs(&place_b, metric_b)?);
         if !a.keys().eq(b.keys()) {
             return Err(format!("{} and {} have different seeds", words(place), words(&place_b)));
         }
-        let values: Vec<f64> = a.values().zip(b.values()).map(|(a, b)| compare(*a, *b, divides)).collect();
-        match values.iter().all(|value| value.is_finite()) {
-            true => over_seeds(self.claim.seeds, &values, self.claim.band()),
-            false => Ok(f64::NAN),
-        }
+        let pairs = a.values().zip(b.values());
+        let values: Result<Vec<f64>, String> =
+            pairs.map(|(a, b)| finite(compare(*a, *b, divides), metric_b, &place_b)).collect();
+        over_seeds(self.claim.seeds, &values?, self.claim.band())
     }
 
     /// What a rank correlation ranks the point against.
@@ -119,10 +118,13 @@ impl Sides<'_> {
     fn runs(&self, place: &Place, metric: &str) -> Result<BTreeMap<u64, f64>, String> {
         let (_, rows) = self.find(place)?;
         let value = |row: &&Row| {
-            let finite = |name: &str| row.metrics.get(name).copied().filter(|value| value.is_finite());
-            let value = finite(metric).ok_or_else(|| missing(metric, place, rows))?;
+            let number = |name: &str| row.metrics.get(name).copied().filter(|value| value.is_finite());
+            let value = number(metric).ok_or_else(|| missing(metric, place, rows))?;
             let value = match &self.claim.per {
-                Some(per) => value / finite(per).ok_or_else(|| missing(per, place, rows))?,
+                Some(per) => {
+                    let divisor = number(per).ok_or_else(|| missing(per, place, rows))?;
+                    finite(value / divisor, per, place)?
+                }
                 None => value,
             };
             Ok((row.seed, self.claim.distance_from.map_or(value, |from| (value - from).abs())))
@@ -137,6 +139,12 @@ impl Sides<'_> {
         };
         self.points.iter().find(|(at, _)| agrees(at)).ok_or_else(|| format!("there is no run at {}", words(place)))
     }
+}
+
+/// A ratio, if it is one.
+fn finite(value: f64, divisor: &str, place: &Place) -> Result<f64, String> {
+    let at = if place.is_empty() { String::new() } else { format!(" at {}", words(place)) };
+    if value.is_finite() { Ok(value) } else { Err(format!("{divisor} is 0{at}: nothing can be divided by it")) }
 }
 
 fn compare(a: f64, b: f64, divides: bool) -> f64 {

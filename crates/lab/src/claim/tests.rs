@@ -235,8 +235,8 @@ fn missing_data_is_red_whatever_the_band() {
         ("metric = 'v'", "| w=1", "1 of 1 runs have no value of v"),
         ("metric = 'v'\nwhere = { n = 3 }\nholds = { min = 0 }", "n=2 | v=1", "no run has n = 3"),
         ("metric = 'v'\nper = 'w'\nholds = { min = 0 }", "| v=1", "no value of w"),
-        ("metric = 'v'\nper = 'w'\nholds = { min = 0 }", "| v=1 w=0", "divided by 0"),
-        ("metric = 'v'\nratio_to = { metric = 'w' }\nholds = { min = 0 }", "| v=0 w=0", "divided by 0"),
+        ("metric = 'v'\nper = 'w'\nholds = { min = 0 }", "| v=1 w=0", "w is 0"),
+        ("metric = 'v'\nratio_to = { metric = 'w' }\nholds = { min = 0 }", "| v=0 w=0", "w is 0"),
         (
             "metric = 'v'\npoints = { spearman = 'n' }\nholds = { max = 1 }",
             "n=1 | v=1\nn=2 | v=1",
@@ -245,7 +245,7 @@ fn missing_data_is_red_whatever_the_band() {
         (
             "metric = 'v'\nseeds = 'max'\nratio_to = { metric = 'w' }\nholds = { min = 0 }",
             "| v=1 w=1\n| v=0 w=0",
-            "divided by 0",
+            "w is 0",
         ),
         (
             "metric = 'v'\nwhere = { variant = 'a' }\nratio_to = { where = { variant = 'b' } }\nholds = { min = 0 }",

@@ -11,6 +11,10 @@ use crate::results::{Results, Row, Value};
 pub(super) struct Curve {
     /// For the legend; empty if it is the only one.
     pub(super) name: String,
+    /// What it shares with curves of other metrics at the same parameters, which look alike.
+    pub(super) kin: String,
+    /// Which of them it is, from 0.
+    pub(super) order: usize,
     pub(super) points: Vec<Point>,
 }
 
@@ -23,6 +27,23 @@ pub(super) struct Point {
     pub(super) low: f64,
     pub(super) high: f64,
 }
+
+impl Point {
+    /// Of at least one run, as pairs of x and y.
+    fn of_runs(runs: &[(f64, f64)]) -> Point {
+        let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let values = || runs.iter().map(|(_, y)| *y);
+        Point {
+            x: mean(|(x, _)| *x),
+            y: mean(|(_, y)| *y),
+            low: values().fold(f64::INFINITY, f64::min),
+            high: values().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// A point of the sweep.
+type Place = BTreeMap<String, Value>;
 
 /// What x means where it is words: the word of each whole number.
 pub(super) type Words = Vec<String>;
@@ -63,7 +84,7 @@ impl Panel {
             // Over a metric, a sweep is a cloud of points: only words part it.
             varying.retain(|name| rows.iter().all(|row| row.point.get(*name).and_then(number).is_none()));
         }
-        let mut curves: Vec<(BTreeMap<&str, &Value>, &str, Curve)> = Vec::new();
+        let mut curves: Vec<(BTreeMap<&str, &Value>, &str, Vec<Point>)> = Vec::new();
         for row in &rows {
             let key: BTreeMap<&str, &Value> = varying
                 .iter()
@@ -72,13 +93,25 @@ impl Panel {
                 .collect();
             for y in self.y.of.names() {
                 if !curves.iter().any(|(known, of, _)| *known == key && of == y) {
-                    let name = self.curve_name(&key, y);
                     let points = self.points(&rows, &key, x, y, &mut words);
-                    curves.push((key.clone(), y, Curve { name, points }));
+                    curves.push((key.clone(), y, points));
                 }
             }
         }
-        (curves.into_iter().map(|(_, _, curve)| curve).filter(|curve| !curve.points.is_empty()).collect(), words)
+        curves.retain(|(_, _, points)| !points.is_empty());
+        let order = |i: usize| curves[..i].iter().filter(|(key, _, _)| *key == curves[i].0).count();
+        let orders: Vec<usize> = (0..curves.len()).map(order).collect();
+        // Where no two curves differ in their metric alone, its name would tell nothing.
+        let by_parameters = orders.iter().all(|order| *order == 0) && curves.len() > 1;
+        let curves = curves.into_iter().zip(orders).map(|((key, y, points), order)| {
+            let (kin, of) = (self.words_of(&key), self.names.get(y).map_or(y, String::as_str));
+            match (kin.is_empty(), self.y.of.names().len() > 1 && !by_parameters) {
+                (_, false) => Curve { name: kin.clone(), kin, order, points },
+                (true, true) => Curve { name: of.to_owned(), kin: of.to_owned(), order: 0, points },
+                (false, true) => Curve { name: format!("{kin}, {of}"), kin, order, points },
+            }
+        });
+        (curves.collect(), words)
     }
 
     fn points(&self, rows: &[&Row], key: &BTreeMap<&str, &Value>, x: &str, y: &str, words: &mut Words) -> Vec<Point> {
@@ -89,7 +122,7 @@ impl Panel {
             let point = |&(x, y): &(f64, f64)| Point { x, y, low: y, high: y };
             return first.into_iter().flatten().map(point).filter(|point| point.y.is_finite()).collect();
         }
-        let mut places: Vec<(&BTreeMap<String, Value>, Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut places: Vec<(&Place, Vec<(f64, f64)>)> = Vec::new();
         for row in mine {
             let at = match row.point.get(x) {
                 Some(Value::Number(number)) => Some(*number),
@@ -98,43 +131,26 @@ impl Panel {
             };
             let value = row.metrics.get(y).copied().filter(|value| value.is_finite());
             let (Some(at), Some(value)) = (at.filter(|at| at.is_finite()), value) else { continue };
-            match places.iter_mut().find(|(point, _, _)| **point == row.point) {
-                Some((_, xs, ys)) => {
-                    xs.push(at);
-                    ys.push(value);
-                }
-                None => places.push((&row.point, vec![at], vec![value])),
+            match places.iter_mut().find(|(point, _)| **point == row.point) {
+                Some((_, runs)) => runs.push((at, value)),
+                None => places.push((&row.point, vec![(at, value)])),
             }
         }
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let mut points: Vec<Point> = places
-            .iter()
-            .map(|(_, xs, ys)| Point {
-                x: mean(xs),
-                y: mean(ys),
-                low: ys.iter().copied().fold(f64::INFINITY, f64::min),
-                high: ys.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            })
-            .collect();
+        let mut points: Vec<Point> = places.iter().map(|(_, runs)| Point::of_runs(runs)).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         points
     }
 
-    /// What the legend says: the values that set the curve apart, and what it measures if there are several.
-    fn curve_name(&self, key: &BTreeMap<&str, &Value>, y: &str) -> String {
+    /// The values that set a curve apart.
+    fn words_of(&self, key: &BTreeMap<&str, &Value>) -> String {
         let named = |text: &str| self.names.get(text).cloned();
-        let mut parts: Vec<String> =
-            key.iter()
-                .map(|(name, value)| match value {
-                    Value::Word(word) => named(word).unwrap_or_else(|| word.clone()),
-                    Value::Number(number) => named(&number.to_string())
-                        .unwrap_or_else(|| format!("{name} {}", super::scale::number(*number))),
-                })
-                .collect();
-        if self.y.of.names().len() > 1 {
-            parts.push(named(y).unwrap_or_else(|| y.to_owned()));
-        }
-        parts.join(", ")
+        let words = key.iter().map(|(name, value)| match value {
+            Value::Word(word) => named(word).unwrap_or_else(|| word.clone()),
+            Value::Number(number) => {
+                named(&number.to_string()).unwrap_or_else(|| format!("{name} {}", super::scale::number(*number)))
+            }
+        });
+        words.collect::<Vec<_>>().join(", ")
     }
 }
 

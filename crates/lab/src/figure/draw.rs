@@ -3,7 +3,7 @@
 use super::data::{Curve, Point, Words, swept_values};
 use super::font::width;
 use super::scale::{Ruler, number, range};
-use super::style::{KINDS, SMALL, TEXT, dashes, mark};
+use super::style::{KINDS, Look, SMALL, TEXT};
 use super::svg::{Svg, path, px};
 use super::{Axis, Panel, Scale, Style};
 use crate::results::Results;
@@ -14,37 +14,38 @@ pub(super) struct Drawing<'a> {
     curves: Vec<Curve>,
     words: Words,
     swept: Vec<f64>,
-    /// Which colour and mark each curve has.
-    kinds: Vec<usize>,
+    /// What each curve looks like.
+    looks: Vec<Look>,
     legend: Vec<Entry>,
 }
 
 /// An entry of the legend, at its place below the top of the panel.
 struct Entry {
     name: String,
-    kind: Option<usize>,
+    look: Option<Look>,
     at: (f64, f64),
 }
 
 impl<'a> Drawing<'a> {
-    /// `names` are the curves' names of the whole figure so far: equal names look alike in all its panels.
+    /// `names` are the curves' kins of the whole figure so far: equal ones look alike in all its panels.
     pub(super) fn new(panel: &'a Panel, results: &Results, names: &mut Vec<String>) -> Drawing<'a> {
         let (curves, words) = panel.curves(results);
-        let kinds = curves.iter().map(|curve| {
-            let known = names.iter().position(|name| *name == curve.name);
-            known.unwrap_or_else(|| {
-                names.push(curve.name.clone());
+        let look = |curve: &Curve| {
+            let known = names.iter().position(|name| *name == curve.kin);
+            let kind = known.unwrap_or_else(|| {
+                names.push(curve.kin.clone());
                 names.len() - 1
-            }) % KINDS
-        });
-        let kinds: Vec<usize> = kinds.collect();
-        let mut entries: Vec<(String, Option<usize>)> = Vec::new();
+            });
+            Look { kind: kind % KINDS, order: curve.order }
+        };
+        let looks: Vec<Look> = curves.iter().map(look).collect();
+        let mut entries: Vec<(String, Option<Look>)> = Vec::new();
         if curves.len() > 1 {
-            entries.extend(curves.iter().zip(&kinds).map(|(curve, kind)| (curve.name.clone(), Some(*kind))));
+            entries.extend(curves.iter().zip(&looks).map(|(curve, look)| (curve.name.clone(), Some(*look))));
         }
         entries.extend(panel.guides.iter().map(|guide| (guide.name.clone(), None)));
         let swept = swept_values(results, panel);
-        Drawing { panel, curves, words, swept, kinds, legend: laid_out(entries) }
+        Drawing { panel, curves, words, swept, looks, legend: laid_out(entries) }
     }
 
     /// Draws it with its upper left corner at `at`; `id` must be unique in the document.
@@ -81,8 +82,8 @@ impl<'a> Drawing<'a> {
                 svg.line("guide", (left, at), (right, at));
             }
         }
-        for (curve, kind) in self.curves.iter().zip(&self.kinds) {
-            self.curve(svg, curve, *kind, (&x, &y));
+        for (curve, look) in self.curves.iter().zip(&self.looks) {
+            self.curve(svg, curve, *look, (&x, &y));
         }
         svg.close();
         if self.curves.is_empty() {
@@ -114,8 +115,8 @@ impl<'a> Drawing<'a> {
         svg.text("text", &[("class", &"middle"), ("transform", &turned)], in_words(&self.panel.y));
     }
 
-    fn curve(&self, svg: &mut Svg, curve: &Curve, kind: usize, (x, y): (&Ruler, &Ruler)) {
-        svg.open("g", &[("class", &format!("c{kind}"))]);
+    fn curve(&self, svg: &mut Svg, curve: &Curve, look: Look, (x, y): (&Ruler, &Ruler)) {
+        svg.open("g", &[("class", &format!("c{}", look.kind))]);
         let place = |point: &Point| Some((x.at(point.x)?, y.at(point.y)?));
         let places: Vec<(f64, f64)> = curve.points.iter().filter_map(place).collect();
         let over_time = self.panel.is_over_time();
@@ -125,22 +126,15 @@ impl<'a> Drawing<'a> {
             Style::Points => Vec::new(),
         };
         if !line.is_empty() {
-            let (class, dashes) = if over_time { ("l thin", dashes(kind)) } else { ("l", "") };
+            let class = if over_time { "l thin" } else { "l" };
             let line = path(if over_time { thinned(&line) } else { line });
-            svg.empty(
-                "path",
-                &[
-                    ("class", &class),
-                    ("stroke-dasharray", &if dashes.is_empty() { "none" } else { dashes }),
-                    ("d", &line),
-                ],
-            );
+            svg.empty("path", &[("class", &class), ("stroke-dasharray", &look.dashes(over_time)), ("d", &line)]);
         }
         if !over_time {
             for point in curve.points.iter().filter(|point| point.low < point.high) {
                 self.bar(svg, point, (x, y));
             }
-            places.iter().for_each(|place| mark(svg, kind, *place));
+            places.iter().for_each(|place| look.mark(svg, *place));
         }
         svg.close();
     }
@@ -159,20 +153,22 @@ impl<'a> Drawing<'a> {
         if !self.panel.title.is_empty() {
             svg.label("title", (8.0, 20.0), &self.panel.title);
         }
-        for Entry { name, kind, at: (x, y) } in &self.legend {
+        for Entry { name, look, at: (x, y) } in &self.legend {
             let y = y + self.title_height();
             let middle = y - 0.35 * TEXT;
-            match kind {
-                Some(kind) => {
-                    svg.open("g", &[("class", &format!("c{kind}"))]);
-                    let line = path([(*x, middle), (x + SAMPLE, middle)]);
+            match look {
+                Some(look) => {
                     let over_time = self.panel.is_over_time();
-                    let dashes = if over_time && !dashes(*kind).is_empty() { dashes(*kind) } else { "none" };
+                    svg.open("g", &[("class", &format!("c{}", look.kind))]);
                     if self.panel.style != Style::Points {
-                        svg.empty("path", &[("class", &"l"), ("stroke-dasharray", &dashes), ("d", &line)]);
+                        let line = path([(*x, middle), (x + SAMPLE, middle)]);
+                        svg.empty(
+                            "path",
+                            &[("class", &"l"), ("stroke-dasharray", &look.dashes(over_time)), ("d", &line)],
+                        );
                     }
                     if !over_time {
-                        mark(svg, *kind, (x + SAMPLE / 2.0, middle));
+                        look.mark(svg, (x + SAMPLE / 2.0, middle));
                     }
                     svg.close();
                 }
@@ -227,14 +223,14 @@ impl<'a> Drawing<'a> {
 }
 
 /// Entries in rows as wide as a panel.
-fn laid_out(entries: Vec<(String, Option<usize>)>) -> Vec<Entry> {
+fn laid_out(entries: Vec<(String, Option<Look>)>) -> Vec<Entry> {
     let (mut x, mut y) = (LEGEND_LEFT, TEXT + 4.0);
-    let place = |(name, kind): (String, Option<usize>)| {
+    let place = |(name, look): (String, Option<Look>)| {
         let room = SAMPLE + 7.0 + width(&name, TEXT);
         if x + room > WIDTH - 8.0 && x > LEGEND_LEFT {
             (x, y) = (LEGEND_LEFT, y + TEXT + 8.0);
         }
-        let entry = Entry { name, kind, at: (x, y) };
+        let entry = Entry { name, look, at: (x, y) };
         x += room + 20.0;
         entry
     };

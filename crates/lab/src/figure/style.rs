@@ -17,8 +17,7 @@ const CURVES: [(&str, &str); 7] = [
     ("#3c8dbc", "#9ad1f5"),
 ];
 
-/// Dashes of curves over time, which have no marks.
-const DASHES: [&str; 4] = ["", "7 3", "2 2.5", "9 3 2 3"];
+const DASHES: [&str; 4] = ["none", "7 3", "2 2.5", "9 3 2 3"];
 
 /// How many curves look different.
 pub(super) const KINDS: usize = CURVES.len();
@@ -57,25 +56,36 @@ fn rules(curves: [&str; KINDS], [paper, ink, muted, grid, axis]: [&str; 5]) -> S
     text + "\n"
 }
 
-/// The mark of curve `kind` at a place.
-pub(super) fn mark(svg: &mut Svg, kind: usize, (x, y): (f64, f64)) {
-    let class = if kind % 2 == 0 { "m" } else { "m hollow" };
-    let corners: &[(f64, f64)] = match kind {
-        0 => return svg.empty("circle", &[("class", &class), ("cx", &px(x)), ("cy", &px(y)), ("r", &"4.6")]),
-        1 => &[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)],
-        2 => &[(0.0, -5.8), (5.4, 4.2), (-5.4, 4.2)],
-        3 => &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)],
-        4 => &[(0.0, 5.8), (5.4, -4.2), (-5.4, -4.2)],
-        5 => &[(0.0, -5.4), (5.2, -1.6), (3.2, 4.5), (-3.2, 4.5), (-5.2, -1.6)],
-        _ => &[(-2.6, -5.2), (2.6, -5.2), (5.2, 0.0), (2.6, 5.2), (-2.6, 5.2), (-5.2, 0.0)],
-    };
-    let path = super::svg::path(corners.iter().map(|(dx, dy)| (x + dx, y + dy))) + "Z";
-    svg.empty("path", &[("class", &class), ("d", &path)]);
+/// What a curve looks like: one colour and mark for what shares its parameters, dashes for the second of its metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Which colour and mark, below [`KINDS`].
+    pub(super) kind: usize,
+    /// Which of several metrics, from 0.
+    pub(super) order: usize,
 }
 
-/// The dashes of curve `kind` over time.
-pub(super) fn dashes(kind: usize) -> &'static str {
-    DASHES[kind % DASHES.len()]
+impl Look {
+    /// Its dashes. Over time there are no marks, and dashes tell the colours apart too.
+    pub(super) fn dashes(self, over_time: bool) -> &'static str {
+        DASHES[(if over_time { self.kind + self.order } else { self.order }) % DASHES.len()]
+    }
+
+    /// Draws its mark at a place.
+    pub(super) fn mark(self, svg: &mut Svg, (x, y): (f64, f64)) {
+        let class = if (self.kind + self.order).is_multiple_of(2) { "m" } else { "m hollow" };
+        let corners: &[(f64, f64)] = match self.kind {
+            0 => return svg.empty("circle", &[("class", &class), ("cx", &px(x)), ("cy", &px(y)), ("r", &"4.6")]),
+            1 => &[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)],
+            2 => &[(0.0, -5.8), (5.4, 4.2), (-5.4, 4.2)],
+            3 => &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)],
+            4 => &[(0.0, 5.8), (5.4, -4.2), (-5.4, -4.2)],
+            5 => &[(0.0, -5.4), (5.2, -1.6), (3.2, 4.5), (-3.2, 4.5), (-5.2, -1.6)],
+            _ => &[(-2.6, -5.2), (2.6, -5.2), (5.2, 0.0), (2.6, 5.2), (-2.6, 5.2), (-5.2, 0.0)],
+        };
+        let path = super::svg::path(corners.iter().map(|(dx, dy)| (x + dx, y + dy))) + "Z";
+        svg.empty("path", &[("class", &class), ("d", &path)]);
+    }
 }
 
 /// Size of words, in pixels.

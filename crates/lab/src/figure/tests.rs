@@ -112,6 +112,31 @@ fn several_metrics_and_words_on_the_axis_are_told_apart() {
 }
 
 #[test]
+fn a_variant_looks_alike_for_all_of_its_metrics_and_in_all_panels() {
+    let both = SWEEP.replace("of = \"loss\"", "of = [\"time\", \"loss\"]");
+    let figure = figure(&both);
+    let (curves, _) = figure.panels[1].curves(&sweep());
+    let looks: Vec<(&str, usize)> = curves.iter().map(|curve| (curve.kin.as_str(), curve.order)).collect();
+    assert_eq!(looks[..3], [("AVMRC", 0), ("AVMRC", 1), ("RMRC", 0)]);
+    assert_eq!(curves[1].name, "AVMRC, loss");
+    let svg = figure.svg(&sweep(), "");
+    assert!(svg.contains("class=\"c2\"") && !svg.contains("class=\"c3\""), "three variants have three colours");
+}
+
+#[test]
+fn a_metric_is_not_named_where_each_curve_has_one() {
+    let mut results = sweep();
+    results.rows.retain(|row| row.point["variant"] != word("avmrc-sustained"));
+    for row in &mut results.rows {
+        let other = if row.point["variant"] == word("avmrc") { "loss" } else { "time" };
+        row.metrics.remove(other);
+    }
+    let text = "[[panel]]\nx = { of = 'clients', label = 'n' }\ny = { of = ['time', 'loss'], label = 'value' }";
+    let (curves, _) = figure(text).panels[0].curves(&results);
+    assert_eq!(curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>(), ["avmrc", "rmrc"]);
+}
+
+#[test]
 fn over_a_metric_a_sweep_is_a_cloud_parted_by_words_only() {
     let text = "[[panel]]\nstyle = 'points'\nx = { of = 'loss', label = 'loss' }\ny = { of = 'time', label = 'time' }";
     let (curves, _) = figure(text).panels[0].curves(&sweep());

@@ -6,7 +6,7 @@ mod recorder;
 use std::collections::BTreeMap;
 
 use weir_core::registry::ConfigError;
-use weir_sim::NetworkError;
+use weir_sim::{LinkId, NetworkError, Probe};
 use weir_units::Time;
 
 use crate::cache::Outcome;
@@ -34,6 +34,14 @@ pub fn run(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
     let metrics = setup.metrics.iter().filter_map(|(name, measure)| Some((name.clone(), measure.value(&record)?)));
     let series = setup.series.iter().map(|(name, trace)| (name.clone(), trace.values(&record)));
     Ok(Outcome { metrics: metrics.collect(), series: series.collect::<BTreeMap<_, _>>() })
+}
+
+/// Runs `setup` with `seed` while a probe of the caller's watches, made by `probe` for the link that is the bottleneck.
+pub fn watch<P: Probe>(setup: &Setup, seed: u64, probe: impl FnOnce(LinkId) -> P) -> Result<P, RunError> {
+    let mut built = build::build(setup, seed)?;
+    let mut probe = probe(built.bottleneck);
+    built.network.run_until(Time::ZERO + setup.duration.0, &mut probe);
+    Ok(probe)
 }
 
 /// Runs `setup` with `seed`, and gives what was recorded.
