@@ -1,5 +1,6 @@
 //! The command line: what can be asked for. What is done about it is elsewhere.
 
+mod lab;
 mod values;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use weir_core::registry::{self, SCHEMES, Scheme, Setting};
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
+pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use values::{RateRange, SessionSource};
 
 use crate::exit;
@@ -41,6 +43,9 @@ pub(crate) enum Command {
     /// Show it on this machine: one sender, several receivers behind modelled links, and a report of how each fared.
     #[command(after_help = DEMO_EXAMPLES, after_long_help = with_exit_codes(DEMO_EXAMPLES))]
     Demo(Box<Demo>),
+    /// Replay the papers' experiments, or any network of your own, in simulation.
+    #[command(subcommand, after_help = LAB_EXAMPLES)]
+    Lab(Lab),
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -293,6 +298,7 @@ Examples:
   weir send file image.iso --to 239.255.0.1:5004 --receipts 40
   weir recv weir.sdp --out /srv/images
   weir demo
+  weir lab verify avmrc
 
 `weir COMMAND --help` tells more, with examples and exit codes.";
 
@@ -329,6 +335,16 @@ Examples:
 Needs no privileges and no configuration: everything goes over this
 machine's loopback interface. It leaves report.html, overview.svg and
 summary.json in --out, with the received files, logs and events in run/.";
+
+const LAB_EXAMPLES: &str = "\
+Examples:
+  weir lab list
+  weir lab run avmrc/fig02
+  weir lab verify avmrc
+  weir lab report --out report.html
+
+Runs are simulated: the same scenario and the same seeds give the same
+numbers on every machine. Results are kept, and no run is made twice.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

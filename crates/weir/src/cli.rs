@@ -8,7 +8,7 @@ use crate::args::{Cli, Command, SendWhat};
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, recv, schemes, send};
+use crate::{demo, describe, lab, recv, schemes, send};
 
 /// Runs what the command line asks for.
 pub(crate) fn run() -> ExitCode {
@@ -32,6 +32,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
         Command::Schemes => Ok(shown(&schemes::listing())),
         Command::Demo(args) => demo::run(&args),
+        Command::Lab(what) => lab::run(&what),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);

@@ -30,6 +30,9 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// A claim does not hold. It has the number that shells and build servers expect of a test that fails.
+    pub(crate) const RED: Exit = Exit::Internal;
+
     /// All of them, by number.
     pub(crate) const ALL: [Exit; 10] = [
         Exit::Done,
@@ -53,7 +56,7 @@ impl Exit {
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Exit::Done => "all done; everything received is verified",
-            Exit::Internal => "a fault of weir itself",
+            Exit::Internal => "a claim does not hold (lab verify), or else a fault of weir itself",
             Exit::Usage => "the command line cannot be used",
             Exit::Session => "the session description cannot be read or used",
             Exit::Network => "the network cannot be used (interface, group, permission)",

@@ -35,6 +35,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// The mark itself, for those who look at it from other threads.
+    pub(crate) fn mark(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// True once a signal came.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

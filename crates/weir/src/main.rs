@@ -9,6 +9,7 @@ mod events;
 mod exit;
 mod fetch;
 mod interrupt;
+mod lab;
 mod progress;
 mod recv;
 mod report;

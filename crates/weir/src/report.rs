@@ -7,8 +7,8 @@ mod overview;
 mod page;
 mod plot;
 mod scale;
-mod svg;
 
+use weir_lab::figure::svg;
 use weir_units::{Bytes, Rate};
 
 /// A session and its receivers.

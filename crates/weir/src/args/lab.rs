@@ -1,0 +1,168 @@
+//! `weir lab`: what can be asked of the laboratory.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use weir_lab::scenario::Override;
+
+/// The laboratory's commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// List the scenarios.
+    List(LabList),
+    /// Run a scenario and show what was measured.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<LabRun>),
+    /// Run scenarios and judge what the papers say about them; the exit code is 1 if a claim does not hold.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(LabVerify),
+    /// Run scenarios and draw their figures, as SVG and PNG.
+    Plot(LabPlot),
+    /// Run scenarios and write one page of all figures and verdicts.
+    Report(LabReport),
+}
+
+/// Where scenarios come from.
+#[derive(Debug, Args)]
+pub(crate) struct Scenarios {
+    /// Folder of scenario files [default: scenarios in the current folder, or else those that came with weir].
+    #[arg(long, value_name = "DIR", help_heading = "Scenarios")]
+    pub(crate) scenarios: Option<PathBuf>,
+}
+
+/// How scenarios are run.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(flatten)]
+    pub(crate) scenarios: Scenarios,
+
+    /// How many runs each point gets, with the seeds 1 to N [default: what the scenario says].
+    #[arg(long, value_name = "N", help_heading = "Runs")]
+    pub(crate) seeds: Option<NonZeroUsize>,
+
+    /// Set a parameter, a swept parameter, the variant, or any key of the set-up; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Runs")]
+    pub(crate) set: Vec<Override>,
+
+    /// Runs at the same time [default: one a core].
+    #[arg(long, value_name = "N", help_heading = "Runs")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Folder where results are kept, so that no run is made twice [default: weir/lab in the user's cache folder].
+    #[arg(long, value_name = "DIR", help_heading = "Runs")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Keep nothing, and make every run anew.
+    #[arg(long, conflicts_with = "cache", help_heading = "Runs")]
+    pub(crate) no_cache: bool,
+
+    /// Say nothing about progress.
+    #[arg(short, long, help_heading = "Runs")]
+    pub(crate) quiet: bool,
+}
+
+/// `weir lab list`.
+#[derive(Debug, Args)]
+pub(crate) struct LabList {
+    #[command(flatten)]
+    pub(crate) scenarios: Scenarios,
+
+    /// Print the list as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `weir lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct LabRun {
+    /// A scenario's id, such as avmrc/fig02, or a scenario file.
+    #[arg(value_name = "ID|FILE")]
+    pub(crate) scenario: String,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    /// Print the results as JSON: one row a run, with what was recorded over time.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// Print the results as CSV: one row a run.
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub(crate) csv: bool,
+
+    /// Write the results to this file (Parquet): one row a run.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) parquet: Option<PathBuf>,
+
+    /// Write the first run of the first point to this file, event by event, a line each.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Write the bottleneck's packets in that run to this file (pcapng), for Wireshark.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) pcap: Option<PathBuf>,
+
+    /// Write what was recorded over time to this file (Parquet): one row a value.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) series: Option<PathBuf>,
+}
+
+/// `weir lab verify`.
+#[derive(Debug, Args)]
+pub(crate) struct LabVerify {
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    /// Print the verdicts as JSON: a list of id, claim, measured, band, holds.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `weir lab plot`.
+#[derive(Debug, Args)]
+pub(crate) struct LabPlot {
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    /// Folder for the pictures; made if missing.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// `weir lab report`.
+#[derive(Debug, Args)]
+pub(crate) struct LabReport {
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    /// The page to write (HTML).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  weir lab run avmrc/fig02
+  weir lab run avmrc/fig02 --seeds 3 --set clients=4 --set variant=RMRC
+  weir lab run my-network.toml --json > results.json
+  weir lab run avmrc/fig02 --set clients=1 --set variant=RMRC --pcap run.pcapng
+  weir lab run avmrc/fig01 --parquet runs.parquet --series series.parquet";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  weir lab verify
+      all papers; what has been run before is not run again
+  weir lab verify avmrc rap/fig03 --json";

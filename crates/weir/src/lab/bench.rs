@@ -1,0 +1,128 @@
+//! Finds scenarios and runs them: on all cores, with a cache, until done or interrupted.
+
+use std::env;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use weir_lab::cache::Cache;
+use weir_lab::dossier::Dossier;
+use weir_lab::library::Library;
+use weir_lab::results::Results;
+use weir_lab::scenario::Override;
+use weir_lab::sweep::{Options, SweepError, sweep};
+
+use super::watch::Watch;
+use crate::args::{Runs, Scenarios};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+
+/// The scenarios that were asked for, and how to run them.
+pub(super) struct Bench {
+    dossiers: Vec<Dossier>,
+    cache: Option<Cache>,
+    jobs: Option<NonZeroUsize>,
+    quiet: bool,
+    interrupt: Interrupt,
+}
+
+impl Bench {
+    /// Reads all scenarios before any is run: a fault in the last one is not told after an hour. `names` are ids,
+    /// beginnings of ids, or files; none means all.
+    pub(super) fn new(runs: &Runs, names: &[String]) -> Result<Bench, Failure> {
+        let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot wait for signals"))?;
+        let seeds = runs.seeds.map(|seeds| Override { key: "seeds".to_owned(), value: seeds.to_string() });
+        let overrides: Vec<Override> = runs.set.iter().cloned().chain(seeds).collect();
+        let library = library(&runs.scenarios)?;
+        let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error.to_string());
+        let mut dossiers: Vec<Dossier> = Vec::new();
+        let all = library.ids().map(str::to_owned).collect::<Vec<_>>();
+        for name in if names.is_empty() { &all[..] } else { names } {
+            if is_file(name) {
+                dossiers.push(Dossier::load(Path::new(name), &overrides).map_err(|error| usage(&error))?);
+                continue;
+            }
+            let hint = |error| usage(&format!("{error}; \"weir lab list\" lists them"));
+            for id in library.ids_of(name).map_err(hint)? {
+                dossiers.push(library.open(id, &overrides).map_err(|error| usage(&error))?);
+            }
+        }
+        let cache = if runs.no_cache { None } else { runs.cache.clone().or_else(cache_folder).map(Cache::new) };
+        Ok(Bench { dossiers, cache, jobs: runs.jobs, quiet: runs.quiet, interrupt })
+    }
+
+    /// The scenarios, in the order in which they were asked for.
+    pub(super) fn dossiers(&self) -> &[Dossier] {
+        &self.dossiers
+    }
+
+    /// Runs one of them, the `index`-th.
+    pub(super) fn run(&self, dossier: &Dossier, index: usize) -> Result<Results, Failure> {
+        let label = match self.dossiers.len() {
+            1 => dossier.id().to_owned(),
+            all => format!("{} ({} of {all})", dossier.id(), index + 1),
+        };
+        let watch = Watch::new(label, self.quiet);
+        let options = Options { cache: self.cache.clone(), jobs: self.jobs, stop: Some(self.interrupt.mark()) };
+        let results = sweep(&dossier.scenario, &options, &|progress| watch.show(progress));
+        watch.finish();
+        results.map_err(|error| match error {
+            SweepError::Stopped { done, total } => {
+                let kept =
+                    if self.cache.is_some() { "they are kept and will not be made again" } else { "nothing is kept" };
+                let message = format!("interrupted: {done} of {total} runs of {} are done; {kept}", dossier.id());
+                Failure::new(Exit::Interrupted, message)
+            }
+            SweepError::Cache(error) => {
+                Failure::new(Exit::Files, format!("a result cannot be kept: {error}; --no-cache does without"))
+            }
+            error @ SweepError::Run { .. } => Failure::new(Exit::Usage, error.to_string()),
+            error => Failure::new(Exit::Internal, error.to_string()),
+        })
+    }
+}
+
+/// The scenarios at hand: those of the folder that was named, or of `scenarios` here, or those that came with weir.
+pub(super) fn library(scenarios: &Scenarios) -> Result<Library, Failure> {
+    let here = Path::new("scenarios");
+    let folder = scenarios.scenarios.as_deref().or_else(|| here.is_dir().then_some(here));
+    match folder {
+        Some(folder) => Library::read(folder).map_err(Failure::of(Exit::Usage, folder.display())),
+        None => Ok(Library::embedded(EMBEDDED)),
+    }
+}
+
+/// A name that ends like a scenario file is one; ids do not.
+fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// `weir/lab` where the user's caches are; `None` if there is no such place.
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let caches =
+        set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| set("HOME").map(|home| home.join(".cache")));
+    caches.map(|caches| caches.join("weir/lab"))
+}
+
+/// What the build script found in `scenarios`.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_that_came_with_weir_can_be_opened() {
+        let library = Library::embedded(EMBEDDED);
+        assert!(library.ids().any(|id| id == "avmrc/fig02"), "AVMRC's are there");
+        for id in library.ids() {
+            let dossier = library.open(id, &[]).unwrap_or_else(|error| panic!("{id}: {error}"));
+            assert_eq!(dossier.id(), id, "a scenario's id is its path");
+        }
+    }
+
+    #[test]
+    fn files_are_told_from_ids_by_their_ending() {
+        assert!(is_file("fig02.toml") && is_file("./a/b.toml") && !is_file("avmrc/fig02") && !is_file("avmrc"));
+    }
+}
