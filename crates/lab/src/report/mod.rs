@@ -46,7 +46,7 @@ fn head(cases: &[Case]) -> String {
          <b class=\"good\">{green} hold</b>, <b class=\"bad\">{red} do not</b>{}.</p></header>\n",
         cases.len(),
         green + red,
-        if reported > 0 { format!("; {reported} more numbers are reported without a band") } else { String::new() },
+        if reported > 0 { format!("; {reported} more reported without a band") } else { String::new() },
     )
 }
 

@@ -62,7 +62,7 @@ fn red_comes_first_and_leads_to_its_scenario() {
         (page.find("What does not hold").expect("red"), page.find("id=\"mine-one\"").expect("a section"));
     assert!(red < section && page.contains("href=\"#mine-one\""));
     assert_eq!(page.matches("does not hold</td>").count(), 2, "once at the top, once in its place");
-    assert!(page.contains("1 hold</b>") && page.contains("1 do not</b>") && page.contains("1 more numbers"));
+    assert!(page.contains("1 hold</b>") && page.contains("1 do not</b>") && page.contains("1 more reported"));
 }
 
 #[test]

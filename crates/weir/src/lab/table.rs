@@ -78,6 +78,6 @@ mod tests {
         };
         let rows = vec![row(1, Some(0.5)), row(2, Some(1.5)), row(3, None)];
         let text = of_results(&Results { scenario: "x".to_owned(), rows });
-        assert_eq!(text, "clients  loss                  rate\n2        1 [0.5–1.5, 1 without]  5\n");
+        assert_eq!(text, "clients  loss                    rate\n2        1 [0.5–1.5, 1 without]  5\n");
     }
 }
