@@ -1,10 +1,12 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
+# make reproduce  every figure of the papers in full, into target/reproduction and docs/reproduction.md
 # make bench   speed, beside uftp and ns-2 in the same run (needs root for network namespaces)
 
-.PHONY: demo test bench build need-cargo need-test-tools need-bench-tools
+.PHONY: demo test bench reproduce build need-cargo need-test-tools need-bench-tools
 
 FILE ?=
+REPRODUCTION := target/reproduction
 
 demo: build
 	target/release/weir demo $(FILE)
@@ -20,6 +22,16 @@ test: need-cargo need-test-tools
 	cargo build --locked -p weir-units -p weir-wire -p weir-core -p weir-link
 	cargo build --release --locked -p weir
 	cargo test --locked --workspace
+	target/release/weir lab verify avmrc/fig01 avmrc/fig04 avmrc/fig06 --no-cache --scenarios scenarios
+
+# A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
+reproduce: build
+	target/release/weir lab report --scenarios scenarios --out $(REPRODUCTION)/report.html
+	target/release/weir lab plot --scenarios scenarios --out $(REPRODUCTION)/figures >/dev/null
+	target/release/weir lab verify --scenarios scenarios --markdown >$(REPRODUCTION)/verdicts.md || test $$? = 1
+	target/release/weir lab verify --scenarios scenarios --json >$(REPRODUCTION)/verdicts.json || test $$? = 1
+	@sed -i -e '/^<!-- verdicts -->$$/,/^<!-- end -->$$/{/^<!--/!d}' -e '/^<!-- verdicts -->$$/r $(REPRODUCTION)/verdicts.md' docs/reproduction.md
+	@echo "report: $(REPRODUCTION)/report.html; verdicts: docs/reproduction.md"
 
 bench: build need-bench-tools
 	cargo build --release --locked -p weir-testkit

@@ -11,7 +11,7 @@ use weir_lab::claim::Verdict;
 use weir_lab::dossier::Dossier;
 use weir_lab::export;
 use weir_lab::recording::{Recording, RecordingError};
-use weir_lab::report::{Case, html, measured, verdict_mark};
+use weir_lab::report::{Case, html, verdict_mark};
 
 use crate::args::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify};
 use crate::exit::{Exit, Failure};
@@ -100,7 +100,7 @@ fn verify(args: &LabVerify) -> Result<Exit, Failure> {
     let mut verdicts: Vec<Verdict> = Vec::new();
     for (i, dossier) in bench.dossiers().iter().enumerate() {
         let found = dossier.judge(&bench.run(dossier, i)?);
-        if !args.json && !found.is_empty() && print(&verdict_lines(&found)) == Stdout::Closed {
+        if !args.json && !args.markdown && !found.is_empty() && print(&verdict_lines(&found)) == Stdout::Closed {
             return Ok(Exit::Done);
         }
         verdicts.extend(found);
@@ -111,6 +111,9 @@ fn verify(args: &LabVerify) -> Result<Exit, Failure> {
     if args.json {
         let list: Vec<Value> = verdicts.iter().map(as_json).collect();
         return print_json(&Value::Array(list)).map(|_| exit);
+    }
+    if args.markdown {
+        return shown(&table::markdown(&verdicts)).map(|_| exit);
     }
     let reported = match verdicts.len() - judged {
         0 => String::new(),
@@ -154,8 +157,7 @@ fn as_json(verdict: &Verdict) -> Value {
 
 fn verdict_lines(verdicts: &[Verdict]) -> String {
     let row = |verdict: &Verdict| {
-        let number = verdict.measured.map_or("no value".to_owned(), measured);
-        let band = verdict.band.map_or("reported".to_owned(), |band| band.to_string());
+        let [number, band] = table::numbers(verdict);
         let detail = if verdict.detail.is_empty() { String::new() } else { format!(" ({})", verdict.detail) };
         vec![format!("{} {}", verdict_mark(verdict), verdict.id), number, band, format!("{}{detail}", verdict.claim)]
     };

@@ -7,7 +7,7 @@ use weir_core::registry::{self, Setting};
 use weir_link::LinkConfig;
 use weir_sim::topology::dumbbell;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
-use weir_sim::{LinkId, EndpointConfig, Membership, Network, NodeId, SessionConfig, Times, tcp};
+use weir_sim::{EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig, Times, tcp};
 use weir_units::{Random, Time};
 
 use super::RunError;

@@ -119,8 +119,12 @@ pub(crate) struct LabVerify {
     pub(crate) runs: Runs,
 
     /// Print the verdicts as JSON: a list of id, claim, measured, band, holds.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub(crate) json: bool,
+
+    /// Print the verdicts as a table in Markdown.
+    #[arg(long)]
+    pub(crate) markdown: bool,
 }
 
 /// `weir lab plot`.

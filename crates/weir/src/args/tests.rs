@@ -85,7 +85,7 @@ fn mistakes_are_answered_with_what_is_accepted() {
         ("send file a --to 239.255.0.1:5004 --cc tcp", "avmrc"),
         ("send file a --to 239.255.0.1:5004 --cc-set x", "KEY=VALUE"),
         ("send file a --to 239.255.0.1:5004 --json -q", "cannot be used with"),
-        ("recv s --link speed=2M", "rate, delay, buffer and loss"),
+        ("recv s --link speed=2M", "rate, delay, buffer, loss, jitter and queue"),
         ("recv s --memory 0", "256M"),
         ("demo --links 2M,slow", "2M,8M"),
         ("demo f --size 3M", "cannot be used with"),

@@ -1,6 +1,7 @@
 //! Tables for people, in plain text.
 
-use weir_lab::report::measured;
+use weir_lab::claim::Verdict;
+use weir_lab::report::{measured, verdict_mark};
 use weir_lab::results::{Results, Row, Value};
 
 /// Columns as wide as their widest cell, two spaces apart; the last one is as long as it is.
@@ -30,6 +31,26 @@ pub(super) fn of_results(results: &Results) -> String {
         rows.push(point.chain(metrics.iter().map(|metric| over_seeds(runs, metric))).collect());
     }
     plain(&rows)
+}
+
+/// The verdicts as a table in Markdown.
+pub(super) fn markdown(verdicts: &[Verdict]) -> String {
+    let mut text = "| id | the paper says | measured | holds when | |\n|---|---|---|---|---|\n".to_owned();
+    for verdict in verdicts {
+        let [number, band] = numbers(verdict);
+        let detail = if verdict.detail.is_empty() { String::new() } else { format!(" ({})", verdict.detail) };
+        let cells = [verdict.id.as_str(), &format!("{}{detail}", verdict.claim), &number, &band, verdict_mark(verdict)];
+        text += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+    text
+}
+
+/// What was measured, and the band for it.
+pub(super) fn numbers(verdict: &Verdict) -> [String; 2] {
+    [
+        verdict.measured.map_or("no value".to_owned(), measured),
+        verdict.band.map_or("reported".to_owned(), |band| band.to_string()),
+    ]
 }
 
 fn value(value: &Value) -> String {

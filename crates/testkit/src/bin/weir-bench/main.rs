@@ -46,7 +46,7 @@ struct Options {
 
     /// Rates that weir offers in the speed table, as `weir send file --rates` takes them: for the smallest number of
     /// receivers, the next, and so on; the last for all that follow.
-    #[arg(long, value_delimiter = ',', default_value = "5G,540M")]
+    #[arg(long, value_delimiter = ',', default_value = "5G,800M")]
     rates: Vec<String>,
 
     /// More words for `weir send file` in the speed table, separated by spaces.
