@@ -39,7 +39,13 @@ pub(super) fn markdown(verdicts: &[Verdict]) -> String {
     for verdict in verdicts {
         let [number, band] = numbers(verdict);
         let detail = if verdict.detail.is_empty() { String::new() } else { format!(" ({})", verdict.detail) };
-        let cells = [verdict.id.as_str(), &format!("{}{detail}", verdict.claim), &number, &band, verdict_mark(verdict)];
+        let cells = [
+            verdict.id.as_str(),
+            &format!("{}{detail}", verdict.claim),
+            &number,
+            &band,
+            &verdict_mark(verdict).to_string(),
+        ];
         text += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
     }
     text
