@@ -23,7 +23,8 @@ fn main() {
         "rate=100M,delay=5ms,buffer=100p,queue=codel",
         "rate=100M,delay=5ms,buffer=100p,queue=fq_codel",
     ] {
-        let mut link: Link<u32> = Link::new(text.parse().expect("a valid link"), Random::new(1, "bench"));
+        let mut link: Link<u32> =
+            Link::new(text.parse::<weir_link::LinkConfig>().expect("a valid link"), Random::new(1, "bench"));
         // Alternating sizes, one packet every 64 µs: a load of 1.02, so the buffer is full most of the time.
         let mut dropped = 0u64;
         let mut pass = |from: u64, packets: u64| {

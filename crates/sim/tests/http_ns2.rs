@@ -31,7 +31,7 @@ fn run(users: usize, seed: u64) -> Figures {
         &link("rate=10M,delay=5ms,buffer=100000p"),
     );
     let tcp = Config { max_window: 64, ..Config::ns2(Flavour::NewReno) };
-    let mut pair = |net: &mut Network, rtt: f64| {
+    let pair = |net: &mut Network, rtt: f64| {
         let delay = Duration::from_secs_f64(rtt / 2.0 - 0.006).as_micros();
         let from = topology::add_host(net, bell.left, &link(&format!("rate=100M,delay={delay}us,buffer=100000p")));
         (from, topology::add_host(net, bell.right, &link("rate=100M,delay=1ms,buffer=100000p")))
