@@ -13,8 +13,8 @@
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use weir_units::{Bytes, Time};
-use weir_wire::Layered;
+use weir_units::{Bytes, Ecn, Time};
+use weir_wire::{Feedback, Layered, Paced};
 
 use crate::observation::Observation;
 
@@ -51,6 +51,12 @@ pub enum Event<'a> {
         /// How many, since the last such event.
         packets: u64,
     },
+    /// The application has this many more payloads to send; `u64::MAX` is a supply without end. Senders that always find
+    /// something to send (a carousel's) need not be told.
+    Offer {
+        /// How many, beside those offered before.
+        packets: u64,
+    },
     /// The application has what it wanted: leave everything, send no more.
     Finish,
 }
@@ -83,6 +89,8 @@ pub struct Packet {
     pub header: Header,
     /// Bytes of the whole packet on the network: IP and UDP headers, the encoding of `header`, payload.
     pub size: Bytes,
+    /// What its IP header says of congestion.
+    pub ecn: Ecn,
 }
 
 /// The headers of all protocol families.
@@ -91,6 +99,10 @@ pub struct Packet {
 pub enum Header {
     /// Data on a channel of a layered multicast session; carries payload.
     Layered(Layered),
+    /// Data of a paced unicast stream; carries payload.
+    Paced(Paced),
+    /// What the sink of a paced unicast stream says of what came.
+    Feedback(Feedback),
 }
 
 /// A multicast channel that the driver knows. Channels of a session are numbered from 0, the base layer; sessions under

@@ -15,6 +15,7 @@ pub mod observation;
 mod outbox;
 pub mod registry;
 pub mod scheme;
+mod settings;
 
 pub use endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 pub use observation::Observation;

@@ -22,16 +22,82 @@ pub struct Scheme {
     pub summary: &'static str,
     /// Authors and year.
     pub paper: &'static str,
-    /// Builds the sender of a session.
-    pub sender: Build,
-    /// Builds a receiver of a session.
-    pub receiver: Build,
-    /// The settings that both take, with their defaults.
+    /// Who takes part, and how they are built.
+    pub parties: Parties,
+    /// The settings that all of them take, with their defaults.
     pub settings: &'static [SettingHelp],
 }
 
-/// How one of a scheme's parties is built, from the session and the user's settings.
-pub type Build = fn(&Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>;
+/// Who takes part in a scheme.
+#[derive(Debug, Clone, Copy)]
+pub enum Parties {
+    /// One sender of channels, and any number of receivers that join and leave them.
+    Layered(Layered),
+    /// A source and a sink, who answers it.
+    Paced(Paced),
+}
+
+/// The parties of a layered multicast session.
+#[derive(Debug, Clone, Copy)]
+pub struct Layered {
+    /// Builds the sender.
+    pub sender: Build<Session>,
+    /// Builds a receiver.
+    pub receiver: Build<Session>,
+}
+
+/// The parties of a paced unicast stream. The source knows the sink, and the sink the source, as its first correspondent.
+#[derive(Debug, Clone, Copy)]
+pub struct Paced {
+    /// Builds the source.
+    pub source: Build<Stream>,
+    /// Builds the sink.
+    pub sink: Build<Stream>,
+}
+
+/// How a party is built, from what all have agreed on and the user's settings.
+pub type Build<Agreed> = fn(&Agreed, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>;
+
+impl Scheme {
+    /// Whether it is for layered sessions; if not, it is for unicast streams.
+    pub const fn is_layered(&self) -> bool {
+        matches!(self.parties, Parties::Layered(_))
+    }
+
+    /// Builds the sender of a layered session.
+    pub fn sender(&self, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.layered()?.sender)(session, settings)
+    }
+
+    /// Builds a receiver of a layered session.
+    pub fn receiver(&self, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.layered()?.receiver)(session, settings)
+    }
+
+    /// Builds the source of a unicast stream.
+    pub fn source(&self, stream: &Stream, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.paced()?.source)(stream, settings)
+    }
+
+    /// Builds the sink of a unicast stream.
+    pub fn sink(&self, stream: &Stream, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.paced()?.sink)(stream, settings)
+    }
+
+    fn layered(&self) -> Result<Layered, ConfigError> {
+        match self.parties {
+            Parties::Layered(layered) => Ok(layered),
+            Parties::Paced(_) => Err(ConfigError::NotFor { scheme: self.name, what: "layered sessions" }),
+        }
+    }
+
+    fn paced(&self) -> Result<Paced, ConfigError> {
+        match self.parties {
+            Parties::Paced(paced) => Ok(paced),
+            Parties::Layered(_) => Err(ConfigError::NotFor { scheme: self.name, what: "unicast streams" }),
+        }
+    }
+}
 
 /// What sender and receivers of a layered session agree on.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +109,17 @@ pub struct Session {
     /// How wide sequence numbers and slots are.
     pub form: CciForm,
     /// Where the endpoint runs: it decides a few defaults that the papers' simulations and real networks need different.
+    pub habitat: Habitat,
+}
+
+/// What the two ends of a paced unicast stream agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// Bytes of a full data packet on the network, all headers included; the rate counts these.
+    pub packet_size: Bytes,
+    /// Bytes of the sink's answer to a packet, all headers included.
+    pub feedback_size: Bytes,
+    /// Where the endpoint runs.
     pub habitat: Habitat,
 }
 
@@ -82,6 +159,14 @@ pub enum ConfigError {
     UnknownScheme {
         /// The name asked for.
         name: String,
+    },
+    /// The scheme is for something else.
+    #[error("{scheme} is not a scheme for {what}")]
+    NotFor {
+        /// The scheme.
+        scheme: &'static str,
+        /// What it was wanted for.
+        what: &'static str,
     },
     /// The scheme has no such setting.
     #[error("{scheme} has no setting {key:?}")]

@@ -6,7 +6,7 @@ use weir_core::layers::Ladder;
 use weir_core::observation::{LevelCause, SlotReport};
 use weir_core::registry::{self, Habitat, Session, Setting};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 /// A receiver and the sender's side of its packets: one packet a channel every 10 ms, with no queue.
@@ -31,7 +31,7 @@ impl Script {
             settings.iter().map(|(key, value)| Setting { key: (*key).into(), value: (*value).into() }).collect();
         let scheme = registry::find("avmrc").expect("registered");
         let mut script = Script {
-            receiver: (scheme.receiver)(&session, &settings).expect("valid settings"),
+            receiver: scheme.receiver(&session, &settings).expect("valid settings"),
             now: Time::from_millis(1_000),
             sequences: [0; 9],
             sender_clock_offset: 5_000_000_000,
@@ -64,7 +64,7 @@ impl Script {
             clock_micros: self.now.as_micros() + self.sender_clock_offset,
         };
         self.sequences[usize::from(channel)] += 1;
-        let packet = Packet { header: Header::Layered(header), size: Bytes::new(1000) };
+        let packet = Packet { header: Header::Layered(header), size: Bytes::new(1000), ecn: Ecn::NotEct };
         self.does(Event::Packet { from: Origin::Channel(ChannelId(channel)), packet: &packet });
     }
 
@@ -289,7 +289,7 @@ fn rubbish_is_ignored() {
         (9, Layered { channel: 9, ..good }),
         (300, Layered { channel: 300, ..good }),
     ] {
-        let packet = Packet { header: Header::Layered(header), size: Bytes::new(1000) };
+        let packet = Packet { header: Header::Layered(header), size: Bytes::new(1000), ecn: Ecn::NotEct };
         script.taken();
         script.does(Event::Packet { from: Origin::Channel(ChannelId(channel)), packet: &packet });
         assert_eq!(script.taken(), [], "{header:?} on channel {channel}");

@@ -7,7 +7,7 @@ use weir_core::layers::Ladder;
 use weir_core::observation::LevelCause;
 use weir_core::registry::{self, Habitat, Session, Setting};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_units::{Bytes, Random, Rate, Time};
+use weir_units::{Bytes, Ecn, Random, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 const LEVELS: usize = 9;
@@ -50,7 +50,7 @@ impl Model {
     fn new(scheme: &str, habitat: Habitat, settings: &[Setting]) -> Model {
         let scheme = registry::find(scheme).expect("registered");
         let mut model = Model {
-            receiver: (scheme.receiver)(&session(habitat), settings).expect("valid settings"),
+            receiver: scheme.receiver(&session(habitat), settings).expect("valid settings"),
             now: Time::from_millis(5),
             joined: BTreeSet::new(),
             level: 0,
@@ -135,7 +135,7 @@ impl Model {
             sequence,
             clock_micros: (self.now - transit).as_micros() + 7_000_000_000,
         };
-        Packet { header: Header::Layered(header), size: Bytes::new(1000) }
+        Packet { header: Header::Layered(header), size: Bytes::new(1000), ecn: Ecn::NotEct }
     }
 
     fn step(&mut self, random: &mut Random) {
@@ -213,8 +213,8 @@ fn settings_are_read_and_refused_with_what_would_be_accepted() {
     let build = |key: &str, value: &str| {
         let settings = [Setting { key: key.into(), value: value.into() }];
         let scheme = registry::find("avmrc").expect("registered");
-        let sender = (scheme.sender)(&session(Habitat::Lab), &settings).map(drop);
-        assert_eq!(sender, (scheme.receiver)(&session(Habitat::Lab), &settings).map(drop));
+        let sender = scheme.sender(&session(Habitat::Lab), &settings).map(drop);
+        assert_eq!(sender, scheme.receiver(&session(Habitat::Lab), &settings).map(drop));
         sender.map_err(|error| error.to_string())
     };
     for (key, value) in [
@@ -247,7 +247,7 @@ fn every_setting_that_the_help_lists_exists() {
     for scheme in registry::SCHEMES {
         for setting in scheme.settings {
             let settings = [Setting { key: setting.key.into(), value: "?".into() }];
-            let error = (scheme.receiver)(&session(Habitat::Lab), &settings).map(drop).expect_err("no value is '?'");
+            let error = scheme.receiver(&session(Habitat::Lab), &settings).map(drop).expect_err("no value is '?'");
             assert!(error.to_string().starts_with(&format!("setting {}=?", setting.key)), "{error}");
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet, PeerId};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 /// Bytes of one operation.
@@ -20,7 +20,7 @@ fn receiver(scheme: &str, form: CciForm, habitat: Habitat) -> Box<dyn Endpoint> 
         habitat,
     };
     let scheme = registry::find(scheme).expect("registered");
-    (scheme.receiver)(&session, &[]).expect("defaults are valid")
+    scheme.receiver(&session, &[]).expect("defaults are valid")
 }
 
 fn does(receiver: &mut dyn Endpoint, now: Time, event: Event<'_>, joined: &mut BTreeSet<u16>) {
@@ -54,7 +54,8 @@ fn operate(receiver: &mut dyn Endpoint, now: &mut Time, bytes: &[u8; OPERATION],
             _ => now.as_micros().wrapping_sub(u64::from(be16(12))),
         },
     };
-    let packet = Packet { header: Header::Layered(layered), size: Bytes::new(be64(12) >> (bytes[11] % 64)) };
+    let size = Bytes::new(be64(12) >> (bytes[11] % 64));
+    let packet = Packet { header: Header::Layered(layered), size, ecn: Ecn::from_bits(bytes[11]) };
     let event = match bytes[0] % 64 {
         0 => Event::Start,
         1 => Event::Finish,

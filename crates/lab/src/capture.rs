@@ -103,11 +103,7 @@ fn headers(packet: &Packet, form: CciForm) -> Vec<u8> {
 
     let mut ip = [0; 20];
     ip[0] = 0x45;
-    ip[1] = match packet.ecn {
-        weir_link::Ecn::NotEct => 0,
-        weir_link::Ecn::Ect => 2,
-        weir_link::Ecn::Ce => 3,
-    };
+    ip[1] = packet.ecn.bits();
     ip[2..4].copy_from_slice(&len.to_be_bytes());
     ip[6] = 0x40; // don't fragment
     ip[8] = 64;

@@ -23,7 +23,7 @@ pub use buffer::{Buffer, LinkState};
 pub use config::{LinkConfig, LinkConfigError};
 pub use link::{Counters, Link};
 pub use loss::{GilbertElliott, Loss};
-pub use packet::{Delivered, DropReason, Dropped, Ecn, Label};
+pub use packet::{Delivered, DropReason, Dropped, Label};
 pub use queue::codel::CoDelConfig;
 pub use queue::drr::DrrConfig;
 pub use queue::fair::FairConfig;

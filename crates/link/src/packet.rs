@@ -1,29 +1,6 @@
 //! What a link knows of a packet: its label on the way in, and what became of it.
 
-use weir_units::{Bytes, Time};
-
-/// Explicit congestion notification of a packet (RFC 3168 §5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ecn {
-    /// Its transport does not know ECN: it can only be dropped.
-    #[default]
-    NotEct,
-    /// Its transport knows ECN: it can be marked.
-    Ect,
-    /// Congestion experienced.
-    Ce,
-}
-
-impl Ecn {
-    /// Marks the packet, if its transport knows what that means.
-    pub(crate) fn mark(&mut self) -> bool {
-        let can = *self != Ecn::NotEct;
-        if can {
-            *self = Ecn::Ce;
-        }
-        can
-    }
-}
+use weir_units::{Bytes, Ecn, Time};
 
 /// What a queue may look at, beside the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,8 +8,7 @@
 mod common;
 
 use common::{Fates, Offer, run};
-use weir_link::Ecn;
-use weir_units::Random;
+use weir_units::{Ecn, Random};
 
 /// Share of packets dropped, and the mean queue in packets.
 fn red(load: f64, parameters: &str, seed: u64) -> (f64, f64) {

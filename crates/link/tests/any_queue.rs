@@ -5,8 +5,8 @@ mod common;
 use common::{Fates, Offer, config, drain, run};
 use proptest::prelude::*;
 use std::time::Duration;
-use weir_link::{DropReason, Ecn, Label, Link};
-use weir_units::{Bytes, Random, Time};
+use weir_link::{DropReason, Label, Link};
+use weir_units::{Bytes, Ecn, Random, Time};
 
 const QUEUES: [&str; 9] = [
     "droptail",

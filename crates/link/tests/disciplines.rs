@@ -4,7 +4,8 @@ mod common;
 
 use common::{Fates, Offer, link, run};
 use proptest::prelude::*;
-use weir_link::{DropReason, Ecn};
+use weir_link::DropReason;
+use weir_units::Ecn;
 
 /// Packets of `size` every `gap` nanoseconds from zero until `until`.
 fn steady(flow: u64, size: u64, gap: u64, until: u64) -> impl Iterator<Item = Offer> {

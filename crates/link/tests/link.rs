@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Fates, Offer, drain, link, run};
-use weir_link::{DropReason, Ecn, Label};
-use weir_units::{Bytes, Time};
+use weir_link::{DropReason, Label};
+use weir_units::{Bytes, Ecn, Time};
 
 fn at_once(packets: usize, size: u64) -> impl Iterator<Item = Offer> {
     std::iter::repeat_n(Offer { at: 0, size, flow: 0, ecn: Ecn::NotEct }, packets)

@@ -26,7 +26,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_core::endpoint::Endpoint;
 use weir_core::layers::Ladder;
-use weir_core::registry::{self, ConfigError, Habitat, Session, Setting};
+use weir_core::registry::{self, ConfigError, Habitat, Scheme, Session, Setting};
 use weir_units::Bytes;
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
@@ -116,22 +116,21 @@ impl Description {
 
     /// The sender's endpoint, on real sockets; `None` for a session without congestion control.
     pub fn sender_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
-        self.endpoint(|scheme| scheme.sender)
+        self.endpoint(Scheme::sender)
     }
 
     /// A receiver's endpoint, on real sockets; `None` for a session without congestion control.
     pub fn receiver_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
-        self.endpoint(|scheme| scheme.receiver)
+        self.endpoint(Scheme::receiver)
     }
 
     fn endpoint(
         &self,
-        role: impl Fn(&registry::Scheme) -> registry::Build,
+        build: impl Fn(&Scheme, &Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
     ) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
         let Some((control, session)) = self.control.as_ref().zip(self.session(Habitat::Sockets)) else {
             return Ok(None);
         };
-        let scheme = registry::find(&control.scheme)?;
-        role(scheme)(&session, &control.settings).map(Some)
+        build(registry::find(&control.scheme)?, &session, &control.settings).map(Some)
     }
 }

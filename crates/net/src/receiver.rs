@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 use weir_wire::alc::{Alc, Content};
 use weir_wire::{CciForm, Layered};
 
@@ -318,7 +318,7 @@ impl Session {
         let size = Bytes::new(datagram.len() as u64 + self.header_len);
         self.statistics.packets += 1;
         self.statistics.bytes += size;
-        let packet = Packet { header: Header::Layered(layered), size };
+        let packet = Packet { header: Header::Layered(layered), size, ecn: Ecn::NotEct };
         let event = Event::Packet { from: Origin::Channel(channel), packet: &packet };
         if self.event(at, event, sockets, application) {
             self.statistics.delivered += 1;

@@ -1,7 +1,6 @@
 //! What runs on nodes: it is woken and given packets, and it acts on the fabric.
 
-use weir_link::Ecn;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 
 use crate::connection;
 use crate::datagrams;

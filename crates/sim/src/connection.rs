@@ -1,7 +1,6 @@
 //! The two ends of a TCP connection on their nodes.
 
-use weir_link::Ecn;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 
 use crate::agent::Turn;
 use crate::fabric::Route;

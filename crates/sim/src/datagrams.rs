@@ -1,7 +1,6 @@
 //! A source of datagrams on its node.
 
-use weir_link::Ecn;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 
 use crate::agent::Turn;
 use crate::fabric::Route;

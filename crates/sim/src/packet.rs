@@ -1,8 +1,7 @@
 //! What travels through the simulated network, and the pool that holds it.
 
 use weir_core::Header;
-use weir_link::Ecn;
-use weir_units::Bytes;
+use weir_units::{Bytes, Ecn};
 
 use crate::fabric::Route;
 use crate::tcp::Segment;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet as ProtocolPacket, PeerId};
-use weir_link::Ecn;
 use weir_units::{Random, Time};
 
 use crate::agent::Turn;
@@ -85,7 +84,10 @@ impl Party {
                 None => return,
             },
         };
-        self.handle(turn, Event::Packet { from, packet: &ProtocolPacket { header, size: packet.size } });
+        self.handle(
+            turn,
+            Event::Packet { from, packet: &ProtocolPacket { header, size: packet.size, ecn: packet.ecn } },
+        );
     }
 
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
@@ -143,14 +145,14 @@ impl Party {
                     flow: turn.flow,
                     source: turn.id,
                     to: Address::Channel(session, channel),
-                    ecn: Ecn::NotEct,
+                    ecn: packet.ecn,
                     body: Body::Endpoint(header),
                 };
                 turn.fabric.multicast(turn.now, packet, session, turn.probe);
             }
             Destination::Peer(PeerId(peer)) => {
                 if let Some(to) = self.peers.get(peer as usize) {
-                    turn.send(*to, packet.size, Ecn::NotEct, Body::Endpoint(header));
+                    turn.send(*to, packet.size, packet.ecn, Body::Endpoint(header));
                 }
             }
         }

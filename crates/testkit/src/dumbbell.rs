@@ -112,7 +112,7 @@ impl Dumbbell {
         let channels = plan.session.ladder.levels();
         let config = SessionConfig { channels, form: plan.session.form, membership: plan.membership() };
         let session = network.add_session(root, config).expect("a ladder has 1 to 256 channels");
-        let sender = (plan.scheme.sender)(&plan.session, &plan.settings).expect("the plan's settings are valid");
+        let sender = plan.scheme.sender(&plan.session, &plan.settings).expect("the plan's settings are valid");
         network.add_sender(
             session,
             sender,
@@ -184,7 +184,7 @@ fn add_receiver(
     member: &Member,
     plan: &Plan,
 ) -> weir_sim::AgentId {
-    let receiver = (plan.scheme.receiver)(&plan.session, &plan.settings).expect("the plan's settings are valid");
+    let receiver = plan.scheme.receiver(&plan.session, &plan.settings).expect("the plan's settings are valid");
     let config = EndpointConfig {
         times: Times::from(member.joins),
         clock_ahead: member.clock_ahead,

@@ -4,6 +4,7 @@
 
 #![no_std]
 
+mod ecn;
 pub mod math;
 mod quantity;
 mod random;
@@ -11,6 +12,7 @@ mod seq;
 mod span;
 mod time;
 
+pub use ecn::Ecn;
 pub use quantity::{Bytes, ParseQuantityError, Rate};
 pub use random::Random;
 pub use seq::Seq;

@@ -277,9 +277,9 @@ pub(crate) enum CciChoice {
     Clocked,
 }
 
-/// A scheme by its name; the help lists those of the registry.
+/// A scheme for layered sessions by its name; the help lists those of the registry.
 fn scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
-    PossibleValuesParser::new(SCHEMES.iter().map(|scheme| scheme.name))
+    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| scheme.is_layered()).map(|scheme| scheme.name))
         .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
 }
 

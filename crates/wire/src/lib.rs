@@ -10,9 +10,11 @@ pub mod extension;
 pub mod fec;
 mod layered;
 pub mod lct;
+mod paced;
 pub mod receipt;
 
 pub use layered::{CciForm, Layered};
+pub use paced::{Feedback, Paced};
 
 /// Why bytes are not a packet of ours. The packet is dropped and counted; nothing else may follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -88,7 +88,7 @@ impl Place<'_> {
             },
         };
         let id = self.network.add_session(root, config)?;
-        let sender = (scheme.sender)(&agreed, &settings)?;
+        let sender = scheme.sender(&agreed, &settings)?;
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
@@ -96,7 +96,7 @@ impl Place<'_> {
         for member in members {
             let node = self.host(self.right, self.one_way(member.rtt)?);
             let told = receivers.rtt_setting.iter().map(|key| Setting { key: key.clone(), value: nanos(member.rtt) });
-            let receiver = (scheme.receiver)(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
+            let receiver = scheme.receiver(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
             let timing = EndpointConfig {
                 times: Times::from(member.joined),
                 clock_ahead: member.clock_ahead,

@@ -51,8 +51,8 @@ impl Session {
             format!("{error}{}", did_you_mean(&self.scheme, names))
         })?;
         let session = self.agreed()?;
-        (scheme.receiver)(&session, &self.settings()).map(drop).map_err(|error| error.to_string())?;
-        (scheme.sender)(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
+        scheme.receiver(&session, &self.settings()).map(drop).map_err(|error| error.to_string())?;
+        scheme.sender(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
     }
 
     /// What its parties agree on.

@@ -1,8 +1,8 @@
 #![allow(unreachable_pub, dead_code, reason = "each test uses what it needs")]
 //! A link with packets offered to it, and everything that became of them.
 
-use weir_link::{Delivered, Dropped, Ecn, Label, Link, LinkConfig};
-use weir_units::{Bytes, Random, Time};
+use weir_link::{Delivered, Dropped, Label, Link, LinkConfig};
+use weir_units::{Bytes, Ecn, Random, Time};
 
 /// A packet that is offered.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use weir_net::description::{Control, Description};
 use weir_net::receiver::{Application, Receiver, ReceiverConfig, ReceiverStatistics};
 use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
 use weir_net::{InterfaceChoice, NetError};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::fec::PayloadId;
 use weir_wire::{CciForm, Layered};
@@ -76,7 +76,7 @@ impl Endpoint for Beacon {
 
     fn poll(&mut self, _now: Time) -> Option<Action> {
         let layered = self.queue.pop_front()?;
-        let packet = Packet { header: Header::Layered(layered), size: Bytes::new(1_000) };
+        let packet = Packet { header: Header::Layered(layered), size: Bytes::new(1_000), ecn: Ecn::NotEct };
         Some(Action::Send { to: Destination::Channel(ChannelId(layered.channel)), packet })
     }
 

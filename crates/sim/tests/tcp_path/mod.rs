@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use weir_link::{Ecn, Label, Link, LinkConfig};
+use weir_link::{Label, Link, LinkConfig};
 use weir_sim::tcp::{Config, Segment, Sender, Sink};
-use weir_units::{Bytes, Random, Time};
+use weir_units::{Bytes, Ecn, Random, Time};
 
 /// Links in a row. Everything that must be said to `weir-link` is said here.
 struct Chain {

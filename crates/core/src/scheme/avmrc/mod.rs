@@ -27,15 +27,17 @@ pub use sender::Sender;
 use alloc::boxed::Box;
 
 use crate::endpoint::Endpoint;
-use crate::registry::{ConfigError, Scheme, Session, Setting};
+use crate::registry::{ConfigError, Layered, Parties, Scheme, Session, Setting};
 
 /// AVMRC: the Vegas model with adaptive thresholds.
 pub const AVMRC: Scheme = Scheme {
     name: "avmrc",
     summary: "Receivers follow a TCP Vegas throughput model whose thresholds adapt to the path (no loss where the link is idle)",
     paper: "Mahanti, Eager, Vernon, Computer Networks",
-    sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
-    receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
+    parties: Parties::Layered(Layered {
+        sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
+        receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
+    }),
     settings: settings::HELP,
 };
 
@@ -43,8 +45,10 @@ pub const AVMRC: Scheme = Scheme {
 pub const RMRC: Scheme = Scheme {
     name: "rmrc",
     summary: "AVMRC's rules with a TCP Reno throughput model",
-    sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
-    receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
+    parties: Parties::Layered(Layered {
+        sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
+        receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
+    }),
     ..AVMRC
 };
 
@@ -52,8 +56,10 @@ pub const RMRC: Scheme = Scheme {
 pub const VMRC: Scheme = Scheme {
     name: "vmrc",
     summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
-    sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
-    receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
+    parties: Parties::Layered(Layered {
+        sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
+        receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
+    }),
     ..AVMRC
 };
 

@@ -174,7 +174,7 @@ impl Receiver {
     }
 
     fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
-        let Header::Layered(header) = packet.header;
+        let Header::Layered(header) = packet.header else { return };
         if !self.is_plausible(from, &header) {
             return;
         }

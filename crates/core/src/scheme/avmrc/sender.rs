@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 use super::config::Config;
@@ -131,7 +131,7 @@ impl Endpoint for Sender {
             channel.sequence = channel.sequence.wrapping_add(1);
             let header = Header::Layered(Layered { channel: self.emitting as u16, sequence, ..self.stamp });
             let to = Destination::Channel(ChannelId(self.emitting as u16));
-            return Some(Action::Send { to, packet: Packet { header, size } });
+            return Some(Action::Send { to, packet: Packet { header, size, ecn: Ecn::NotEct } });
         }
     }
 
@@ -167,7 +167,7 @@ mod tests {
         sender.handle(now, event);
         core::iter::from_fn(|| sender.poll(now))
             .map(|action| match action {
-                Action::Send { packet: Packet { header: Header::Layered(layered), size }, .. } => {
+                Action::Send { packet: Packet { header: Header::Layered(layered), size, .. }, .. } => {
                     (layered, size.count())
                 }
                 other => panic!("a sender only sends, not {other:?}"),

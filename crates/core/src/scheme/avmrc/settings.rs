@@ -1,13 +1,11 @@
 //! Settings by name, as the command line, scenarios and session descriptions give them.
 
-use alloc::string::ToString;
 use core::time::Duration;
-
-use weir_units::parse_span;
 
 use super::config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, Synchronisation};
 use crate::estimate::DelayWindow;
 use crate::registry::{ConfigError, Session, Setting, SettingHelp};
+use crate::settings::{MILLI, SECOND, help, number, one_of, span, unknown, whole, yes_or_no};
 
 /// One line a setting.
 pub(super) const HELP: &[SettingHelp] = &[
@@ -61,10 +59,6 @@ pub(super) const HELP: &[SettingHelp] = &[
         "packet times by which delay may grow in a slot of slow start beside its 5 % (lab 0, sockets 2)",
     ),
 ];
-
-const fn help(key: &'static str, help: &'static str) -> SettingHelp {
-    SettingHelp { key, help }
-}
 
 /// The configuration of `scheme` with these settings.
 pub(super) fn read(
@@ -140,35 +134,7 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
         "slow_start_growth" => config.slow_start_growth = number(setting, 1.0, 16.0, "a number from 1 to 16")?,
         "confirm_steps" => config.confirm_steps = yes_or_no(setting)?,
         "jitter_packets" => config.jitter_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
-        _ => return Err(ConfigError::UnknownSetting { scheme, key: setting.key.clone() }),
+        _ => return Err(unknown(scheme, setting)),
     }
     Ok(())
 }
-
-fn bad(setting: &Setting, expected: &'static str) -> ConfigError {
-    ConfigError::BadValue { key: setting.key.to_string(), value: setting.value.to_string(), expected }
-}
-
-fn span(setting: &Setting, low: Duration, high: Duration, expected: &'static str) -> Result<Duration, ConfigError> {
-    parse_span(&setting.value).ok().filter(|span| (low..=high).contains(span)).ok_or_else(|| bad(setting, expected))
-}
-
-fn whole(setting: &Setting, low: u64, high: u64, expected: &'static str) -> Result<u64, ConfigError> {
-    setting.value.parse().ok().filter(|value| (low..=high).contains(value)).ok_or_else(|| bad(setting, expected))
-}
-
-fn number(setting: &Setting, low: f64, high: f64, expected: &'static str) -> Result<f64, ConfigError> {
-    setting.value.parse().ok().filter(|value| (low..=high).contains(value)).ok_or_else(|| bad(setting, expected))
-}
-
-fn one_of<T: Copy>(setting: &Setting, expected: &'static str, choices: &[(&str, T)]) -> Result<T, ConfigError> {
-    let choice = choices.iter().find(|(name, _)| *name == setting.value);
-    choice.map(|(_, value)| *value).ok_or_else(|| bad(setting, expected))
-}
-
-fn yes_or_no(setting: &Setting) -> Result<bool, ConfigError> {
-    one_of(setting, "yes or no", &[("yes", true), ("no", false)])
-}
-
-const MILLI: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
