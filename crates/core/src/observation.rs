@@ -21,6 +21,52 @@ pub enum Observation {
     LossEvent,
     /// A time slot ended: what the receiver measured and concludes.
     Slot(SlotReport),
+    /// The pace of a unicast stream changed, or could have: its source's step ended.
+    Pace(PaceReport),
+    /// A round trip was measured.
+    RoundTrip(Duration),
+    /// Packets of a unicast stream are missing before the one that came. They may still come.
+    Missing {
+        /// How many.
+        packets: u64,
+    },
+}
+
+/// What the source of a unicast stream does, and why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaceReport {
+    /// The rate from here on, headers included, before any fine-grain adaptation.
+    pub rate: Rate,
+    /// Smoothed round-trip time.
+    pub smoothed_round_trip: Duration,
+    /// Packets that were sent and neither acknowledged nor given up.
+    pub outstanding_packets: u64,
+    /// Why now.
+    pub cause: PaceCause,
+}
+
+/// Why a pace was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PaceCause {
+    /// The first acknowledgement: the round-trip time is known.
+    Start,
+    /// A step without loss in the start-up.
+    StartUp,
+    /// A step without loss.
+    Step,
+    /// A step in which the application had less to send than it could have: the rate stays.
+    ApplicationLimited,
+    /// A packet was lost: three later ones arrived.
+    Loss,
+    /// A packet's acknowledgement is overdue.
+    Timeout,
+    /// The network marked a packet.
+    Mark,
+    /// Nothing has come back for so long that the path counts as silent: only probes are sent.
+    Silence,
+    /// A silent path answers again.
+    Resumed,
 }
 
 /// Why a subscription level changed.
