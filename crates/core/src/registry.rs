@@ -8,10 +8,10 @@ use weir_wire::CciForm;
 
 use crate::endpoint::Endpoint;
 use crate::layers::Ladder;
-use crate::scheme::avmrc;
+use crate::scheme::{avmrc, rap};
 
 /// All schemes. A new one is a folder under `scheme/` and a line here.
-pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC];
+pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC, &rap::RAP];
 
 /// A scheme: what it is called, where it is from, and how its parties are built.
 #[derive(Debug)]

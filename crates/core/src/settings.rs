@@ -3,7 +3,7 @@
 use alloc::string::ToString;
 use core::time::Duration;
 
-use weir_units::parse_span;
+use weir_units::{Rate, parse_span};
 
 use crate::registry::{ConfigError, Setting, SettingHelp};
 
@@ -28,6 +28,10 @@ pub(crate) fn span(
     expected: &'static str,
 ) -> Result<Duration, ConfigError> {
     parse_span(&setting.value).ok().filter(|span| (low..=high).contains(span)).ok_or_else(|| bad(setting, expected))
+}
+
+pub(crate) fn rate(setting: &Setting, low: Rate, high: Rate, expected: &'static str) -> Result<Rate, ConfigError> {
+    setting.value.parse().ok().filter(|rate| (low..=high).contains(rate)).ok_or_else(|| bad(setting, expected))
 }
 
 pub(crate) fn whole(setting: &Setting, low: u64, high: u64, expected: &'static str) -> Result<u64, ConfigError> {

@@ -35,6 +35,11 @@ impl Ewma {
         self.average
     }
 
+    /// Forgets all samples: the next one is the first.
+    pub fn forget(&mut self) {
+        self.average = None;
+    }
+
     /// Puts the average into [`low`, `high`].
     pub fn clamp(&mut self, low: f64, high: f64) {
         self.average = self.average.map(|average| average.clamp(low, high));

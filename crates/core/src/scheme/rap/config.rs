@@ -1,0 +1,126 @@
+//! The configuration: the paper's constants, and what it leaves open.
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Rate};
+
+use crate::registry::Habitat;
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// β: what a back-off leaves of the rate (Eq. 3: 0.5).
+    pub decrease: f64,
+    /// How round trips are averaged, and what time-out follows.
+    pub timing: Timing,
+    /// Fine-grain adaptation (§III-B), if wanted.
+    pub fine_grain: Option<FineGrain>,
+    /// How the rate grows before the first congestion (decision 1).
+    pub start_up: Growth,
+    /// What makes a missing packet a lost one.
+    pub loss: LossRule,
+    /// Whether a change of the gap acts on the packet that is waiting already, or from the next one on (decision 4).
+    pub moves_the_waiting: bool,
+    /// Whether packets say that they can be marked instead of dropped, and marks count as loss (decision 7).
+    pub ecn: bool,
+    /// The rate never falls below this.
+    pub min_rate: Rate,
+    /// The rate never grows above this.
+    pub max_rate: Rate,
+    /// A wake-up that is late by up to this much is caught up with; the schedule of a later one begins anew.
+    pub catch_up: Duration,
+}
+
+/// How round trips are averaged, and what time-out follows (Jacobson and Karels; RFC 6298 §2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// What stands for the round-trip time, the time-out and the gap until the first acknowledgement.
+    pub initial: Duration,
+    /// Whether the first sample replaces that; else it is averaged with it.
+    pub first_replaces: bool,
+    /// Weight of a sample in SRTT.
+    pub gain: f64,
+    /// Weight of a sample's distance from SRTT in the variation.
+    pub variation_gain: f64,
+    /// What the time-out takes of SRTT; four times the variation comes beside it.
+    pub timeout_weight: f64,
+    /// The time-out is never below this.
+    pub min_timeout: Duration,
+}
+
+/// The averages whose ratio is fine-grain adaptation's feedback (Eq. 7).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FineGrain {
+    /// Weight of a round trip in FRTT, the short-term average.
+    pub short_gain: f64,
+    /// Weight of a round trip in XRTT, the long-term average.
+    pub long_gain: f64,
+}
+
+/// How the rate grows from step to step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// By one packet a round trip (Eq. 1).
+    Additive,
+    /// To twice the rate.
+    Doubling,
+}
+
+/// What makes a missing packet a lost one (§III).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossRule {
+    /// Three later packets were delivered.
+    Deliveries,
+    /// A packet was delivered whose number is higher by three or more.
+    Distance,
+}
+
+/// Later packets, or numbers, that make a missing packet a lost one (§III).
+pub(super) const LATER_PACKETS: u64 = 3;
+
+/// Time-outs in a row after which the path counts as silent (decision 6).
+pub(super) const SILENT_TIMEOUTS: u32 = 4;
+
+impl Config {
+    /// RAP as `docs/papers/rap.md` reads it, for packets of this size.
+    pub fn new(packet_size: Bytes, habitat: Habitat) -> Config {
+        let sockets = habitat == Habitat::Sockets;
+        Config {
+            decrease: 0.5,
+            timing: Timing {
+                initial: Duration::from_secs(1),
+                first_replaces: true,
+                gain: 0.125,
+                variation_gain: 0.25,
+                timeout_weight: 1.0,
+                min_timeout: Duration::from_millis(if sockets { 200 } else { 0 }),
+            },
+            fine_grain: Some(FineGrain { short_gain: 0.9, long_gain: 0.01 }),
+            start_up: Growth::Doubling,
+            loss: LossRule::Deliveries,
+            moves_the_waiting: true,
+            ecn: sockets,
+            min_rate: Rate::from_packets_per_sec(0.5, packet_size),
+            max_rate: Rate::from_mbps(10_000),
+            catch_up: Duration::from_millis(if sockets { 5 } else { 0 }),
+        }
+    }
+
+    /// The same as ns-2.35's `Agent/RAP` has it, where that differs on purpose or by accident (`docs/papers/rap.md`).
+    pub(super) fn as_ns2(self) -> Config {
+        Config {
+            timing: Timing {
+                initial: Duration::from_secs(2),
+                first_replaces: false,
+                gain: 0.5,
+                variation_gain: 0.5,
+                timeout_weight: 1.2,
+                min_timeout: Duration::ZERO,
+            },
+            start_up: Growth::Additive,
+            loss: LossRule::Distance,
+            moves_the_waiting: false,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The Rate Adaptation Protocol (Rejaie, Handley, Estrin: "RAP: An End-to-end Rate-based Congestion Control Mechanism for
+//! Realtime Streams in the Internet").
+//!
+//! A source paces packets by the gap between them, additively faster once a smoothed round-trip time and twice as slow after
+//! a loss; a sink answers every packet. What the paper leaves open is decided in `docs/papers/rap.md`, to which "decision n"
+//! in these files refers. Not here: what is in the packets, and whether what was lost is sent again.
+
+mod arrivals;
+mod config;
+mod history;
+mod pace;
+mod round_trip;
+mod settings;
+mod sink;
+mod source;
+
+pub use config::{Config, FineGrain, Growth, LossRule, Timing};
+pub use sink::Sink;
+pub use source::Source;
+
+use alloc::boxed::Box;
+
+use crate::registry::{Paced, Parties, Scheme};
+
+/// RAP.
+pub const RAP: Scheme = Scheme {
+    name: "rap",
+    summary: "A source paces a unicast stream by additive increase and multiplicative decrease of its rate",
+    paper: "Rejaie, Handley, Estrin, INFOCOM 1999",
+    parties: Parties::Paced(Paced {
+        source: |stream, settings| {
+            Ok(Box::new(Source::new(stream, settings::read(stream.packet_size, stream.habitat, settings)?)))
+        },
+        sink: |stream, settings| {
+            settings::read(stream.packet_size, stream.habitat, settings)?;
+            Ok(Box::new(Sink::new(stream)))
+        },
+    }),
+    settings: settings::HELP,
+};

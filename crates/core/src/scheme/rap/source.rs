@@ -1,0 +1,343 @@
+//! The source: it sends by its gap, and changes the gap by what comes back (§III).
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Ecn, Seq, Time};
+use weir_wire::{Feedback, Paced};
+
+use super::config::{Config, Growth, SILENT_TIMEOUTS};
+use super::history::History;
+use super::pace::Pace;
+use super::round_trip::RoundTrip;
+use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Packet, PeerId};
+use crate::observation::{Observation, PaceCause, PaceReport};
+use crate::outbox::Outbox;
+use crate::registry::Stream;
+
+/// The one whom a source sends to.
+const SINK: PeerId = PeerId(0);
+
+/// The source of a stream.
+#[derive(Debug)]
+pub struct Source {
+    packet_size: Bytes,
+    config: Config,
+    pace: Pace,
+    round_trip: RoundTrip,
+    history: History,
+    /// Payloads that the application has.
+    offered: u64,
+    path: Path,
+    /// From when the gap to the next packet counts; `None` before the first packet.
+    anchor: Option<Time>,
+    /// When the next packet may go.
+    due: Time,
+    step: Step,
+    /// The last packet that was on its way at the last back-off: its loss, or an earlier one's, is of the same cluster (Eq. 6).
+    reacted_to: Option<Seq>,
+    actions: Outbox,
+    finished: bool,
+}
+
+/// What is known of the path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Path {
+    /// Nothing has come back yet.
+    Unknown,
+    /// It answers.
+    Alive,
+    /// Of the last packets, none was acknowledged in time.
+    Failing {
+        /// Back-offs for it.
+        timeouts: u32,
+        /// The gap before the first of them, seconds.
+        gap: f64,
+    },
+    /// It does not answer any more (decision 6).
+    Silent {
+        /// The gap when it last did, seconds.
+        gap: f64,
+    },
+}
+
+/// The time between two points at which the gap is adjusted.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    end: Time,
+    /// Whether anything came back.
+    heard: bool,
+    /// Whether a packet could have gone and there was none.
+    limited: bool,
+}
+
+impl Source {
+    /// A source that has sent nothing.
+    pub fn new(stream: &Stream, config: Config) -> Source {
+        Source {
+            packet_size: stream.packet_size,
+            pace: Pace::new(stream.packet_size, &config),
+            round_trip: RoundTrip::new(config.timing, config.fine_grain),
+            config,
+            history: History::default(),
+            offered: 0,
+            path: Path::Unknown,
+            anchor: None,
+            due: Time::ZERO,
+            step: Step { end: Time::ZERO, heard: false, limited: false },
+            reacted_to: None,
+            actions: Outbox::default(),
+            finished: false,
+        }
+    }
+
+    fn offer(&mut self, now: Time, packets: u64) {
+        if self.offered == 0 && packets > 0 && now > self.due {
+            self.step.limited = self.anchor.is_some();
+            self.end_idleness(now);
+            self.due = now;
+        }
+        self.offered = self.offered.saturating_add(packets);
+    }
+
+    /// The rate was not used for a while: it halves with every time-out, down to one packet a round trip, and may double back
+    /// to what it was (decision 5).
+    fn end_idleness(&mut self, now: Time) {
+        let halvings = now.since(self.due).as_nanos() / self.round_trip.timeout().as_nanos().max(1);
+        let (gap, least) = (self.pace.gap(), self.round_trip.smoothed());
+        if self.path == Path::Alive && halvings > 0 && gap < least {
+            let halved = gap * (1u64 << halvings.min(60)) as f64;
+            self.pace.restart(halved.min(least), gap);
+            self.begin_step(now);
+        }
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        if self.path == Path::Alive && self.step.end <= now {
+            self.end_step(now);
+        }
+        while self.due <= now && self.offered > 0 {
+            if self.gives_up_overdue(now) {
+                if !self.config.moves_the_waiting {
+                    self.due = now + self.interval();
+                }
+                continue;
+            }
+            if self.history.has_room() {
+                self.send(now);
+            }
+            self.schedule(now);
+        }
+    }
+
+    fn send(&mut self, now: Time) {
+        let sequence = self.history.send(now).truncate(16) as u16;
+        let ecn = if self.config.ecn { Ecn::Ect } else { Ecn::NotEct };
+        let packet = Packet { header: Header::Paced(Paced { sequence }), size: self.packet_size, ecn };
+        self.actions.push(Action::Send { to: Destination::Peer(SINK), packet });
+        self.offered -= u64::from(self.offered != u64::MAX);
+    }
+
+    /// When the next packet may go: a gap after this one should have gone, if that is not too long ago.
+    fn schedule(&mut self, now: Time) {
+        let late = now.since(self.due);
+        let anchor = if late <= self.config.catch_up { self.due } else { now };
+        self.anchor = Some(anchor);
+        self.due = anchor + self.interval();
+    }
+
+    /// The gap has changed: so does when the next packet may go.
+    fn reschedule(&mut self) {
+        if let (Some(anchor), true) = (self.anchor, self.config.moves_the_waiting) {
+            self.due = anchor + self.interval();
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        self.pace.interval(self.round_trip.feedback())
+    }
+
+    fn begin_step(&mut self, now: Time) {
+        let end = now + Duration::from_secs_f64(self.round_trip.smoothed());
+        self.step = Step { end, heard: false, limited: false };
+    }
+
+    /// A step is over: the rate grows, if it was used and something came back.
+    fn end_step(&mut self, now: Time) {
+        let Step { end, heard, limited } = self.step;
+        let cause = match self.pace.growth() {
+            _ if limited => PaceCause::ApplicationLimited,
+            Growth::Additive => PaceCause::Step,
+            Growth::Doubling => PaceCause::StartUp,
+        };
+        let round_trip = Duration::from_secs_f64(self.round_trip.smoothed());
+        self.begin_step(if now > end + round_trip { now } else { end });
+        if !heard {
+            return;
+        }
+        if !limited {
+            self.pace.increase(self.round_trip.smoothed());
+            self.reschedule();
+        }
+        self.observe(cause);
+    }
+
+    /// Looks for packets whose acknowledgement is overdue, as before every packet (§III); tells whether it backed off.
+    fn gives_up_overdue(&mut self, now: Time) -> bool {
+        let Some(lost) = self.history.give_up_overdue(now, self.round_trip.timeout()) else { return false };
+        if !self.is_news(lost) {
+            return false;
+        }
+        let (timeouts, gap) = match self.path {
+            Path::Failing { timeouts, gap } => (timeouts + 1, gap),
+            Path::Unknown | Path::Alive => (1, self.pace.gap()),
+            Path::Silent { .. } => {
+                self.reacted_to = self.history.last();
+                return false;
+            }
+        };
+        if timeouts >= SILENT_TIMEOUTS {
+            self.path = Path::Silent { gap };
+            self.fall_silent(now);
+        } else {
+            if self.path != Path::Unknown {
+                self.path = Path::Failing { timeouts, gap };
+            }
+            self.back_off(now, PaceCause::Timeout);
+        }
+        true
+    }
+
+    fn fall_silent(&mut self, now: Time) {
+        self.pace.rest();
+        self.round_trip.forget();
+        self.reacted_to = self.history.last();
+        self.begin_step(now);
+        self.reschedule();
+        self.observe(PaceCause::Silence);
+    }
+
+    /// Whether the loss of this packet tells of congestion that was not reacted to yet (§III-A; decision 2).
+    fn is_news(&self, lost: Seq) -> bool {
+        self.reacted_to.is_none_or(|last| lost > last)
+    }
+
+    fn back_off(&mut self, now: Time, cause: PaceCause) {
+        self.reacted_to = self.history.last();
+        self.pace.back_off();
+        self.begin_step(now);
+        self.reschedule();
+        self.observe(cause);
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let Some(last) = self.history.last() else { return };
+        let newest = last.extend(u32::from(feedback.newest), 16);
+        if newest > last || feedback.arrived & 1 == 0 {
+            return;
+        }
+        let heard = self.acknowledge(newest, feedback);
+        if !heard.anything {
+            return;
+        }
+        self.step.heard = true;
+        if let Some(sent) = heard.newest_sent {
+            let round_trip = now.since(sent).saturating_sub(feedback.held_for());
+            self.round_trip.sample(round_trip);
+            self.actions.push(Action::Observe(Observation::RoundTrip(round_trip)));
+            self.come_alive(now);
+        }
+        if self.history.give_up_lost(newest, self.config.loss).is_some_and(|lost| self.is_news(lost)) {
+            self.back_off(now, PaceCause::Loss);
+        }
+        if heard.marked.is_some_and(|marked| self.config.ecn && self.is_news(marked)) {
+            self.back_off(now, PaceCause::Mark);
+        }
+    }
+
+    fn acknowledge(&mut self, newest: Seq, feedback: &Feedback) -> Heard {
+        let mut heard = Heard::default();
+        for back in 0..u32::from(feedback.reports.min(Feedback::MAX_REPORTS)) {
+            let Some(number) = newest.value().checked_sub(u64::from(back)) else { break };
+            if feedback.arrived >> back & 1 == 0 {
+                continue;
+            }
+            let Some(sent) = self.history.acknowledge(Seq::new(number)) else { continue };
+            heard.anything = true;
+            if back == 0 {
+                heard.newest_sent = Some(sent);
+            }
+            if feedback.marked >> back & 1 == 1 {
+                heard.marked = heard.marked.or(Some(Seq::new(number)));
+            }
+        }
+        heard
+    }
+
+    /// A round trip was measured: the path is there.
+    fn come_alive(&mut self, now: Time) {
+        let cause = match core::mem::replace(&mut self.path, Path::Alive) {
+            Path::Alive | Path::Failing { .. } => return,
+            Path::Unknown => {
+                self.pace.begin(self.round_trip.smoothed());
+                PaceCause::Start
+            }
+            Path::Silent { gap } => {
+                self.pace.restart(self.round_trip.smoothed(), gap / self.config.decrease);
+                PaceCause::Resumed
+            }
+        };
+        self.begin_step(now);
+        self.reschedule();
+        self.observe(cause);
+    }
+
+    fn observe(&mut self, cause: PaceCause) {
+        self.actions.push(Action::Observe(Observation::Pace(PaceReport {
+            rate: self.pace.rate(),
+            smoothed_round_trip: Duration::from_secs_f64(self.round_trip.smoothed()),
+            outstanding_packets: self.history.outstanding(),
+            cause,
+        })));
+    }
+}
+
+/// What a feedback told that was not known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    /// Whether any packet's delivery was news.
+    anything: bool,
+    /// When the newest packet was sent, if its delivery was news.
+    newest_sent: Option<Time>,
+    /// The newest packet that was marked.
+    marked: Option<Seq>,
+}
+
+impl Endpoint for Source {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        if self.finished {
+            return;
+        }
+        match event {
+            Event::Start => self.due = now,
+            Event::Offer { packets } => self.offer(now, packets),
+            Event::Deadline => self.on_deadline(now),
+            Event::Packet { packet: Packet { header: Header::Feedback(feedback), .. }, .. } => {
+                self.on_feedback(now, feedback);
+            }
+            Event::Finish => self.finished = true,
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.actions.pop()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        if self.finished || self.offered == 0 {
+            return None;
+        }
+        let step = Some(self.step.end).filter(|_| self.path == Path::Alive);
+        Some(step.map_or(self.due, |end| end.min(self.due)))
+    }
+}
