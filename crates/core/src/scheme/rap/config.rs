@@ -42,10 +42,10 @@ pub struct Timing {
     pub gain: f64,
     /// Weight of a sample's distance from SRTT in the variation.
     pub variation_gain: f64,
-    /// What the time-out takes of SRTT; four times the variation comes beside it.
+    /// What the time-out takes of SRTT; beside it comes four times the variation,
     pub timeout_weight: f64,
-    /// The time-out is never below this.
-    pub min_timeout: Duration,
+    /// or this, if it is more: RFC 6298's G. Without it, the time-out of a path without variation is the round trip.
+    pub granularity: Duration,
 }
 
 /// The averages whose ratio is fine-grain adaptation's feedback (Eq. 7).
@@ -93,7 +93,7 @@ impl Config {
                 gain: 0.125,
                 variation_gain: 0.25,
                 timeout_weight: 1.0,
-                min_timeout: Duration::from_millis(if sockets { 200 } else { 0 }),
+                granularity: Duration::from_millis(100),
             },
             fine_grain: Some(FineGrain { short_gain: 0.9, long_gain: 0.01 }),
             start_up: Growth::Doubling,
@@ -115,7 +115,7 @@ impl Config {
                 gain: 0.5,
                 variation_gain: 0.5,
                 timeout_weight: 1.2,
-                min_timeout: Duration::ZERO,
+                granularity: Duration::ZERO,
             },
             start_up: Growth::Additive,
             loss: LossRule::Distance,

@@ -60,8 +60,8 @@ impl RoundTrip {
         if !self.sampled {
             return self.timing.initial;
         }
-        let timeout = self.timing.timeout_weight * self.smoothed + 4.0 * self.variation;
-        Duration::from_secs_f64(timeout).max(self.timing.min_timeout)
+        let beside = (4.0 * self.variation).max(self.timing.granularity.as_secs_f64());
+        Duration::from_secs_f64(self.timing.timeout_weight * self.smoothed + beside)
     }
 
     /// FRTT / XRTT, by which the gap is multiplied (Eq. 7); 1 without fine-grain adaptation.
@@ -105,6 +105,15 @@ mod tests {
         // SRTT 100 + 80/8 = 110 ms; variation 50 + (80 − 50)/4 = 57.5 ms.
         assert!((estimator.smoothed() - 0.110).abs() < 1e-12);
         assert_eq!(estimator.timeout(), millis(340));
+    }
+
+    #[test]
+    fn without_variation_the_timeout_is_still_a_granularity_above_srtt() {
+        let mut estimator = estimator();
+        for _ in 0..200 {
+            estimator.sample(millis(100));
+        }
+        assert!((estimator.timeout().as_secs_f64() - 0.2).abs() < 1e-6);
     }
 
     #[test]

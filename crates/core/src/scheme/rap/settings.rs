@@ -19,7 +19,7 @@ pub(super) const HELP: &[SettingHelp] = &[
     help("start_up", "how the rate grows until the first congestion: doubling or additive (doubling)"),
     help("ecn", "yes, packets can be marked, and a mark is a loss; no (lab no, sockets yes)"),
     help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (1s)"),
-    help("min_timeout", "least time-out, up to 10s (lab 0s, sockets 200ms)"),
+    help("granularity", "what a time-out has at least beside the smoothed round-trip time, up to 10s (100ms)"),
     help("min_rate", "the rate's floor, such as 8k (a packet every two seconds)"),
     help("max_rate", "the rate's ceiling, such as 20M (10G)"),
 ];
@@ -61,7 +61,7 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<(), ConfigError> {
         }
         "ecn" => config.ecn = yes_or_no(setting)?,
         "initial_rtt" => config.timing.initial = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?,
-        "min_timeout" => config.timing.min_timeout = span(setting, Duration::ZERO, 10 * SECOND, SPAN)?,
+        "granularity" => config.timing.granularity = span(setting, Duration::ZERO, 10 * SECOND, SPAN)?,
         "min_rate" => config.min_rate = rate(setting, low, high, RATE)?,
         "max_rate" => config.max_rate = rate(setting, low, high, RATE)?,
         _ => return Err(unknown("rap", setting)),
