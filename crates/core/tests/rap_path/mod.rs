@@ -88,8 +88,8 @@ impl Path {
             arrived: 0,
             delivered: 0,
         };
-        path.to_source(Event::Start);
-        path.to_sink(Event::Start);
+        path.give_source(Event::Start);
+        path.give_sink(Event::Start);
         path
     }
 
@@ -111,7 +111,7 @@ impl Path {
     }
 
     pub(crate) fn offer(&mut self, packets: u64) {
-        self.to_source(Event::Offer { packets });
+        self.give_source(Event::Offer { packets });
     }
 
     pub(crate) fn offer_every(&mut self, span: Duration) {
@@ -126,7 +126,7 @@ impl Path {
             match (deadline, next) {
                 (Some(at), next) if at <= until && next.is_none_or(|next| at < next) => {
                     self.now = at;
-                    self.to_source(Event::Deadline);
+                    self.give_source(Event::Deadline);
                 }
                 (_, Some(at)) if at <= until => {
                     self.now = at;
@@ -148,9 +148,9 @@ impl Path {
                     self.overtaken += usize::from(paced.sequence < self.newest);
                     self.newest = self.newest.max(paced.sequence);
                 }
-                self.to_sink(Event::Packet { from, packet: &packet });
+                self.give_sink(Event::Packet { from, packet: &packet });
             }
-            Due::AtSource(packet) => self.to_source(Event::Packet { from, packet: &packet }),
+            Due::AtSource(packet) => self.give_source(Event::Packet { from, packet: &packet }),
             Due::Offer => {
                 self.offer(1);
                 self.offer_every(self.every.expect("somebody offers"));
@@ -158,7 +158,7 @@ impl Path {
         }
     }
 
-    fn to_source(&mut self, event: Event<'_>) {
+    fn give_source(&mut self, event: Event<'_>) {
         self.source.handle(self.now, event);
         while let Some(action) = self.source.poll(self.now) {
             match action {
@@ -183,7 +183,7 @@ impl Path {
         self.schedule(self.now + ONE_WAY + (self.delay)(sent, gap), Due::AtSink(packet));
     }
 
-    fn to_sink(&mut self, event: Event<'_>) {
+    fn give_sink(&mut self, event: Event<'_>) {
         self.sink.handle(self.now, event);
         while let Some(action) = self.sink.poll(self.now) {
             match action {
