@@ -1,7 +1,7 @@
 //! A simulated run as a packet capture, for Wireshark and its kin: what came out of the bottleneck, and what it dropped.
 //!
 //! Headers are those of the real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's
-//! packets, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it, as zeros.
+//! packets, RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it, as zeros.
 //! Agent n has the address 10.x.y.z of n, channel c of session s the group 239.s.c. Time zero of the run is that of 1970.
 
 use std::path::Path;
@@ -15,7 +15,9 @@ use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
 use weir_units::Time;
 use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
 use weir_wire::fec::PayloadId;
-use weir_wire::{CciForm, Layered};
+use weir_wire::rtcp::congestion;
+use weir_wire::rtp::Rtp;
+use weir_wire::{CciForm, Feedback, Layered, Paced};
 
 /// Writes what happens to packets at one link.
 #[derive(Debug)]
@@ -80,6 +82,8 @@ fn headers(packet: &Packet, form: CciForm) -> Vec<u8> {
     };
     let (protocol, mut transport) = match packet.body {
         Body::Endpoint(Header::Layered(layered)) => (UDP, lct(&layered, form)),
+        Body::Endpoint(Header::Paced(paced)) => (UDP, rtp(paced, packet)),
+        Body::Endpoint(Header::Feedback(feedback)) => (UDP, rtcp(&feedback, packet)),
         Body::Endpoint(_) => (UDP, Vec::new()),
         Body::Segment(segment) => (TCP, tcp(&segment, packet)),
         Body::Datagram(number) => (UDP, number.to_be_bytes().to_vec()),
@@ -134,6 +138,27 @@ fn lct(layered: &Layered, form: CciForm) -> Vec<u8> {
     bytes[..len].to_vec()
 }
 
+/// The RTP header of a paced stream's packet. The agents that send are the synchronisation sources.
+fn rtp(paced: Paced, packet: &Packet) -> Vec<u8> {
+    let header = Rtp {
+        payload_type: DYNAMIC_PAYLOAD_TYPE,
+        sequence: paced.sequence,
+        ssrc: packet.source.index() as u32,
+        ..Rtp::default()
+    };
+    header.encode().to_vec()
+}
+
+fn rtcp(feedback: &Feedback, packet: &Packet) -> Vec<u8> {
+    let source = match packet.to {
+        Address::Agent(agent) => agent.index() as u32,
+        Address::Channel(..) => 0,
+    };
+    let mut bytes = [0; congestion::MAX_LEN];
+    let len = congestion::encode(packet.source.index() as u32, source, feedback, 0, &mut bytes);
+    bytes[..len].to_vec()
+}
+
 /// The TCP header of a segment; its numbers count segments, on the network they count bytes.
 fn tcp(segment: &Segment, packet: &Packet) -> Vec<u8> {
     let data_size = match segment.kind {
@@ -164,6 +189,8 @@ const TCP: u8 = 6;
 /// The port that SDP examples use for media and FLUTE sessions.
 const SESSION_PORT: u16 = 5004;
 const ACKNOWLEDGED_BYTES: u64 = 1000;
+/// The first of the payload types that are agreed on elsewhere (RFC 3551 §3).
+const DYNAMIC_PAYLOAD_TYPE: u8 = 96;
 
 #[cfg(test)]
 mod tests {

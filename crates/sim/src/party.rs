@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet as ProtocolPacket, PeerId};
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Origin, Packet as ProtocolPacket, PeerId};
 use weir_units::{Random, Time};
 
 use crate::agent::Turn;
@@ -131,11 +131,9 @@ impl Party {
 
     fn send(&self, turn: &mut Turn<'_, impl Probe>, to: Destination, packet: ProtocolPacket) {
         let session = self.session.map(|id| (id, &turn.fabric.sessions[id.index()]));
-        let header = match (packet.header, session) {
-            (Header::Layered(layered), Some((_, session))) if turn.fabric.through_the_wire => {
-                Header::Layered(over_the_wire(session.form, &layered))
-            }
-            (header, _) => header,
+        let header = match turn.fabric.through_the_wire {
+            true => over_the_wire(session.map(|(_, session)| session.form), packet.header),
+            false => packet.header,
         };
         match to {
             Destination::Channel(ChannelId(channel)) => {

@@ -1,4 +1,5 @@
-//! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), receipts.
+//! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
+//! RFC 8888), receipts.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -12,6 +13,8 @@ mod layered;
 pub mod lct;
 mod paced;
 pub mod receipt;
+pub mod rtcp;
+pub mod rtp;
 
 pub use layered::{CciForm, Layered};
 pub use paced::{Feedback, Paced};

@@ -1,12 +1,14 @@
 //! Any bytes at all, to every decoder: they are refused or understood, and nothing panics. Runs under `cargo test`, and as
 //! a fuzz target with `cargo bolero test -p weir-wire any_bytes_are_decoded_or_refused`.
 
-use weir_wire::CciForm;
 use weir_wire::alc::Alc;
 use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
 use weir_wire::receipt::Receipt;
+use weir_wire::rtcp::{self, App, Bye, congestion};
+use weir_wire::rtp::Rtp;
+use weir_wire::{CciForm, Feedback};
 
 #[test]
 fn any_bytes_are_decoded_or_refused() {
@@ -25,6 +27,18 @@ fn any_bytes_are_decoded_or_refused() {
         // Each extension takes at least a word, so that there are no more of them than words.
         assert!(extension::iter(bytes).count() <= bytes.len() / 4 + 1);
         let _ = Receipt::decode(bytes);
+        if let Ok((header, payload)) = Rtp::decode(bytes) {
+            assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);
+        }
+        for packet in rtcp::packets(bytes).flatten() {
+            let _ = (App::decode(&packet), Bye::decode(&packet));
+            let Ok(report) = congestion::Report::decode(&packet) else { continue };
+            for feedback in report.streams().flatten().filter_map(|stream| stream.feedback()) {
+                assert!((1..=Feedback::MAX_REPORTS).contains(&feedback.reports) && feedback.arrived & 1 == 1);
+                assert!(feedback.marked & !feedback.arrived == 0 && feedback.held <= Feedback::MAX_HELD);
+                assert!(u64::from(feedback.arrived) >> feedback.reports == 0);
+            }
+        }
         for encoding_id in [NO_CODE, RAPTORQ] {
             if let Ok(oti) = Oti::decode(bytes, encoding_id) {
                 assert_eq!(Oti::decode(&oti.encode(), encoding_id), Ok(oti));
