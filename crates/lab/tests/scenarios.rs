@@ -80,7 +80,7 @@ fn parameters_and_variants_reach_the_set_up() {
     let points = read(SMALL).expect("valid").points().expect("valid");
     let last_reno = &points[10].setup;
     assert_eq!(last_reno.duration.0.as_secs(), 40);
-    let Topology::Dumbbell(dumbbell) = &last_reno.topology;
+    let Topology::Dumbbell(dumbbell) = &last_reno.topology else { panic!("{:?}", last_reno.topology) };
     assert_eq!(dumbbell.bottleneck.0, "rate=8M,buffer=160p".parse().expect("a link"));
     let session = &last_reno.session["main"];
     assert_eq!((session.scheme.as_str(), session.count.0, session.receivers.count.0), ("rmrc", 4, 3));

@@ -42,6 +42,11 @@ impl Graph {
         self.ends[link.index()].1
     }
 
+    /// The first link made from one node to its neighbour.
+    pub(crate) fn between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+        self.leaving[from.index()].iter().copied().find(|link| self.to(*link) == to)
+    }
+
     /// By node: the link over which a shortest way from `source` comes to it; `None` for `source` itself and for nodes that
     /// cannot be reached. Every link counts as one; of several shortest ways, that over the links made first is taken.
     pub(crate) fn ways_from(&self, source: NodeId) -> Vec<Option<LinkId>> {

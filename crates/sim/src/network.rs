@@ -138,6 +138,21 @@ impl Network {
         [self.add_link(a, b, there), self.add_link(b, a, back)]
     }
 
+    /// All link directions, in the order in which they were made.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.fabric.graph.links()).map(LinkId::new)
+    }
+
+    /// The link direction from one node to its neighbour; the first one made, if there are several.
+    pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+        self.fabric.graph.between(from, to)
+    }
+
+    /// What a link direction is like.
+    pub fn link_config(&self, link: LinkId) -> &LinkConfig {
+        self.fabric.link(link).config()
+    }
+
     /// Adds a multicast session whose sender is on `root`.
     pub fn add_session(&mut self, root: NodeId, config: SessionConfig) -> Result<SessionId, NetworkError> {
         if !(1..=Tree::MAX_CHANNELS).contains(&config.channels) {

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use weir_core::registry::{self, Setting};
-use weir_link::LinkConfig;
-use weir_sim::topology::dumbbell;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
-use weir_sim::{EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig, Times, tcp};
+use weir_sim::{EndpointConfig, LinkId, Membership, Network, SessionConfig, Times, tcp};
 use weir_units::{Random, Time};
 
 use super::RunError;
 use super::recorder::Recorder;
-use crate::scenario::{Dumbbell, Flow, Http, Session, Setup, Spans, Tcp, Topology, Traffic, Udp};
+use super::site::Site;
+use crate::scenario::{Flow, Http, Session, Setup, Spans, Tcp, Traffic, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -24,16 +23,16 @@ pub(super) struct Built {
 
 /// Builds the network of `setup`; whatever is drawn comes from streams of `seed`.
 pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
-    let Topology::Dumbbell(shape) = &setup.topology;
     let mut network = Network::new(seed);
-    let reverse = shape.reverse.as_ref().unwrap_or(&shape.bottleneck);
-    let routers = dumbbell(&mut network, &shape.bottleneck.0, &reverse.0);
-    let mut recorder = Recorder::new(routers.forward);
-    recorder.record_mut().bottleneck.rate = shape.bottleneck.0.rate;
+    let site = Site::build(&mut network, &setup.topology, seed)?;
+    let mut recorder = Recorder::new(site.bottleneck);
+    recorder.record_mut().bottleneck.rate = network.link_config(site.bottleneck).rate;
     for change in &setup.change {
-        network.change_link(Time::ZERO + change.at.0, routers.forward, &change.bottleneck.0);
+        let link = site.link(&network, change.between.as_ref())?;
+        network.change_link(Time::ZERO + change.at.0, link, &change.link.0);
     }
-    let mut place = Place { network, recorder, shape, left: routers.left, right: routers.right, seed };
+    let bottleneck = site.bottleneck;
+    let mut place = Place { network, recorder, site, seed };
     for (name, session) in &setup.session {
         for instance in 0..session.count.0 {
             place.session(name, session, instance)?;
@@ -46,16 +45,14 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
             place.flow(name, flow, instance, wanted)?;
         }
     }
-    Ok(Built { network: place.network, recorder: place.recorder, bottleneck: routers.forward })
+    Ok(Built { network: place.network, recorder: place.recorder, bottleneck })
 }
 
-/// A dumbbell that is being filled.
+/// A network that is being filled.
 struct Place<'a> {
     network: Network,
     recorder: Recorder,
-    shape: &'a Dumbbell,
-    left: NodeId,
-    right: NodeId,
+    site: Site<'a>,
     seed: u64,
 }
 
@@ -73,11 +70,11 @@ impl Place<'_> {
         let members: Vec<Member> = (0..receivers.count.0)
             .map(|i| Member {
                 joined: Time::ZERO + draw("receivers.join", &receivers.join.0, i),
-                rtt: draw("receivers.rtt", &receivers.rtt.0, i),
+                rtt: receivers.rtt.as_ref().map(|rtt| draw("receivers.rtt", &rtt.0, i)),
                 clock_ahead: draw("receivers.clock_offset", &receivers.clock_offset.0, i),
             })
             .collect();
-        let root = self.host(self.left, Duration::ZERO);
+        let root = self.site.sender(&mut self.network, &session.at, instance)?;
         let config = SessionConfig {
             channels: agreed.ladder.levels(),
             form: agreed.form,
@@ -93,9 +90,10 @@ impl Place<'_> {
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
         self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
-        for member in members {
-            let node = self.host(self.right, self.one_way(member.rtt)?);
-            let told = receivers.rtt_setting.iter().map(|key| Setting { key: key.clone(), value: nanos(member.rtt) });
+        for (i, member) in members.into_iter().enumerate() {
+            let node = self.site.receiver(&mut self.network, &receivers.at, member.rtt, i)?;
+            let told = receivers.rtt_setting.iter().zip(member.rtt);
+            let told = told.map(|(key, rtt)| Setting { key: key.clone(), value: nanos(rtt) });
             let receiver = scheme.receiver(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
             let timing = EndpointConfig {
                 times: Times::from(member.joined),
@@ -112,10 +110,11 @@ impl Place<'_> {
         let draw = |key: &str, spans: &Spans| {
             spans.draw(instance, &mut Random::new(self.seed, &format!("flow.{name}.{key} {instance}")))
         };
-        let (start, rtt) = (Time::ZERO + draw("start", &flow.start.0), draw("rtt", &flow.rtt.0));
+        let start = Time::ZERO + draw("start", &flow.start.0);
+        let rtt = flow.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0));
         let times = Times { start, stop: flow.stop.map(|stop| Time::ZERO + stop.0) };
-        let from = self.host(self.left, Duration::ZERO);
-        let to = self.host(self.right, self.one_way(rtt)?);
+        let from = self.site.sender(&mut self.network, &flow.from, instance)?;
+        let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
         let id = match &flow.traffic {
             Traffic::Ftp(tcp) => self.network.add_tcp(from, to, tcp_config(tcp)?, times)?.flow,
             Traffic::Http(http) => self.network.add_http(from, to, http_config(http)?, times)?.flow,
@@ -126,27 +125,11 @@ impl Place<'_> {
         }
         Ok(())
     }
-
-    /// A host behind a router, whose access link has this delay each way.
-    fn host(&mut self, router: NodeId, delay: Duration) -> NodeId {
-        let link = LinkConfig { delay, ..self.shape.access.0.clone() };
-        weir_sim::topology::add_host(&mut self.network, router, &link)
-    }
-
-    /// The delay of a receiver's access link, each way, that makes this round-trip propagation delay: all of it but the
-    /// bottleneck's, so that the sender's side has none.
-    fn one_way(&self, rtt: Duration) -> Result<Duration, RunError> {
-        let reverse = self.shape.reverse.as_ref().unwrap_or(&self.shape.bottleneck);
-        let between = self.shape.bottleneck.0.delay + reverse.0.delay;
-        rtt.checked_sub(between).map(|rest| rest / 2).ok_or_else(|| {
-            RunError::Setup(format!("a round-trip time of {rtt:?} is shorter than the bottleneck's own {between:?}"))
-        })
-    }
 }
 
 struct Member {
     joined: Time,
-    rtt: Duration,
+    rtt: Option<Duration>,
     clock_ahead: Duration,
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod recorder;
+mod site;
 
 use std::collections::BTreeMap;
 

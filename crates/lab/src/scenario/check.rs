@@ -6,7 +6,8 @@ use weir_sim::tcp::Flavour;
 use weir_wire::CciForm;
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Session, Setup, Tcp, Traffic};
+use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Tcp, Traffic};
+use super::topology::Topology;
 
 impl Setup {
     /// The first thing that is wrong, in words.
@@ -14,11 +15,19 @@ impl Setup {
         if self.duration.0.is_zero() {
             return Err("duration must be above 0s".to_owned());
         }
+        self.topology.check().map_err(|error| format!("topology: {error}"))?;
         for (name, session) in &self.session {
-            session.check().map_err(|error| format!("session.{name}: {error}"))?;
+            let checked = session.check().and_then(|()| session.has_place(&self.topology));
+            checked.map_err(|error| format!("session.{name}: {error}"))?;
         }
         for (name, flow) in &self.flow {
-            flow.check().map_err(|error| format!("flow.{name}: {error}"))?;
+            let checked = flow.check().and_then(|()| flow.has_place(&self.topology));
+            checked.map_err(|error| format!("flow.{name}: {error}"))?;
+        }
+        for change in &self.change {
+            let ends = change.between.as_ref().map_or(&[][..], |pair| pair);
+            let checked = if ends.is_empty() { Ok(()) } else { self.topology.has_place("between", ends, None) };
+            checked.map_err(|error| format!("change: {error}"))?;
         }
         for (name, measure) in &self.metrics {
             let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.flow));
@@ -55,6 +64,19 @@ impl Session {
         scheme.sender(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
     }
 
+    fn has_place(&self, topology: &Topology) -> Result<(), String> {
+        topology.has_place("at", &self.at, None)?;
+        let Receivers { at, rtt, rtt_setting, .. } = &self.receivers;
+        let checked = topology.has_place("at", at, Some(rtt.is_some()));
+        checked.map_err(|error| format!("receivers: {error}"))?;
+        match rtt_setting {
+            Some(_) if rtt.is_none() => {
+                Err("receivers: rtt_setting tells receivers their rtt, and there is none".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What its parties agree on.
     pub fn agreed(&self) -> Result<registry::Session, String> {
         Ok(registry::Session {
@@ -87,6 +109,11 @@ impl LadderKeys {
 }
 
 impl Flow {
+    fn has_place(&self, topology: &Topology) -> Result<(), String> {
+        topology.has_place("from", &self.from, None)?;
+        topology.has_place("to", &self.to, Some(self.rtt.is_some()))
+    }
+
     fn check(&self) -> Result<(), String> {
         match &self.traffic {
             Traffic::Ftp(tcp) => tcp.flavour().map(drop),

@@ -9,6 +9,7 @@ mod points;
 mod reference;
 mod setup;
 mod template;
+mod topology;
 mod values;
 
 use std::path::Path;
@@ -21,7 +22,8 @@ pub use error::ScenarioError;
 pub use head::{Axis, Head, Variant};
 pub use points::Point;
 pub use reference::reference;
-pub use setup::{Change, Dumbbell, Flow, Http, LadderKeys, Receivers, Session, Setup, Tcp, Topology, Traffic, Udp};
+pub use setup::{Change, Flow, Http, LadderKeys, Receivers, Session, Setup, Tcp, Traffic, Udp};
+pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
 pub use values::{Sizes, Spans, Text, Written};
 
 pub(crate) use error::did_you_mean;

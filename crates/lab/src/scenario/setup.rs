@@ -8,6 +8,7 @@ use serde::Deserialize;
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
+use super::topology::Topology;
 use super::values::{Sizes, Spans, Text};
 use crate::metric::{Measure, Trace};
 
@@ -35,29 +36,6 @@ pub struct Setup {
     pub series: BTreeMap<String, Trace>,
 }
 
-/// The network's shape.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Topology {
-    /// All senders on one side, all receivers on the other, one bottleneck between.
-    Dumbbell(Dumbbell),
-}
-
-/// A dumbbell: every sender and every receiver has an access link of its own to one of two routers.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Dumbbell {
-    /// The link from the senders' router to the receivers' router. Its delay counts in the round-trip times below, which
-    /// must be at least twice as long.
-    pub bottleneck: Text<LinkConfig>,
-    /// The link the other way. Default: as the bottleneck.
-    pub reverse: Option<Text<LinkConfig>>,
-    /// Access links, without their delay: that follows from the round-trip times of sessions and flows. Default:
-    /// 100 Mbit/s with a buffer that no burst fills.
-    #[serde(default = "access")]
-    pub access: Text<LinkConfig>,
-}
-
 /// Multicast sessions that are alike, each with one sender and receivers of its own.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +48,9 @@ pub struct Session {
     /// How many such sessions there are. Default 1.
     #[serde(default = "one")]
     pub count: Text<usize>,
+    /// On which node the sender is; several such sessions take the nodes of the list in turn. Not in a dumbbell.
+    #[serde(default)]
+    pub at: Vec<String>,
     /// What the channels send.
     pub ladder: LadderKeys,
     /// Bytes of a full packet on the network. Default 1000.
@@ -118,8 +99,11 @@ pub struct Receivers {
     /// When each joins. Default 0s.
     #[serde(default = "zero_spans")]
     pub join: Text<Spans>,
-    /// Round-trip propagation delay between the sender and each receiver.
-    pub rtt: Text<Spans>,
+    /// On which nodes they are: they take those of the list, and those of one name, in turn. Not in a dumbbell.
+    #[serde(default)]
+    pub at: Vec<String>,
+    /// Round-trip propagation delay between the sender and each receiver. Needed in a dumbbell, and only there.
+    pub rtt: Option<Text<Spans>>,
     /// A setting of the scheme in which each receiver is told its own `rtt`, as if by an exchange with the sender before
     /// the session (AVMRC §6.2: `initial_rtt`). Default: none.
     pub rtt_setting: Option<String>,
@@ -137,8 +121,14 @@ pub struct Flow {
     /// How many such flows there are. Default 1.
     #[serde(default = "one")]
     pub count: Text<usize>,
-    /// Round-trip propagation delay of each.
-    pub rtt: Text<Spans>,
+    /// On which nodes the senders are: they take those of the list, and those of one name, in turn. Not in a dumbbell.
+    #[serde(default)]
+    pub from: Vec<String>,
+    /// On which nodes the receivers are.
+    #[serde(default)]
+    pub to: Vec<String>,
+    /// Round-trip propagation delay of each. Needed in a dumbbell, and only there.
+    pub rtt: Option<Text<Spans>>,
     /// When each starts. Default 0s.
     #[serde(default = "zero_spans")]
     pub start: Text<Spans>,
@@ -205,14 +195,16 @@ pub struct Udp {
     pub off: Option<Text<Spans>>,
 }
 
-/// A change of the bottleneck.
+/// A change of the bottleneck, or of another link.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// When.
     pub at: Text<Duration>,
-    /// What the bottleneck becomes.
-    pub bottleneck: Text<LinkConfig>,
+    /// From which node to which the link leads. Default: the bottleneck.
+    pub between: Option<[String; 2]>,
+    /// What the link becomes.
+    pub link: Text<LinkConfig>,
 }
 
 impl Default for Tcp {
@@ -247,8 +239,4 @@ fn zero_spans() -> Text<Spans> {
 
 fn clocks() -> Text<Spans> {
     Text(Spans::uniform(Duration::ZERO, Duration::from_secs(1000)))
-}
-
-fn access() -> Text<LinkConfig> {
-    Text("rate=100M,buffer=10000p".parse().expect("a valid link"))
 }
