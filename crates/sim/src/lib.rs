@@ -14,6 +14,7 @@ mod datagrams;
 mod events;
 mod fabric;
 mod graph;
+mod host;
 mod ids;
 mod multicast;
 mod network;
@@ -29,6 +30,9 @@ mod wire_check;
 pub use agent::Received;
 pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
 pub use multicast::Membership;
-pub use network::{DatagramStream, EndpointConfig, Network, NetworkError, SessionConfig, TcpConnection, Times};
+pub use network::{
+    DatagramStream, EndpointConfig, Network, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection,
+    Times,
+};
 pub use packet::{Address, Body, Packet};
 pub use probe::Probe;

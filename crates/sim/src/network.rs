@@ -13,7 +13,7 @@ use crate::datagrams::{self, To};
 use crate::fabric::{Control, Due, Fabric};
 use crate::multicast::{Membership, Tree};
 use crate::party::Party;
-use crate::traffic::{HttpConfig, HttpServer, UdpConfig, UdpSource};
+use crate::traffic::{HttpConfig, HttpServer, Supply, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
 
 /// A network: nodes and links, the agents on the nodes, and the time.
@@ -97,6 +97,28 @@ pub struct DatagramStream {
     pub source: AgentId,
     /// Who counts: [`Network::received`] says what.
     pub counter: AgentId,
+}
+
+/// When a paced stream runs, and what it has to send.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamConfig {
+    /// When its source starts, and when it is told to finish. The sink is there all the time.
+    pub times: Times,
+    /// The source's host wakes it after its deadlines, by a random time between nothing and this.
+    pub lateness: Duration,
+    /// What the application hands over.
+    pub supply: Supply,
+}
+
+/// A paced stream: its flow, and the agents at its ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacedStream {
+    /// Data and feedback alike.
+    pub flow: FlowId,
+    /// Who sends.
+    pub source: AgentId,
+    /// Who answers.
+    pub sink: AgentId,
 }
 
 /// A TCP connection: its flow, and the agents at its ends.
@@ -208,6 +230,29 @@ impl Network {
         config: EndpointConfig,
     ) -> AgentId {
         self.add_party(node, flow, Party::new(endpoint, None, None), config)
+    }
+
+    /// Adds a stream between two endpoints, each the other's first correspondent.
+    pub fn add_stream(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        source: Box<dyn Endpoint>,
+        sink: Box<dyn Endpoint>,
+        config: StreamConfig,
+    ) -> Result<PacedStream, NetworkError> {
+        let flow = self.add_flow();
+        let timing = EndpointConfig { times: config.times, lateness: config.lateness, ..EndpointConfig::default() };
+        let source = self.add_peer(from, flow, source, timing);
+        let sink = self.add_peer(to, flow, sink, EndpointConfig::default());
+        self.introduce(source, sink)?;
+        self.introduce(sink, source)?;
+        let random = Random::new(self.seed, &format!("supply {}", source.index()));
+        let Program::Party(party) = &mut self.agents[source.index()].program else {
+            unreachable!("a stream's source was added as an endpoint")
+        };
+        party.change_host(|host| host.with_supply(config.supply, random));
+        Ok(PacedStream { flow, source, sink })
     }
 
     /// Adds a TCP connection, open from `start` on, that sends what its configuration says.
@@ -410,7 +455,8 @@ impl Network {
         let id = self.next_agent();
         party.set_clock_ahead(config.clock_ahead);
         if !config.lateness.is_zero() {
-            party.set_lateness(config.lateness, Random::new(self.seed, &format!("lateness {}", id.index())));
+            let random = Random::new(self.seed, &format!("lateness {}", id.index()));
+            party.change_host(|host| host.late(config.lateness, random));
         }
         self.add_agent(node, flow, Program::Party(party), Some(config.times))
     }

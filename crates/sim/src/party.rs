@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Origin, Packet as ProtocolPacket, PeerId};
-use weir_units::{Random, Time};
+use weir_units::Time;
 
 use crate::agent::Turn;
 use crate::fabric::Route;
+use crate::host::Host;
 use crate::multicast::Member;
 use crate::wire_check::over_the_wire;
 use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
@@ -19,17 +20,11 @@ pub(crate) struct Party {
     /// Where it is attached to the session's tree; a sender is not.
     member: Option<Member>,
     clock_ahead: Duration,
-    lateness: Option<Box<Lateness>>,
+    /// What is not as on most hosts.
+    host: Option<Box<Host>>,
     wake: Option<Time>,
     started: bool,
     peers: Vec<(AgentId, Route)>,
-}
-
-/// By how much a host is late with what is due: uniform between nothing and `most`.
-#[derive(Debug)]
-struct Lateness {
-    most: Duration,
-    random: Random,
 }
 
 impl Party {
@@ -39,7 +34,7 @@ impl Party {
             session,
             member,
             clock_ahead: Duration::ZERO,
-            lateness: None,
+            host: None,
             wake: None,
             started: false,
             peers: Vec::new(),
@@ -50,8 +45,9 @@ impl Party {
         self.clock_ahead = ahead;
     }
 
-    pub(crate) fn set_lateness(&mut self, most: Duration, random: Random) {
-        self.lateness = Some(Box::new(Lateness { most, random }));
+    pub(crate) fn change_host(&mut self, change: impl FnOnce(Host) -> Host) {
+        let host = self.host.take().map_or_else(Host::default, |host| *host);
+        self.host = Some(Box::new(change(host)));
     }
 
     /// Introduces a correspondent; gives the name by which the endpoint knows it.
@@ -63,10 +59,13 @@ impl Party {
     pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
         self.started = true;
         self.handle(turn, Event::Start);
+        let offered = self.host.as_mut().map_or(0, |host| host.start(turn.now));
+        self.offer(turn, offered);
     }
 
     pub(crate) fn stop(&mut self, turn: &mut Turn<'_, impl Probe>) {
         if self.started {
+            self.host.iter_mut().for_each(|host| host.stop());
             self.handle(turn, Event::Finish);
         }
     }
@@ -91,7 +90,17 @@ impl Party {
     }
 
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
-        self.handle(turn, Event::Deadline);
+        let offered = self.host.as_mut().map_or(0, |host| host.expire(turn.now));
+        self.offer(turn, offered);
+        if self.wake.is_some_and(|at| at <= turn.now) {
+            self.handle(turn, Event::Deadline);
+        }
+    }
+
+    fn offer(&mut self, turn: &mut Turn<'_, impl Probe>, packets: u64) {
+        if packets > 0 {
+            self.handle(turn, Event::Offer { packets });
+        }
     }
 
     #[inline]
@@ -118,8 +127,8 @@ impl Party {
             }
         }
         self.wake = self.endpoint.deadline().map(|at| at - self.clock_ahead);
-        if let (Some(wake), Some(lateness)) = (&mut self.wake, &mut self.lateness) {
-            *wake += lateness.most.mul_f64(lateness.random.unit());
+        if let Some(host) = &mut self.host {
+            self.wake = host.wakes_at(self.wake);
         }
     }
 

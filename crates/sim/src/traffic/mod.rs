@@ -9,4 +9,4 @@ mod udp;
 
 pub use distribution::Distribution;
 pub use http::{HttpConfig, HttpServer};
-pub use udp::{Pattern, UdpConfig, UdpSource};
+pub use udp::{Pattern, Supply, UdpConfig, UdpSource};
