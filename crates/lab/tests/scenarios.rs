@@ -139,6 +139,68 @@ fn overrides_that_reach_nothing_are_refused() {
     assert!("clients".parse::<Override>().is_err());
 }
 
+const STREAM: &str = r#"id = "test/stream"
+title = "A paced stream beside a TCP"
+seeds = 1
+duration = "20s"
+
+[topology.dumbbell]
+bottleneck = "rate=80k,delay=20ms,buffer=20p"
+
+[flow.rap]
+rtt = "50ms"
+traffic.stream = { scheme = "rap", packet_size = "100B", overhead = "10ms", settings = { fine_grain = "no" } }
+
+[flow.sack]
+rtt = "50ms"
+traffic.ftp = { flavour = "sack", packet_size = "100B", tick = "100ms" }
+
+[metrics]
+rap = { measure = "throughput", flow = "rap", from = "5s" }
+sack = { measure = "throughput", flow = "sack", from = "5s" }
+ratio = { measure = "throughput", flow = "rap", per = "sack", from = "5s" }
+on_the_way = { measure = "outstanding_packets", flow = "sack", from = "5s" }
+back_offs = { measure = "back_offs", flow = "rap" }
+range = { measure = "round_trip_range", flow = "rap" }
+
+[series]
+rtt = { trace = "round_trip", flow = "rap" }
+"#;
+
+#[test]
+fn a_stream_shares_a_link_and_tells_of_its_round_trips_and_back_offs() {
+    let points = read(STREAM).expect("valid").points().expect("valid");
+    let outcome = weir_lab::run::run(&points[0].setup, 1).expect("it can be run");
+    let metric = |name: &str| outcome.metrics[name];
+    assert!((76.0..=80.1).contains(&(metric("rap") + metric("sack"))), "{outcome:?}");
+    assert!((metric("ratio") - metric("rap") / metric("sack")).abs() < 1e-12);
+    assert!(metric("back_offs") > 0.0 && (1.0..40.0).contains(&metric("on_the_way")), "{:?}", outcome.metrics);
+    // A queue of 20 packets takes 200 ms.
+    assert!((50.0..210.0).contains(&metric("range")), "{:?}", outcome.metrics);
+    let (at, first) = outcome.series["rtt"][0];
+    assert!(at < 1.0 && (50.0..100.0).contains(&first), "{at} {first}");
+}
+
+#[test]
+fn an_application_with_little_to_send_limits_its_stream() {
+    let little = STREAM.replace("settings = {", "supply = { rate = \"16k\" }, settings = {");
+    let points = read(&little).expect("valid").points().expect("valid");
+    let outcome = weir_lab::run::run(&points[0].setup, 1).expect("it can be run");
+    assert!((15.0..=16.1).contains(&outcome.metrics["rap"]), "{:?}", outcome.metrics);
+}
+
+#[test]
+fn what_a_stream_cannot_be_is_refused() {
+    let refused = |from: &str, to: &str| read(&STREAM.replace(from, to)).expect_err("must be refused");
+    assert!(refused("scheme = \"rap\"", "scheme = \"rapp\"").contains("did you mean \"rap\"?"));
+    assert!(refused("scheme = \"rap\"", "scheme = \"avmrc\"").contains("unicast streams"));
+    assert!(refused("fine_grain", "fine_grian").contains("fine_grian"));
+    assert!(refused("per = \"sack\"", "per = \"sak\"").contains("did you mean \"sack\"?"));
+    assert!(
+        refused("settings = {", "supply = { rate = \"1k\", on = \"1s\" }, settings = {").contains("both on and off")
+    );
+}
+
 #[test]
 fn equal_points_have_equal_canonical_texts_whatever_the_file_looks_like() {
     let text = |scenario: Scenario| scenario.points().expect("valid")[0].canonical.clone();

@@ -29,15 +29,14 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Of at least one run, as pairs of x and y.
-    fn of_runs(runs: &[(f64, f64)]) -> Point {
-        let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-        let values = || runs.iter().map(|(_, y)| *y);
+    /// Of at least one run.
+    fn of_runs(runs: &[Point]) -> Point {
+        let mean = |of: fn(&Point) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         Point {
-            x: mean(|(x, _)| *x),
-            y: mean(|(_, y)| *y),
-            low: values().fold(f64::INFINITY, f64::min),
-            high: values().fold(f64::NEG_INFINITY, f64::max),
+            x: mean(|run| run.x),
+            y: mean(|run| run.y),
+            low: runs.iter().map(|run| run.low).fold(f64::INFINITY, f64::min),
+            high: runs.iter().map(|run| run.high).fold(f64::NEG_INFINITY, f64::max),
         }
     }
 }
@@ -66,6 +65,9 @@ impl Panel {
         }
         let [x] = self.x.of.names() else { return Err("the x axis has one name".to_owned()) };
         names.parameter(x).or_else(|_| names.metric(x))?;
+        self.curves.iter().flatten().try_for_each(|name| names.parameter(name))?;
+        let bars = self.bars.iter().flat_map(|(metric, ends)| std::iter::once(metric).chain(ends));
+        bars.into_iter().try_for_each(|name| names.metric(name))?;
         self.y.of.names().iter().try_for_each(|name| names.metric(name))
     }
 
@@ -80,7 +82,9 @@ impl Panel {
         let mut words = Words::new();
         let x = self.x.of.names().first().map_or("", String::as_str);
         let mut varying = varying(&rows);
-        if !self.is_over_time() && rows.iter().all(|row| !row.point.contains_key(x)) {
+        if let Some(curves) = &self.curves {
+            varying.retain(|name| curves.iter().any(|wanted| wanted == name));
+        } else if !self.is_over_time() && rows.iter().all(|row| !row.point.contains_key(x)) {
             // Over a metric, a sweep is a cloud of points: only words part it.
             varying.retain(|name| rows.iter().all(|row| row.point.get(*name).and_then(number).is_none()));
         }
@@ -122,18 +126,23 @@ impl Panel {
             let point = |&(x, y): &(f64, f64)| Point { x, y, low: y, high: y };
             return first.into_iter().flatten().map(point).filter(|point| point.y.is_finite()).collect();
         }
-        let mut places: Vec<(&Place, Vec<(f64, f64)>)> = Vec::new();
+        let mut places: Vec<(&Place, Vec<Point>)> = Vec::new();
         for row in mine {
             let at = match row.point.get(x) {
                 Some(Value::Number(number)) => Some(*number),
                 Some(Value::Word(word)) => Some(place_of(word, words)),
                 None => row.metrics.get(x).copied(),
             };
-            let value = row.metrics.get(y).copied().filter(|value| value.is_finite());
-            let (Some(at), Some(value)) = (at.filter(|at| at.is_finite()), value) else { continue };
+            let value = |metric: &str| row.metrics.get(metric).copied().filter(|value| value.is_finite());
+            let (Some(at), Some(y_value)) = (at.filter(|at| at.is_finite()), value(y)) else { continue };
+            let [low, high] = match self.bars.get(y) {
+                Some(ends) => ends.each_ref().map(|end| value(end).unwrap_or(y_value)),
+                None => [y_value; 2],
+            };
+            let run = Point { x: at, y: y_value, low, high };
             match places.iter_mut().find(|(point, _)| **point == row.point) {
-                Some((_, runs)) => runs.push((at, value)),
-                None => places.push((&row.point, vec![(at, value)])),
+                Some((_, runs)) => runs.push(run),
+                None => places.push((&row.point, vec![run])),
             }
         }
         let mut points: Vec<Point> = places.iter().map(|(_, runs)| Point::of_runs(runs)).collect();

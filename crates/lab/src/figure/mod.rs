@@ -44,6 +44,13 @@ pub struct Panel {
     /// How points are joined. Default line.
     #[serde(default)]
     pub style: Style,
+    /// The parameters that set curves apart. Default: all that vary and are not on the x axis; over a metric, those of them
+    /// that are words.
+    pub curves: Option<Vec<String>>,
+    /// By a metric on the y axis: the two metrics between which its bars go, such as the smallest and the largest of several
+    /// flows. Default: from its own smallest run to its largest.
+    #[serde(default)]
+    pub bars: std::collections::BTreeMap<String, [String; 2]>,
     /// Names for the legend, by a curve's parameter value, metric or series. Default: as they are.
     #[serde(default)]
     pub names: std::collections::BTreeMap<String, String>,

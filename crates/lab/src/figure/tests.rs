@@ -206,3 +206,27 @@ fn an_image_is_twice_as_large_as_its_drawing() {
 fn svg_document(svg: &str) -> roxmltree::Document<'_> {
     roxmltree::Document::parse(svg).expect("valid XML")
 }
+
+#[test]
+fn over_a_metric_a_curve_is_what_the_panel_says_and_bars_go_between_the_metrics_that_it_names() {
+    let panel = r#"
+        [[panel]]
+        where = { clients = { max = 4 }, variant = ["avmrc", "rmrc"] }
+        curves = ["variant"]
+        x = { of = "loss", label = "loss" }
+        y = { of = "time", label = "time" }
+        bars = { time = ["loss", "time"] }"#;
+    let figure = figure(panel);
+    assert_eq!(figure.check(&Names::of_results(&sweep())), Ok(()));
+    let (curves, _) = figure.panels[0].curves(&sweep());
+    assert_eq!(curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>(), ["avmrc", "rmrc"]);
+    let first = curves[0].points[0];
+    assert_eq!((curves[0].points.len(), first.x, first.low), (3, 0.3, 0.3), "the bar begins at the least loss");
+    assert!((first.high - 5.3).abs() < 1e-12, "and ends at the longest time: {first:?}");
+    let unknown = self::figure(&panel.replace("\"loss\", \"time\"]", "\"lost\", \"time\"]"));
+    assert!(
+        unknown
+            .check(&Names::of_results(&sweep()))
+            .is_err_and(|error| error.to_string().contains("did you mean \"loss\"?"))
+    );
+}

@@ -1,6 +1,7 @@
 //! What is measured in a run: each measure is a small function over recorded events ([`Record`]), defined as in AVMRC §4.4
 //! where that section has it. Losses are in per cent of packets, rates in kbit/s, spans in seconds. Not here: recording.
 
+mod flow;
 mod levels;
 mod passage;
 mod record;
@@ -27,6 +28,8 @@ pub struct Measure {
     pub session: Option<String>,
     /// Of which flow.
     pub flow: Option<String>,
+    /// Divides by the same of this flow: the mean of the one group over that of the other, if `over` is mean.
+    pub per: Option<String>,
     /// Of which client of the session, from 0. Default: the mean of all.
     pub client: Option<Text<usize>>,
     /// The level that is asked about.
@@ -77,6 +80,13 @@ pub enum Kind {
     WorstLoss,
     /// How often between `from` and `to` packets of `session` were dropped, drops less than `window` apart being one time.
     LossEpisodes,
+    /// Packets that the TCP senders of `flow` had on the way between `from` and `to`, averaged over time.
+    OutstandingPackets,
+    /// How often a minute the sources of the stream `flow` backed off between `from` and `to`.
+    BackOffs,
+    /// Milliseconds between the 5th and the 95th percentile of the round trips that the sources of the stream `flow`
+    /// measured between `from` and `to`.
+    RoundTripRange,
     /// Per cent of all packets that the bottleneck dropped over the whole run.
     LinkLoss,
     /// Per cent of the bottleneck's rate that was used over the whole run.
@@ -127,7 +137,12 @@ impl Measure {
             SteadyLoss | Throughput | Share if self.session.is_some() == self.flow.is_some() => {
                 needs("either a session or a flow")
             }
+            _ if self.per.is_some() && (self.flow.is_none() || self.measure == Share) => {
+                needs("a flow to be compared with that in per")
+            }
             SteadyLoss | Throughput | Share => Ok(()),
+            OutstandingPackets | BackOffs | RoundTripRange if self.flow.is_none() => needs("a flow"),
+            OutstandingPackets | BackOffs | RoundTripRange => Ok(()),
             _ if self.session.is_none() => needs("a session"),
             FallTime | RiseTime if self.from.is_none() => needs("from"),
             ConvergenceTime | TimeAtLevel | FallTime | RiseTime if self.level.is_none() => needs("a level"),
@@ -135,8 +150,20 @@ impl Measure {
         }
     }
 
+    /// Whether it is of what a run has to be stopped for and looked at.
+    pub(crate) fn needs_samples(&self) -> bool {
+        self.measure == Kind::OutstandingPackets
+    }
+
     /// The value in a run; `None` if it has none there.
     pub fn value(&self, record: &Record) -> Option<f64> {
+        let Some(per) = &self.per else { return self.plain_value(record) };
+        let other = Measure { flow: Some(per.clone()), per: None, ..self.clone() };
+        let ratio = self.plain_value(record)? / other.plain_value(record)?;
+        ratio.is_finite().then_some(ratio)
+    }
+
+    fn plain_value(&self, record: &Record) -> Option<f64> {
         let window = |default| self.window.map_or(Duration::from_secs(default), |window| window.0);
         let sessions = self.session.as_ref().and_then(|name| record.sessions.get(name)).map_or(&[][..], |all| all);
         let each = |value: &dyn Fn(&SessionRecord) -> Option<f64>| {
@@ -186,6 +213,9 @@ impl Measure {
             Kind::LossEpisodes => {
                 each(&|session| Some(passage::episodes(&session.passages, window(1), from, to) as f64))
             }
+            Kind::OutstandingPackets => self.of_flows(record, |each| flow::mean_outstanding(each, from, to)),
+            Kind::BackOffs => self.of_flows(record, |each| flow::back_offs_per_minute(each, from, to)),
+            Kind::RoundTripRange => self.of_flows(record, |each| flow::round_trip_range_ms(each, from, to)),
             Kind::LinkLoss => record.bottleneck.loss_percent(),
             Kind::LinkUse => record.bottleneck.use_percent(record.end),
         }
@@ -204,6 +234,12 @@ impl Measure {
         let flows = self.flow.iter().filter_map(|name| record.flows.get(name)).flatten();
         let passages = sessions.map(|session| &session.passages).chain(flows.map(|flow| &flow.passages));
         let values: Option<Vec<f64>> = passages.map(|passages| value(passages)).collect();
+        self.over.of(&values?)
+    }
+
+    fn of_flows(&self, record: &Record, value: impl Fn(&FlowRecord) -> Option<f64>) -> Option<f64> {
+        let flows = self.flow.iter().filter_map(|name| record.flows.get(name)).flatten();
+        let values: Option<Vec<f64>> = flows.map(value).collect();
         self.over.of(&values?)
     }
 

@@ -60,6 +60,12 @@ pub struct ClientRecord {
 pub struct FlowRecord {
     /// Its packets at the bottleneck, in order.
     pub passages: Vec<Passage>,
+    /// Of a paced stream: the round trips that its source measured.
+    pub round_trips: Vec<(Time, Duration)>,
+    /// Of a paced stream: when its source backed off.
+    pub back_offs: Vec<Time>,
+    /// Of a TCP connection: how many packets it had on the way, looked up every [`FlowRecord::SAMPLING`].
+    pub outstanding: Vec<(Time, u64)>,
 }
 
 /// A packet at the bottleneck.
@@ -94,6 +100,11 @@ impl Record {
             .flat_map(|session| session.clients.iter().map(|client| client.startup_end(session.startup)));
         clients.max().unwrap_or(Time::ZERO)
     }
+}
+
+impl FlowRecord {
+    /// How often what has no events is looked up.
+    pub const SAMPLING: Duration = Duration::from_millis(100);
 }
 
 impl LinkRecord {

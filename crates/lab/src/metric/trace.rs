@@ -37,6 +37,8 @@ pub enum Quantity {
     Loss,
     /// The level of `client` of `session`, at each of its changes.
     Level,
+    /// Milliseconds: the round trips that the source of the stream `flow` measured, each when it was.
+    RoundTrip,
 }
 
 impl Trace {
@@ -44,7 +46,8 @@ impl Trace {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.trace {
             Quantity::Level if self.session.is_none() => Err("a level needs a session".to_owned()),
-            Quantity::Level => Ok(()),
+            Quantity::RoundTrip if self.flow.is_none() => Err("a round trip needs a flow".to_owned()),
+            Quantity::Level | Quantity::RoundTrip => Ok(()),
             _ if self.session.is_some() == self.flow.is_some() => {
                 Err("this needs either a session or a flow".to_owned())
             }
@@ -71,6 +74,9 @@ impl Trace {
                 let levels = client.map_or(Vec::new(), |client| levels::since(&client.levels, Time::ZERO));
                 let last = levels.last().map(|(_, level)| (record.end, *level));
                 levels.into_iter().chain(last).map(|(at, level)| (at.as_secs_f64(), level as f64)).collect()
+            }
+            (Quantity::RoundTrip, _, Some(flow)) => {
+                flow.round_trips.iter().map(|(at, span)| (at.as_secs_f64(), span.as_secs_f64() * 1e3)).collect()
             }
             (Quantity::Throughput, Some(_), _) | (Quantity::Throughput, _, Some(_)) => {
                 let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use weir_core::registry::{self, Setting};
-use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
-use weir_sim::{EndpointConfig, LinkId, Membership, Network, SessionConfig, Times, tcp};
-use weir_units::{Random, Time};
+use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
+use weir_sim::{EndpointConfig, LinkId, Membership, Network, SessionConfig, StreamConfig, TcpConnection, Times, tcp};
+use weir_units::{Bytes, Random, Rate, Time};
 
 use super::RunError;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Sender};
 use super::site::Site;
-use crate::scenario::{Flow, Http, Session, Setup, Spans, Tcp, Traffic, Udp};
+use crate::scenario::{Flow, Http, Session, Setup, Spans, Stream, Tcp, Text, Traffic, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -115,13 +115,24 @@ impl Place<'_> {
         let times = Times { start, stop: flow.stop.map(|stop| Time::ZERO + stop.0) };
         let from = self.site.sender(&mut self.network, &flow.from, instance)?;
         let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
-        let id = match &flow.traffic {
-            Traffic::Ftp(tcp) => self.network.add_tcp(from, to, tcp_config(tcp)?, times)?.flow,
-            Traffic::Http(http) => self.network.add_http(from, to, http_config(http)?, times)?.flow,
-            Traffic::Udp(udp) => self.network.add_datagrams(from, to, udp_config(udp)?, times)?.flow,
+        let net = &mut self.network;
+        let connection = |connection: TcpConnection| (connection.flow, Sender::Tcp(connection.sender));
+        let (id, sender) = match &flow.traffic {
+            Traffic::Ftp(tcp) => connection(net.add_tcp(from, to, tcp_config(tcp)?, times)?),
+            Traffic::Http(http) => connection(net.add_http(from, to, http_config(http)?, times)?),
+            Traffic::Udp(Udp { packet_size, rate, on, off }) => {
+                let config = datagrams(packet_size.0, rate.0, on.as_ref(), off.as_ref())?;
+                (net.add_datagrams(from, to, config, times)?.flow, Sender::Datagrams)
+            }
+            Traffic::Stream(stream) => {
+                let (scheme, agreed, settings) = (registry::find(&stream.scheme)?, stream.agreed(), stream.settings());
+                let (source, sink) = (scheme.source(&agreed, &settings)?, scheme.sink(&agreed, &settings)?);
+                let stream = net.add_stream(from, to, source, sink, stream_config(stream, times)?)?;
+                (stream.flow, Sender::Source(stream.source))
+            }
         };
         if wanted {
-            self.recorder.add_flow(name, id);
+            self.recorder.add_flow(name, id, sender);
         }
         Ok(())
     }
@@ -144,6 +155,7 @@ fn tcp_config(keys: &Tcp) -> Result<tcp::Config, RunError> {
         segment_size: keys.packet_size.0,
         max_window: window,
         overhead: keys.overhead.0,
+        timers: tcp::Timers { granularity: keys.tick.0, ..tcp::Timers::NS2 },
         ..tcp::Config::ns2(keys.flavour().map_err(RunError::Setup)?)
     })
 }
@@ -156,12 +168,28 @@ fn http_config(keys: &Http) -> Result<HttpConfig, RunError> {
     })
 }
 
-fn udp_config(keys: &Udp) -> Result<UdpConfig, RunError> {
-    let pattern = match (&keys.on, &keys.off) {
+fn stream_config(keys: &Stream, times: Times) -> Result<StreamConfig, RunError> {
+    let supply = match &keys.supply {
+        Some(supply) => {
+            let (on, off) = (supply.on.as_ref(), supply.off.as_ref());
+            Supply::Payloads(datagrams(keys.packet_size.0, supply.rate.0, on, off)?)
+        }
+        None => Supply::Endless,
+    };
+    Ok(StreamConfig { times, lateness: keys.overhead.0, supply })
+}
+
+fn datagrams(
+    packet_size: Bytes,
+    rate: Rate,
+    on: Option<&Text<Spans>>,
+    off: Option<&Text<Spans>>,
+) -> Result<UdpConfig, RunError> {
+    let pattern = match (on, off) {
         (Some(on), Some(off)) => Pattern::OnOff { on: law(on.0.distribution())?, off: law(off.0.distribution())? },
         _ => Pattern::Constant,
     };
-    Ok(UdpConfig { packet_size: keys.packet_size.0, rate: keys.rate.0, pattern })
+    Ok(UdpConfig { packet_size, rate, pattern })
 }
 
 fn law(distribution: Option<Distribution>) -> Result<Distribution, RunError> {

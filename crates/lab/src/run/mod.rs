@@ -11,7 +11,7 @@ use weir_sim::{LinkId, NetworkError, Probe};
 use weir_units::Time;
 
 use crate::cache::Outcome;
-use crate::metric::Record;
+use crate::metric::{FlowRecord, Measure, Record};
 use crate::scenario::Setup;
 
 /// A run that cannot be made.
@@ -47,8 +47,14 @@ pub fn watch<P: Probe>(setup: &Setup, seed: u64, probe: impl FnOnce(LinkId) -> P
 
 /// Runs `setup` with `seed`, and gives what was recorded.
 pub fn record(setup: &Setup, seed: u64) -> Result<Record, RunError> {
-    let mut built = build::build(setup, seed)?;
+    let build::Built { mut network, mut recorder, .. } = build::build(setup, seed)?;
     let end = Time::ZERO + setup.duration.0;
-    built.network.run_until(end, &mut built.recorder);
-    Ok(built.recorder.finish(end))
+    if setup.metrics.values().any(Measure::needs_samples) {
+        while network.now() + FlowRecord::SAMPLING < end {
+            network.run_until(network.now() + FlowRecord::SAMPLING, &mut recorder);
+            recorder.sample(&network);
+        }
+    }
+    network.run_until(end, &mut recorder);
+    Ok(recorder.finish(end))
 }

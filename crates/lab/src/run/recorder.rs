@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use weir_core::Observation;
+use weir_core::observation::PaceCause;
 use weir_link::DropReason;
-use weir_sim::{AgentId, FlowId, LinkId, Packet, Probe};
+use weir_sim::{AgentId, FlowId, LinkId, Network, Packet, Probe};
 use weir_units::{Bytes, Time};
 
 use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord};
@@ -23,7 +24,29 @@ pub(super) struct Recorder {
     client_of: Vec<Option<usize>>,
     /// Which slots and clients make up which session or flow.
     sessions: Vec<(String, SessionRecord, usize, Vec<usize>)>,
-    flows: Vec<(String, usize)>,
+    flows: Vec<Flow>,
+    /// By agent: the flow whose source it is.
+    flow_of: Vec<Option<usize>>,
+}
+
+/// A unicast flow that is recorded.
+#[derive(Debug)]
+struct Flow {
+    name: String,
+    slot: usize,
+    sender: Sender,
+    record: FlowRecord,
+}
+
+/// Who sends a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// The sending end of a TCP connection.
+    Tcp(AgentId),
+    /// The source of a paced stream.
+    Source(AgentId),
+    /// Somebody of whom there is nothing to tell.
+    Datagrams,
 }
 
 impl Recorder {
@@ -37,6 +60,7 @@ impl Recorder {
             client_of: Vec::new(),
             sessions: Vec::new(),
             flows: Vec::new(),
+            flow_of: Vec::new(),
         }
     }
 
@@ -62,9 +86,21 @@ impl Recorder {
     }
 
     /// Records a unicast flow.
-    pub(super) fn add_flow(&mut self, name: &str, flow: FlowId) {
+    pub(super) fn add_flow(&mut self, name: &str, flow: FlowId, sender: Sender) {
         let slot = self.slot(flow);
-        self.flows.push((name.to_owned(), slot));
+        if let Sender::Source(agent) = sender {
+            set(&mut self.flow_of, agent.index(), self.flows.len());
+        }
+        self.flows.push(Flow { name: name.to_owned(), slot, sender, record: FlowRecord::default() });
+    }
+
+    /// Takes down what only shows from time to time: how much TCP senders have on the way.
+    pub(super) fn sample(&mut self, network: &Network) {
+        for flow in &mut self.flows {
+            if let Sender::Tcp(agent) = flow.sender {
+                flow.record.outstanding.push((network.now(), network.tcp(agent).outstanding()));
+            }
+        }
     }
 
     fn slot(&mut self, flow: FlowId) -> usize {
@@ -84,11 +120,16 @@ impl Recorder {
             sessions.entry(name).or_default().push(session);
         }
         let mut flows: BTreeMap<String, Vec<FlowRecord>> = BTreeMap::new();
-        for (name, slot) in self.flows {
+        for Flow { name, slot, record, .. } in self.flows {
             let passages = std::mem::take(&mut self.passages[slot]);
-            flows.entry(name).or_default().push(FlowRecord { passages });
+            flows.entry(name).or_default().push(FlowRecord { passages, ..record });
         }
         Record { end, sessions, flows, ..self.record }
+    }
+
+    fn source(&mut self, agent: AgentId) -> Option<&mut FlowRecord> {
+        let flow = self.flow_of.get(agent.index()).copied().flatten()?;
+        self.flows.get_mut(flow).map(|flow| &mut flow.record)
     }
 
     fn client(&mut self, agent: AgentId) -> Option<&mut ClientRecord> {
@@ -106,8 +147,17 @@ impl Recorder {
 
 impl Probe for Recorder {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
-        if let (Observation::Level { level, .. }, Some(client)) = (observation, self.client(agent)) {
-            client.levels.push((now, *level));
+        match observation {
+            Observation::Level { level, .. } => {
+                self.client(agent).into_iter().for_each(|client| client.levels.push((now, *level)));
+            }
+            Observation::RoundTrip(round_trip) => {
+                self.source(agent).into_iter().for_each(|flow| flow.round_trips.push((now, *round_trip)));
+            }
+            Observation::Pace(pace) if is_back_off(pace.cause) => {
+                self.source(agent).into_iter().for_each(|flow| flow.back_offs.push(now));
+            }
+            _ => {}
         }
     }
 
@@ -142,6 +192,10 @@ impl Probe for Recorder {
             self.pass(now, packet, Fate::Left);
         }
     }
+}
+
+fn is_back_off(cause: PaceCause) -> bool {
+    matches!(cause, PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark)
 }
 
 fn set(list: &mut Vec<Option<usize>>, index: usize, value: usize) {

@@ -1,13 +1,16 @@
 //! What a set-up must fulfil beyond its types: names that refer to each other, schemes and settings that exist.
 
+use std::collections::BTreeMap;
+
 use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Setting};
+use weir_core::registry::{self, Habitat, Scheme, Setting};
 use weir_sim::tcp::Flavour;
 use weir_wire::CciForm;
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Tcp, Traffic};
+use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Stream, Tcp, Traffic};
 use super::topology::Topology;
+use super::values::Text;
 
 impl Setup {
     /// The first thing that is wrong, in words.
@@ -31,6 +34,7 @@ impl Setup {
         }
         for (name, measure) in &self.metrics {
             let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.flow));
+            let checked = checked.and_then(|()| self.refers(&None, &measure.per));
             checked.map_err(|error| format!("metrics.{name}: {error}"))?;
         }
         for (name, trace) in &self.series {
@@ -55,10 +59,7 @@ impl Setup {
 
 impl Session {
     fn check(&self) -> Result<(), String> {
-        let scheme = registry::find(&self.scheme).map_err(|error| {
-            let names = registry::SCHEMES.iter().map(|scheme| scheme.name);
-            format!("{error}{}", did_you_mean(&self.scheme, names))
-        })?;
+        let scheme = find(&self.scheme)?;
         let session = self.agreed()?;
         scheme.receiver(&session, &self.settings()).map(drop).map_err(|error| error.to_string())?;
         scheme.sender(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
@@ -89,9 +90,19 @@ impl Session {
 
     /// The scheme's settings, as its registry entry takes them.
     pub fn settings(&self) -> Vec<Setting> {
-        let settings = self.settings.iter();
-        settings.map(|(key, value)| Setting { key: key.clone(), value: value.0.clone() }).collect()
+        settings(&self.settings)
     }
+}
+
+fn find(name: &str) -> Result<&'static Scheme, String> {
+    registry::find(name).map_err(|error| {
+        let names = registry::SCHEMES.iter().map(|scheme| scheme.name);
+        format!("{error}{}", did_you_mean(name, names))
+    })
+}
+
+fn settings(written: &BTreeMap<String, Text<String>>) -> Vec<Setting> {
+    written.iter().map(|(key, value)| Setting { key: key.clone(), value: value.0.clone() }).collect()
 }
 
 impl LadderKeys {
@@ -116,17 +127,47 @@ impl Flow {
 
     fn check(&self) -> Result<(), String> {
         match &self.traffic {
-            Traffic::Ftp(tcp) => tcp.flavour().map(drop),
-            Traffic::Http(http) => http.tcp.flavour().map(drop),
-            Traffic::Udp(udp) if udp.on.is_some() != udp.off.is_some() => {
-                Err("udp needs both on and off, or neither".to_owned())
-            }
-            Traffic::Udp(_) => Ok(()),
+            Traffic::Ftp(tcp) => tcp.check(),
+            Traffic::Http(http) => http.tcp.check(),
+            Traffic::Udp(udp) => both_or_neither("udp", udp.on.is_some(), udp.off.is_some()),
+            Traffic::Stream(stream) => stream.check(),
         }
     }
 }
 
+fn both_or_neither(of: &str, on: bool, off: bool) -> Result<(), String> {
+    if on == off { Ok(()) } else { Err(format!("{of} needs both on and off, or neither")) }
+}
+
+impl Stream {
+    fn check(&self) -> Result<(), String> {
+        if let Some(supply) = &self.supply {
+            both_or_neither("supply", supply.on.is_some(), supply.off.is_some())?;
+        }
+        let (scheme, agreed, settings) = (find(&self.scheme)?, self.agreed(), self.settings());
+        scheme.source(&agreed, &settings).map(drop).map_err(|error| error.to_string())?;
+        scheme.sink(&agreed, &settings).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What its ends agree on.
+    pub fn agreed(&self) -> registry::Stream {
+        registry::Stream { packet_size: self.packet_size.0, feedback_size: self.feedback_size.0, habitat: Habitat::Lab }
+    }
+
+    /// The scheme's settings, as its registry entry takes them.
+    pub fn settings(&self) -> Vec<Setting> {
+        settings(&self.settings)
+    }
+}
+
 impl Tcp {
+    fn check(&self) -> Result<(), String> {
+        if self.tick.0.is_zero() {
+            return Err("tick must be above 0s".to_owned());
+        }
+        self.flavour().map(drop)
+    }
+
     /// Its congestion control.
     pub fn flavour(&self) -> Result<Flavour, String> {
         Flavour::ALL.into_iter().find(|flavour| flavour.name() == self.flavour).ok_or_else(|| {

@@ -22,7 +22,7 @@ pub use error::ScenarioError;
 pub use head::{Axis, Head, Variant};
 pub use points::Point;
 pub use reference::reference;
-pub use setup::{Change, Flow, Http, LadderKeys, Receivers, Session, Setup, Tcp, Traffic, Udp};
+pub use setup::{Change, Flow, Http, LadderKeys, Receivers, Session, Setup, Stream, Supply, Tcp, Traffic, Udp};
 pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
 pub use values::{Sizes, Spans, Text, Written};
 

@@ -133,6 +133,8 @@ const ORDER: &[&str] = &[
     "Tcp",
     "Http",
     "Udp",
+    "Stream",
+    "Supply",
     "Change",
     "Measure",
     "Kind",

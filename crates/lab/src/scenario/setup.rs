@@ -146,6 +146,8 @@ pub enum Traffic {
     Http(Http),
     /// Datagrams at a fixed rate, without congestion control; with `on` and `off`, in turns.
     Udp(Udp),
+    /// A paced unicast stream: a source under a scheme's control, and a sink that answers it.
+    Stream(Stream),
 }
 
 /// A TCP sender.
@@ -165,6 +167,9 @@ pub struct Tcp {
     /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
     #[serde(default = "zero")]
     pub overhead: Text<Duration>,
+    /// How coarse the clock of its timer is. Default 10ms.
+    #[serde(default = "tick")]
+    pub tick: Text<Duration>,
 }
 
 /// A web user.
@@ -195,6 +200,40 @@ pub struct Udp {
     pub off: Option<Text<Spans>>,
 }
 
+/// A paced unicast stream.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// The scheme, by its registered name: `weir schemes` lists them with their settings.
+    pub scheme: String,
+    /// Settings of the scheme, by name.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Text<String>>,
+    /// Bytes of a full data packet on the network. Default 1000.
+    #[serde(default = "packet_size")]
+    pub packet_size: Text<Bytes>,
+    /// Bytes of the sink's answers. Default 40.
+    #[serde(default = "feedback_size")]
+    pub feedback_size: Text<Bytes>,
+    /// What the source does on a deadline is late by a random time, uniform between 0 and this. Default 0s.
+    #[serde(default = "zero")]
+    pub overhead: Text<Duration>,
+    /// What the application hands over, if it is less than the source could send.
+    pub supply: Option<Supply>,
+}
+
+/// An application that has a payload now and then.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Supply {
+    /// How fast it hands over full packets, while it is on.
+    pub rate: Text<Rate>,
+    /// How long it is on each time. Default: always on.
+    pub on: Option<Text<Spans>>,
+    /// How long it is off each time.
+    pub off: Option<Text<Spans>>,
+}
+
 /// A change of the bottleneck, or of another link.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -209,7 +248,7 @@ pub struct Change {
 
 impl Default for Tcp {
     fn default() -> Tcp {
-        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero() }
+        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero(), tick: tick() }
     }
 }
 
@@ -227,6 +266,14 @@ fn newreno() -> String {
 
 fn packet_size() -> Text<Bytes> {
     Text(Bytes::new(1000))
+}
+
+fn feedback_size() -> Text<Bytes> {
+    Text(Bytes::new(40))
+}
+
+fn tick() -> Text<Duration> {
+    Text(Duration::from_millis(10))
 }
 
 fn zero() -> Text<Duration> {

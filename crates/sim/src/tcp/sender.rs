@@ -194,6 +194,12 @@ impl Sender {
         self.una
     }
 
+    /// Segments that are believed to be on the way: the pipe of RFC 6675 with selective acknowledgements, and without them
+    /// all that is sent and not acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        if self.config.flavour.is_selective() { self.scoreboard.pipe(self.next) } else { self.next - self.una }
+    }
+
     /// Whether all that the application handed over is acknowledged.
     pub fn is_idle(&self) -> bool {
         self.una == self.supplied

@@ -1,0 +1,69 @@
+//! Measures of what the ends of a flow know: round trips, back-offs, packets on the way. `from` belongs to the interval, `to`
+//! does not.
+
+use weir_units::Time;
+
+use super::FlowRecord;
+
+/// Packets on the way, averaged over the samples; `None` without any.
+pub(super) fn mean_outstanding(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    let samples = between(&flow.outstanding, from, to);
+    let sum: u64 = samples.iter().map(|(_, packets)| packets).sum();
+    (!samples.is_empty()).then(|| sum as f64 / samples.len() as f64)
+}
+
+/// Back-offs a minute.
+pub(super) fn back_offs_per_minute(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    let count = flow.back_offs.iter().filter(|at| (from..to).contains(*at)).count();
+    (to > from).then(|| count as f64 * 60.0 / to.since(from).as_secs_f64())
+}
+
+/// Milliseconds between the 5th and the 95th percentile of the round trips, by nearest rank; `None` without any.
+pub(super) fn round_trip_range_ms(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    let mut sorted: Vec<f64> =
+        between(&flow.round_trips, from, to).iter().map(|(_, span)| span.as_secs_f64() * 1e3).collect();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |share: f64| sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied();
+    Some(rank(0.95)? - rank(0.05)?)
+}
+
+pub(super) fn between<T>(samples: &[(Time, T)], from: Time, to: Time) -> &[(Time, T)] {
+    let start = samples.partition_point(|(at, _)| *at < from);
+    let end = samples.partition_point(|(at, _)| *at < to);
+    samples.get(start..end).unwrap_or(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn secs(at: u64) -> Time {
+        Time::from_secs(at)
+    }
+
+    #[test]
+    fn packets_on_the_way_are_averaged_over_the_interval() {
+        let outstanding = vec![(secs(0), 90), (secs(1), 4), (secs(2), 8), (secs(3), 90)];
+        let flow = FlowRecord { outstanding, ..FlowRecord::default() };
+        assert_eq!(mean_outstanding(&flow, secs(1), secs(3)), Some(6.0));
+        assert_eq!(mean_outstanding(&flow, secs(4), secs(9)), None);
+    }
+
+    #[test]
+    fn back_offs_are_counted_a_minute() {
+        let flow = FlowRecord { back_offs: vec![secs(1), secs(30), secs(40)], ..FlowRecord::default() };
+        assert_eq!(back_offs_per_minute(&flow, secs(30), secs(60)), Some(4.0));
+        assert_eq!(back_offs_per_minute(&flow, secs(30), secs(30)), None);
+    }
+
+    #[test]
+    fn the_range_of_round_trips_leaves_out_the_extreme_twentieths() {
+        let round_trips = (1..=100).map(|i| (secs(i), Duration::from_millis(10 * i))).collect();
+        let flow = FlowRecord { round_trips, ..FlowRecord::default() };
+        let range = round_trip_range_ms(&flow, secs(0), secs(101)).expect("there are samples");
+        assert!((range - 900.0).abs() < 1e-9, "from 50 to 950 ms: {range}");
+        assert_eq!(round_trip_range_ms(&flow, secs(200), secs(300)), None);
+    }
+}
