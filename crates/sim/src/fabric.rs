@@ -242,8 +242,11 @@ impl Fabric {
         let Address::Channel(session, channel) = self.pool.get(handle).to else {
             unreachable!("only packets to a channel take the tree")
         };
-        for branch in 0..self.sessions[session.index()].tree.branches(node) {
-            match self.sessions[session.index()].tree.wanted(node, branch, channel) {
+        let mut next = self.sessions[session.index()].tree.first(node);
+        while let Some(branch) = next {
+            let tree = &self.sessions[session.index()].tree;
+            next = tree.next(branch);
+            match tree.wanted(branch, channel) {
                 Some(LeadsTo::Link(link)) => {
                     let handle = self.pool.share(handle);
                     self.offer(now, link, handle, probe);

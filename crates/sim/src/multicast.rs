@@ -3,6 +3,7 @@
 //! The tree is that of the shortest ways from the sender. A node forwards a channel to those of its branches that want it.
 //! What a branch wants changes when a join or leave has reached the node; [`Membership`] says how long that takes.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use weir_units::Time;
@@ -46,25 +47,42 @@ impl ChannelSet {
 }
 
 /// The tree of a session.
+///
+/// The branches of all nodes lie in one piece, in the order in which they grew: with a hundred thousand members a packet
+/// costs what it takes to fetch these from memory, and what is fetched in order comes by itself.
 #[derive(Debug)]
 pub(crate) struct Tree {
     membership: Membership,
     root: NodeId,
     ways: Vec<Option<LinkId>>,
     nodes: Vec<Node>,
+    branches: Vec<Branch>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Node {
-    branches: Vec<Branch>,
+    /// The first and the last of the node's branches.
+    ends: Option<(BranchId, BranchId)>,
     /// The node's parent, and which of its branches leads here; `None` at the root and outside the tree.
-    above: Option<(NodeId, u32)>,
+    above: Option<(NodeId, BranchId)>,
 }
 
 #[derive(Debug)]
 struct Branch {
-    leads_to: LeadsTo,
     wants: ChannelSet,
+    leads_to: LeadsTo,
+    /// The next branch of the same node.
+    next: Option<BranchId>,
+}
+
+/// A branch: its place among all of the tree's, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BranchId(NonZeroU32);
+
+impl BranchId {
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 /// Where a branch leads.
@@ -78,7 +96,7 @@ pub(crate) enum LeadsTo {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     node: NodeId,
-    branch: u32,
+    branch: BranchId,
 }
 
 /// A change that has still to reach the node above: whether `node` wants the channel is asked when it does.
@@ -94,8 +112,8 @@ impl Tree {
 
     /// A tree without members, from the node where the sender is.
     pub(crate) fn new(graph: &Graph, root: NodeId, membership: Membership) -> Tree {
-        let nodes = (0..graph.nodes()).map(|_| Node::default()).collect();
-        Tree { membership, root, ways: graph.ways_from(root), nodes }
+        let nodes = vec![Node::default(); graph.nodes()];
+        Tree { membership, root, ways: graph.ways_from(root), nodes, branches: Vec::new() }
     }
 
     /// Attaches an agent, which is not a member of any channel yet. `None` if the sender cannot reach the node.
@@ -103,7 +121,7 @@ impl Tree {
         if self.nodes.len() < graph.nodes() {
             // The network has grown since; ways that members take already stay.
             self.ways = graph.ways_from(self.root);
-            self.nodes.resize_with(graph.nodes(), Node::default);
+            self.nodes.resize(graph.nodes(), Node::default());
         }
         let mut at = node;
         while at != self.root && self.nodes.get(at.index())?.above.is_none() {
@@ -116,25 +134,45 @@ impl Tree {
         Some(Member { node, branch: self.grow(node, LeadsTo::Agent(agent)) })
     }
 
-    fn grow(&mut self, node: NodeId, leads_to: LeadsTo) -> u32 {
-        let branches = &mut self.nodes[node.index()].branches;
-        branches.push(Branch { leads_to, wants: ChannelSet::default() });
-        branches.len() as u32 - 1
+    fn grow(&mut self, node: NodeId, leads_to: LeadsTo) -> BranchId {
+        self.branches.push(Branch { wants: ChannelSet::default(), leads_to, next: None });
+        let count = u32::try_from(self.branches.len()).ok().and_then(NonZeroU32::new);
+        let new = BranchId(count.expect("memory ends before four billion branches"));
+        let ends = &mut self.nodes[node.index()].ends;
+        match ends {
+            Some((_, last)) => {
+                self.branches[last.index()].next = Some(new);
+                *last = new;
+            }
+            None => *ends = Some((new, new)),
+        }
+        new
     }
 
-    /// Branches of a node, wanted or not.
+    /// The first branch of a node.
     #[inline]
-    pub(crate) fn branches(&self, node: NodeId) -> usize {
-        self.nodes[node.index()].branches.len()
+    pub(crate) fn first(&self, node: NodeId) -> Option<BranchId> {
+        self.nodes[node.index()].ends.map(|(first, _)| first)
+    }
+
+    /// The next branch of the same node.
+    #[inline]
+    pub(crate) fn next(&self, branch: BranchId) -> Option<BranchId> {
+        self.branches[branch.index()].next
     }
 
     /// Where a branch leads, if packets of the channel go there.
     #[inline]
-    pub(crate) fn wanted(&self, node: NodeId, branch: usize, channel: u16) -> Option<LeadsTo> {
-        let branch = &self.nodes[node.index()].branches[branch];
+    pub(crate) fn wanted(&self, branch: BranchId, channel: u16) -> Option<LeadsTo> {
+        let branch = &self.branches[branch.index()];
         let passes = branch.wants.contains(channel)
             || self.membership.stragglers && matches!(branch.leads_to, LeadsTo::Agent(_));
         passes.then_some(branch.leads_to)
+    }
+
+    /// The branches of a node, in the order in which they grew.
+    fn branches(&self, node: NodeId) -> impl Iterator<Item = BranchId> {
+        std::iter::successors(self.first(node), |branch| self.next(*branch))
     }
 
     /// A member joins or leaves a channel at `now`. What takes time comes out through `later`, to be brought to
@@ -147,8 +185,7 @@ impl Tree {
         join: bool,
         later: &mut impl FnMut(Time, Pending),
     ) {
-        let branch = &mut self.nodes[member.node.index()].branches[member.branch as usize];
-        if branch.wants.set(channel, join) {
+        if self.branches[member.branch.index()].wants.set(channel, join) {
             let latency = if join { self.membership.join_latency } else { self.membership.leave_latency };
             self.pass_on(now, latency, Pending { node: member.node, channel }, later);
         }
@@ -158,8 +195,8 @@ impl Tree {
     pub(crate) fn arrive(&mut self, now: Time, pending: Pending, later: &mut impl FnMut(Time, Pending)) {
         let Some((parent, branch)) = self.nodes[pending.node.index()].above else { return };
         let wanted =
-            self.nodes[pending.node.index()].branches.iter().any(|below| below.wants.contains(pending.channel));
-        if self.nodes[parent.index()].branches[branch as usize].wants.set(pending.channel, wanted) {
+            self.branches(pending.node).any(|below| self.branches[below.index()].wants.contains(pending.channel));
+        if self.branches[branch.index()].wants.set(pending.channel, wanted) {
             self.pass_on(now, self.membership.hop_latency, Pending { node: parent, ..pending }, later);
         }
     }
@@ -192,7 +229,7 @@ mod tests {
     }
 
     fn wanting(tree: &Tree, node: NodeId, channel: u16) -> usize {
-        (0..tree.branches(node)).filter(|branch| tree.wanted(node, *branch, channel).is_some()).count()
+        tree.branches(node).filter(|branch| tree.wanted(*branch, channel).is_some()).count()
     }
 
     #[test]
