@@ -30,6 +30,11 @@ impl Ewma {
         });
     }
 
+    /// The weight of the newest sample.
+    pub const fn gain(&self) -> f64 {
+        self.gain
+    }
+
     /// The average; `None` before the first sample.
     pub const fn average(&self) -> Option<f64> {
         self.average

@@ -10,6 +10,7 @@ use super::LossIntervals;
 ///
 /// A loss within a span (AVMRC §3.2: τ) of the *first* loss of an event belongs to that event.
 #[derive(Debug, Clone)]
+#[repr(C)] // What every packet needs is at its end.
 pub struct LossEvents {
     span: Duration,
     first_loss: Option<Time>,

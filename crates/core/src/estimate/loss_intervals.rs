@@ -8,11 +8,11 @@
 #[derive(Debug, Clone, PartialEq)]
 #[repr(C)]
 pub struct LossIntervals {
-    /// s0: packets received since the last loss.
-    current: f64,
-    known: usize,
     /// s1, s2 …: the newest first. Only the first `known` are in use.
     history: [f64; WEIGHTS.len()],
+    known: usize,
+    /// s0: packets received since the last loss.
+    current: f64,
 }
 
 impl Default for LossIntervals {

@@ -1,5 +1,6 @@
 //! One-way queuing delay from the difference of two clocks that need not agree.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use weir_units::Time;
@@ -49,8 +50,6 @@ pub struct QueuingDelay {
     short: Ewma,
     minimum: Minimum,
     long: Ewma,
-    short_gain: f64,
-    long_gain: f64,
 }
 
 impl QueuingDelay {
@@ -58,8 +57,6 @@ impl QueuingDelay {
     /// at the end of each slot.
     pub fn new(short_gain: f64, long_gain: f64, window: DelayWindow) -> QueuingDelay {
         QueuingDelay {
-            short_gain,
-            long_gain,
             short: Ewma::new(short_gain),
             long: Ewma::new(long_gain),
             minimum: Minimum::new(window),
@@ -79,7 +76,7 @@ impl QueuingDelay {
                 self.jumped_to = Some(wire);
                 return DelaySample::Ignored;
             }
-            *self = QueuingDelay::new(self.short_gain, self.long_gain, self.minimum.window);
+            *self = QueuingDelay::new(self.short.gain(), self.long.gain(), self.minimum.window());
         }
         self.jumped_to = None;
         let tsd = self.last.map_or(0, |(_, last)| last + step);
@@ -138,44 +135,63 @@ impl QueuingDelay {
     }
 }
 
-/// The smallest of all values, or of those of about the last window: a window is ten buckets, and the oldest is
-/// forgotten whole.
+/// The smallest of all values, or of those of about the last window.
 #[derive(Debug, Clone)]
 #[repr(C)]
 struct Minimum {
     smallest: Option<i64>,
-    window: DelayWindow,
+    /// `None` where all values count.
+    window: Option<Box<Window>>,
+}
+
+/// A window is ten buckets, and the oldest is forgotten whole.
+#[derive(Debug, Clone)]
+struct Window {
+    span: Duration,
     /// Number of the bucket that is being filled.
     bucket: u64,
+    /// The smallest value of each.
     buckets: [Option<i64>; BUCKETS],
 }
 
 impl Minimum {
-    const fn new(window: DelayWindow) -> Minimum {
-        Minimum { window, buckets: [None; BUCKETS], bucket: 0, smallest: None }
+    fn new(window: DelayWindow) -> Minimum {
+        let window = match window {
+            DelayWindow::Everything => None,
+            DelayWindow::Moving(span) => Some(Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS] })),
+        };
+        Minimum { smallest: None, window }
+    }
+
+    fn window(&self) -> DelayWindow {
+        self.window.as_ref().map_or(DelayWindow::Everything, |window| DelayWindow::Moving(window.span))
     }
 
     fn update(&mut self, now: Time, value: i64) {
-        if let DelayWindow::Moving(span) = self.window {
-            let bucket = now.as_nanos() / (span.as_nanos() as u64 / (BUCKETS as u64 - 1)).max(1);
-            if bucket > self.bucket {
-                for passed in (self.bucket + 1..=bucket).take(BUCKETS) {
-                    self.buckets[(passed % BUCKETS as u64) as usize] = None;
-                }
-                // After more than a whole window of silence every bucket was cleared above.
-                self.bucket = bucket;
-                self.smallest = self.buckets.iter().flatten().min().copied();
+        match &mut self.window {
+            None => self.smallest = Some(self.smallest.map_or(value, |smallest| smallest.min(value))),
+            Some(window) => {
+                window.update(now, value);
+                self.smallest = window.buckets.iter().flatten().min().copied();
             }
         }
-        if self.smallest.is_none_or(|smallest| value <= smallest) {
-            self.smallest = Some(value);
-        }
-        let current = &mut self.buckets[(self.bucket % BUCKETS as u64) as usize];
-        *current = Some(current.map_or(value, |smallest| smallest.min(value)));
     }
 
     const fn smallest(&self) -> Option<i64> {
         self.smallest
+    }
+}
+
+impl Window {
+    fn update(&mut self, now: Time, value: i64) {
+        let bucket = now.as_nanos() / (self.span.as_nanos() as u64 / (BUCKETS as u64 - 1)).max(1);
+        // After more than a whole window of silence every bucket is cleared.
+        for passed in (self.bucket + 1..=bucket).take(BUCKETS) {
+            self.buckets[(passed % BUCKETS as u64) as usize] = None;
+        }
+        self.bucket = self.bucket.max(bucket);
+        let current = &mut self.buckets[(self.bucket % BUCKETS as u64) as usize];
+        *current = Some(current.map_or(value, |smallest| smallest.min(value)));
     }
 }
 

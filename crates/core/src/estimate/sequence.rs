@@ -24,23 +24,23 @@ pub enum Arrival {
 /// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
 /// (as in RFC 3550 A.1), and a sender that repeats itself after eight packets.
 #[derive(Debug, Clone)]
-#[repr(C)]
+#[repr(C)] // Every packet needs one word of `seen`, and all behind it.
 pub struct SequenceTracker {
+    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
+    seen: [u64; WORDS],
     /// The highest number seen.
     highest: Seq,
     /// All numbers below are received or given up.
     undecided: u64,
-    /// Packets received at or above `undecided`.
-    received_undecided: u64,
     /// The wire number that would confirm a jump.
     suspect: Option<u32>,
-    bits: u32,
+    /// Packets received at or above `undecided`, at most a window of them.
+    received_undecided: u16,
+    reorder: u16,
+    bits: u8,
     state: State,
-    /// Duplicates in a row whose numbers follow each other.
-    repeats: u32,
-    reorder: u64,
-    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
-    seen: [u64; WORDS],
+    /// Duplicates in a row whose numbers follow each other, at most [`REPEATS_OF_A_RESTART`].
+    repeats: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl SequenceTracker {
     /// Before the first packet. `bits` is the width of the numbers on the wire.
     pub fn new(bits: u32, reorder: u64) -> SequenceTracker {
         SequenceTracker {
-            bits,
-            reorder: reorder.max(1),
+            bits: bits as u8,
+            reorder: u16::try_from(reorder).unwrap_or(u16::MAX).max(1),
             highest: Seq::new(0),
             undecided: 0,
             received_undecided: 0,
@@ -75,9 +75,14 @@ impl SequenceTracker {
         self.suspect = None;
     }
 
+    /// Whether packets have numbers like this on the wire.
+    pub fn is_number(&self, wire: u32) -> bool {
+        u64::from(wire) >> self.bits == 0
+    }
+
     /// A packet with the number `wire` arrived. Gaps count as losses only between packets that are `measured`.
     pub fn on_packet(&mut self, wire: u32, measured: bool) -> Arrival {
-        let seq = self.highest.extend(wire, self.bits);
+        let seq = self.highest.extend(wire, self.bits());
         let ahead = seq.since(self.highest);
         let behind = self.highest.since(seq);
         let near = self.highest.value() >= FIRST && ahead <= self.furthest_ahead() && behind < WINDOW;
@@ -115,8 +120,12 @@ impl SequenceTracker {
         Arrival::New { lost }
     }
 
+    fn bits(&self) -> u32 {
+        u32::from(self.bits)
+    }
+
     fn expect_after(&mut self, wire: u32) {
-        self.suspect = Some(Seq::new(u64::from(wire)).next().truncate(self.bits));
+        self.suspect = Some(Seq::new(u64::from(wire)).next().truncate(self.bits()));
     }
 
     /// How far ahead a number may be and still tell of losses: a quarter of the number space, at most 2^20.
@@ -125,7 +134,7 @@ impl SequenceTracker {
     }
 
     fn restart(&mut self, wire: u32, measured: bool) {
-        self.highest = Seq::new(FIRST + u64::from(Seq::new(u64::from(wire)).truncate(self.bits)));
+        self.highest = Seq::new(FIRST + u64::from(Seq::new(u64::from(wire)).truncate(self.bits())));
         self.undecided = self.highest.value() + 1;
         self.received_undecided = 0;
         self.seen = [0; WORDS];
@@ -162,8 +171,8 @@ impl SequenceTracker {
         let passed = oldest - self.undecided;
         // Received packets at or above `undecided` that are no longer in the window; those in it are counted again.
         let still_seen: u64 = self.seen.iter().map(|word| u64::from(word.count_ones())).sum();
-        let received_passed = self.received_undecided.saturating_sub(still_seen).min(passed);
-        self.received_undecided -= received_passed;
+        let received_passed = u64::from(self.received_undecided).saturating_sub(still_seen).min(passed);
+        self.received_undecided -= received_passed as u16;
         self.undecided = oldest;
         passed - received_passed
     }
@@ -189,7 +198,7 @@ const WORDS: usize = 16;
 const WINDOW: u64 = WORDS as u64 * 64;
 /// A sender that starts again before it has used up the window repeats numbers, one after the other and with nothing new
 /// between them, as no network does for long.
-const REPEATS_OF_A_RESTART: u32 = 8;
+const REPEATS_OF_A_RESTART: u8 = 8;
 /// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
 /// wire space.
 const FIRST: u64 = 1 << 32;

@@ -1,6 +1,6 @@
 //! The receiver: measures, asks the model, adds and drops channels.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::time::Duration;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
@@ -24,27 +24,28 @@ use crate::registry::Session;
 ///
 /// Its clock is the driver's time, which need not agree with the sender's.
 ///
-/// What every packet needs comes first and lies together: with many receivers in one simulation, a packet costs what it
-/// takes to fetch its receiver from memory.
+/// What every packet needs lies together, in five lines of the cache: with many receivers in one simulation, a packet costs
+/// what it takes to fetch its receiver from memory. It begins at the end of `losses` and ends with the beginning of
+/// `rules`; what lies around it is needed at the ends of slots.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Receiver {
-    state: State,
     pub(super) session: Session,
-    pub(super) channels: Vec<Channel>,
-    pub(super) counts: Counts,
-    pub(super) actions: Outbox,
-    pub(super) slots: SlotClock,
-    pub(super) losses: LossEvents,
-    pub(super) delay: QueuingDelay,
-    pub(super) rules: Subscription,
-    pub(super) host: HostDrops,
     /// When the slot began that is being measured.
     pub(super) slot_begun: Time,
-    pub(super) sustained: SustainedLevel,
-    pub(super) leaving: Leaving,
-    pub(super) closing: Closing,
     pub(super) controller: Controller,
+    pub(super) losses: LossEvents,
+    state: State,
+    pub(super) channels: Box<[Channel]>,
+    pub(super) counts: Counts,
+    pub(super) host: HostDrops,
+    pub(super) actions: Outbox,
+    pub(super) slots: SlotClock,
+    pub(super) delay: QueuingDelay,
+    pub(super) rules: Subscription,
+    pub(super) sustained: SustainedLevel,
+    pub(super) closing: Closing,
+    pub(super) leaving: Leaving,
     pub(super) arrival: ArrivalTest,
     pub(super) config: Config,
 }
@@ -56,14 +57,16 @@ enum State {
     Finished,
 }
 
+/// A packet touches one line of the cache here, from the tracker's end to the silence's beginning, and that of its number in
+/// the tracker's window.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(super) struct Channel {
+    tracker: SequenceTracker,
     joined: Time,
     /// The sender's clock on the first measured packet since the join.
     pub(super) first_clock: Option<u64>,
     silence: Silence,
-    tracker: SequenceTracker,
 }
 
 /// What came in the current slot.
@@ -206,11 +209,12 @@ impl Receiver {
 
     /// Whether the fields are within their ranges, and the packet came on the channel that it names.
     fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
-        let form = self.session.form;
         from == Origin::Channel(ChannelId(header.channel))
-            && usize::from(header.channel) < self.channels.len()
-            && u32::from(header.slot) >> form.slot_bits() == 0
-            && u64::from(header.sequence) >> form.sequence_bits() == 0
+            && self.slots.is_number(header.slot)
+            && self
+                .channels
+                .get(usize::from(header.channel))
+                .is_some_and(|channel| channel.tracker.is_number(header.sequence))
     }
 
     /// Whether the packet was sent since the channel was joined. One that was sent before, and stood in a queue while the
@@ -224,7 +228,7 @@ impl Receiver {
     /// Takes a packet of a subscribed channel into the estimates.
     fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
         match self.delay.on_packet(now, header.clock_micros) {
-            DelaySample::Taken(tsd) if self.tests_arrival() => self.arrival.on_packet(now, tsd),
+            DelaySample::Taken(tsd) if self.rules.tests_arrival() => self.arrival.on_packet(now, tsd),
             DelaySample::Taken(_) | DelaySample::Ignored => {}
             DelaySample::Restarted(tsd) => {
                 self.slots.forget();
@@ -353,3 +357,23 @@ impl Endpoint for Receiver {
 /// fall anywhere into a burst, so that only the whole slot is sure to hold the burst's first packet.
 const QUARTER_SLOT: u64 = 4;
 const WHOLE_SLOT: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use core::mem::{offset_of, size_of};
+
+    use super::*;
+
+    /// The tracker's window.
+    const SEEN_BYTES: usize = 128;
+
+    #[test]
+    fn what_a_packet_needs_lies_in_five_lines_of_the_cache_and_one_of_its_channel() {
+        let line = |offset: usize| offset / 64;
+        let begins = offset_of!(Receiver, losses) + size_of::<LossEvents>() - size_of::<f64>();
+        let ends = offset_of!(Receiver, rules) + size_of::<[usize; 2]>();
+        assert_eq!(line(ends - 1) - line(begins) + 1, 5);
+        assert_eq!(offset_of!(Channel, silence) + size_of::<Time>() - SEEN_BYTES, 64);
+        assert_eq!(size_of::<Channel>(), 256);
+    }
+}

@@ -6,13 +6,16 @@ use weir_units::{Bytes, Rate, Time};
 
 /// When a channel was last heard, and when to join it once more: a join may be lost on its way, and routers forget.
 #[derive(Debug, Clone)]
+#[repr(C)] // `heard` is all that a packet touches.
 pub(super) struct Silence {
+    /// When it was last heard, or joined for a reason of the protocol's.
+    heard: Time,
+    /// When it was last joined once more; means nothing if it was heard since.
+    asked: Time,
+    /// How long after `asked` it is joined again.
+    back_off: Duration,
     /// How long the channel may be silent: a second, or eight of its packets if they take longer.
     allowance: Duration,
-    heard: Time,
-    /// When it was last joined, or heard.
-    asked: Time,
-    back_off: Duration,
 }
 
 impl Silence {
@@ -29,8 +32,6 @@ impl Silence {
 
     pub(super) fn on_heard(&mut self, now: Time) {
         self.heard = now;
-        self.asked = now;
-        self.back_off = self.allowance;
     }
 
     pub(super) fn is_silent(&self, now: Time) -> bool {
@@ -39,6 +40,10 @@ impl Silence {
 
     /// Whether to join the channel once more now; if so, the next time is twice as far off, up to 15 s.
     pub(super) fn wants_rejoin(&mut self, now: Time) -> bool {
+        if self.heard >= self.asked {
+            self.asked = self.heard;
+            self.back_off = self.allowance;
+        }
         if now.since(self.asked) < self.back_off {
             return false;
         }

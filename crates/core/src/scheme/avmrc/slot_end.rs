@@ -81,11 +81,6 @@ impl Receiver {
         self.arrival.on_slots_end(now, ended, next, [counts.measured, counts.lost], jitter)
     }
 
-    /// Whether slow start's test may be asked for: in slow start, and where the start-up phase needs it too.
-    pub(super) fn tests_arrival(&self) -> bool {
-        self.rules.is_slow_start() || self.config.confirm_startup
-    }
-
     /// By how much delay may vary although nothing is wrong.
     fn jitter(&self) -> Duration {
         let rate = self.session.ladder.level_rate(self.rules.level());
@@ -104,7 +99,7 @@ impl Receiver {
             }
             Some(false) => {
                 self.end_slow_start(now, true);
-                if self.config.confirm_startup {
+                if self.rules.confirms_startup() {
                     self.closing.begin();
                 }
             }
@@ -123,7 +118,7 @@ impl Receiver {
     /// short queue, and outside adding slots not for a channel just dropped: the queue that an add too many has left is no
     /// reason for the next (decision 10).
     fn permits_add(&self, is_adding_slot: bool, arrived: Option<bool>) -> bool {
-        if !self.rules.is_startup() || !self.config.confirm_startup {
+        if !self.rules.is_startup() || !self.rules.confirms_startup() {
             return is_adding_slot || self.rules.is_startup();
         }
         arrived == Some(true)

@@ -41,6 +41,11 @@ impl SlotClock {
         self.begun = now;
     }
 
+    /// Whether slots have numbers like this.
+    pub(super) fn is_number(&self, number: u16) -> bool {
+        number & !self.mask == 0
+    }
+
     /// A packet of the sender's slot `number` arrived. Returns how many slots have ended, usually 0, or 1.
     ///
     /// Numbers up to half the number space behind are of packets that are late, and end nothing.

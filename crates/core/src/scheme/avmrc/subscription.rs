@@ -14,6 +14,7 @@ use crate::layers::Ladder;
 pub(super) struct Subscription {
     level: usize,
     is_slow_start: bool,
+    confirm_startup: bool,
     gamma_add: f64,
     gamma_drop: f64,
     n_drop: u64,
@@ -53,6 +54,7 @@ impl Subscription {
             n_drop: config.n_drop,
             n_startup: config.n_startup,
             startup: config.startup,
+            confirm_startup: config.confirm_startup,
             levels,
             level: 0,
             is_slow_start: true,
@@ -87,6 +89,16 @@ impl Subscription {
     /// In this phase channels may be added in every slot.
     pub(super) fn is_startup(&self) -> bool {
         self.is_slow_start || self.slot < self.startup_end
+    }
+
+    /// Whether an add of the start-up phase needs slow start's test to pass.
+    pub(super) fn confirms_startup(&self) -> bool {
+        self.confirm_startup
+    }
+
+    /// Whether slow start's test may be asked for: in slow start, and where the start-up phase needs it too.
+    pub(super) fn tests_arrival(&self) -> bool {
+        self.is_slow_start || self.confirm_startup
     }
 
     /// Whether the next level was dropped in the last n_add slots.
