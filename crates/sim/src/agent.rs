@@ -1,5 +1,6 @@
 //! What runs on nodes: it is woken and given packets, and it acts on the fabric.
 
+use weir_core::Action;
 use weir_units::{Bytes, Ecn, Time};
 
 use crate::connection;
@@ -94,7 +95,7 @@ impl Agent {
             Program::Listener(listener) => listener.change(turn, true),
             Program::TcpSink(_) | Program::Counter => {}
         }
-        self.arm(now, id, fabric);
+        self.put_out(now, id, fabric);
     }
 
     pub(crate) fn stop(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
@@ -106,7 +107,7 @@ impl Agent {
             Program::Listener(listener) => listener.change(turn, false),
             Program::TcpSink(_) | Program::Counter => {}
         }
-        self.arm(now, id, fabric);
+        self.put_out(now, id, fabric);
     }
 
     /// A packet has come.
@@ -129,7 +130,39 @@ impl Agent {
             Program::TcpSink(sink) => sink.receive(turn, packet),
             Program::Datagrams(_) | Program::Listener(_) | Program::Counter => return,
         }
-        self.arm(now, id, fabric);
+        self.put_out(now, id, fabric);
+    }
+
+    /// A packet has come. An endpoint handles it, and what it wants goes to `act`. Returns for when to put an event out, if
+    /// for any time; `None` if this is no endpoint, and has not seen the packet.
+    #[inline]
+    pub(crate) fn receive_apart(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        act: &mut impl FnMut(&Action),
+    ) -> Option<Option<Time>> {
+        let Program::Party(party) = &mut self.program else { return None };
+        self.received.packets += 1;
+        self.received.bytes += packet.size;
+        party.take_in(now, packet, &mut |_, action| act(action));
+        Some(self.arm(now))
+    }
+
+    /// Does what an endpoint wanted when it handled a packet.
+    pub(crate) fn carry_out(
+        &self,
+        now: Time,
+        id: AgentId,
+        packet: &Packet,
+        action: &Action,
+        fabric: &mut Fabric,
+        probe: &mut impl Probe,
+    ) {
+        if let Program::Party(party) = &self.program {
+            let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+            party.carry_out(turn, packet.size.count(), action);
+        }
     }
 
     /// An event that was out for this agent is due.
@@ -149,7 +182,7 @@ impl Agent {
                 Program::Listener(_) | Program::Counter => {}
             }
         }
-        self.arm(now, id, fabric);
+        self.put_out(now, id, fabric);
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -162,14 +195,23 @@ impl Agent {
         }
     }
 
-    /// An event is out at the deadline or before it. A deadline that moves back leaves its event where it is: when that is
-    /// due, the next one is put out, and timers that are pushed back with every packet cost nothing.
     #[inline]
-    fn arm(&mut self, now: Time, id: AgentId, fabric: &mut Fabric) {
-        let Some(at) = self.deadline().map(|at| at.max(now)) else { return };
-        if self.armed.is_none_or(|armed| at < armed) {
-            self.armed = Some(at);
+    fn put_out(&mut self, now: Time, id: AgentId, fabric: &mut Fabric) {
+        if let Some(at) = self.arm(now) {
             fabric.events.push(at, Due::Agent(id));
         }
+    }
+
+    /// An event is out at the deadline or before it. A deadline that moves back leaves its event where it is: when that is
+    /// due, the next one is put out, and timers that are pushed back with every packet cost nothing. Returns for when to
+    /// put one out now.
+    #[inline]
+    fn arm(&mut self, now: Time) -> Option<Time> {
+        let at = self.deadline()?.max(now);
+        let is_earlier = self.armed.is_none_or(|armed| at < armed);
+        if is_earlier {
+            self.armed = Some(at);
+        }
+        is_earlier.then_some(at)
     }
 }

@@ -26,7 +26,7 @@ struct Lateness {
 #[derive(Debug)]
 enum Application {
     Endless,
-    Payloads(UdpSource),
+    Payloads(Box<UdpSource>),
 }
 
 impl Host {
@@ -39,7 +39,7 @@ impl Host {
     pub(crate) fn with_supply(mut self, supply: Supply, random: Random) -> Host {
         self.application = Some(match supply {
             Supply::Endless => Application::Endless,
-            Supply::Payloads(config) => Application::Payloads(UdpSource::new(config, random)),
+            Supply::Payloads(config) => Application::Payloads(Box::new(UdpSource::new(config, random))),
         });
         self
     }

@@ -22,6 +22,7 @@ mod packet;
 mod party;
 mod probe;
 pub mod tcp;
+mod together;
 pub mod topology;
 pub mod trace;
 pub mod traffic;

@@ -13,6 +13,7 @@ use crate::datagrams::{self, To};
 use crate::fabric::{Control, Due, Fabric};
 use crate::multicast::{Membership, Tree};
 use crate::party::Party;
+use crate::together::{Reply, Together};
 use crate::traffic::{HttpConfig, HttpServer, Supply, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
 
@@ -28,6 +29,7 @@ pub struct Network {
     agents: Vec<Agent>,
     flows: usize,
     fabric: Fabric,
+    together: Together,
 }
 
 /// What cannot be built.
@@ -135,13 +137,26 @@ pub struct TcpConnection {
 impl Network {
     /// An empty network at time zero.
     pub fn new(seed: u64) -> Network {
-        Network { seed, now: Time::ZERO, agents: Vec::new(), flows: 0, fabric: Fabric::new() }
+        Network {
+            seed,
+            now: Time::ZERO,
+            agents: Vec::new(),
+            flows: 0,
+            fabric: Fabric::new(),
+            together: Together::new(1),
+        }
     }
 
     /// The headers of endpoints' packets go through their encoding on the way into the network. Slower, with the same result
     /// if the encoding carries all that the protocol needs.
     pub fn send_through_the_wire(&mut self, whether: bool) {
         self.fabric.through_the_wire = whether;
+    }
+
+    /// Has endpoints handle packets in up to `threads` threads where thousands of packets arrive in one instant, as with a
+    /// large multicast session. The run is the same, bit for bit.
+    pub fn use_threads(&mut self, threads: usize) {
+        self.together = Together::new(threads);
     }
 
     /// Adds a node.
@@ -382,10 +397,42 @@ impl Network {
 
     /// Packets that have reached their agents in this instant are given to them.
     fn hand_over(&mut self, probe: &mut impl Probe) {
+        if self.together.is_worth(self.fabric.reached.len()) {
+            self.hand_over_together(probe);
+        }
         while let Some((agent, handle)) = self.fabric.reached.pop_front() {
             let packet = *self.fabric.pool.get(handle);
             self.fabric.pool.release(handle);
             self.agents[agent.index()].receive(self.now, agent, &packet, &mut self.fabric, probe);
+        }
+    }
+
+    /// The same, with several threads; after that, what the endpoints wanted is done in the order of their packets.
+    fn hand_over_together(&mut self, probe: &mut impl Probe) {
+        let now = self.now;
+        let reached = self.fabric.reached.make_contiguous();
+        let count = reached.len();
+        self.together.handle(now, reached, &self.fabric.pool, &mut self.agents);
+        for (id, handle) in self.fabric.reached.drain(..count).collect::<Vec<_>>() {
+            let packet = *self.fabric.pool.get(handle);
+            self.fabric.pool.release(handle);
+            match self.together.reply(id) {
+                None | Some(Reply::Unseen) => {
+                    self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, probe);
+                }
+                Some(Reply::Seen { delivers, actions, wake }) => {
+                    probe.arrive(now, id, &packet);
+                    if delivers {
+                        probe.deliver(now, id, packet.size.count());
+                    }
+                    for action in (0..actions).map_while(|_| self.together.action(id)) {
+                        self.agents[id.index()].carry_out(now, id, &packet, &action, &mut self.fabric, probe);
+                    }
+                    if let Some(at) = wake {
+                        self.fabric.events.push(at, Due::Agent(id));
+                    }
+                }
+            }
         }
     }
 

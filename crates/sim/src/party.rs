@@ -72,6 +72,12 @@ impl Party {
 
     #[inline]
     pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
+        self.take_in(turn.now, packet, &mut |party, action| party.carry_out(turn, packet.size.count(), action));
+    }
+
+    /// Gives the endpoint a packet; what it wants goes to `act`. The network is not needed for that.
+    #[inline]
+    pub(crate) fn take_in(&mut self, now: Time, packet: &Packet, act: &mut impl FnMut(&Party, &Action)) {
         let Body::Endpoint(header) = packet.body else { return };
         if !self.started {
             return;
@@ -83,10 +89,8 @@ impl Party {
                 None => return,
             },
         };
-        self.handle(
-            turn,
-            Event::Packet { from, packet: &ProtocolPacket { header, size: packet.size, ecn: packet.ecn } },
-        );
+        let packet = ProtocolPacket { header, size: packet.size, ecn: packet.ecn };
+        self.tell(now, Event::Packet { from, packet: &packet }, act);
     }
 
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
@@ -108,27 +112,34 @@ impl Party {
         self.wake
     }
 
-    #[inline]
+    /// What happens to the endpoint beside packets.
     fn handle(&mut self, turn: &mut Turn<'_, impl Probe>, event: Event<'_>) {
-        let bytes = match event {
-            Event::Packet { packet, .. } => packet.size.count(),
-            _ => 0,
-        };
-        let local = turn.now + self.clock_ahead;
+        self.tell(turn.now, event, &mut |party, action| party.carry_out(turn, 0, action));
+    }
+
+    #[inline]
+    fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&Party, &Action)) {
+        let local = now + self.clock_ahead;
         self.endpoint.handle(local, event);
         while let Some(action) = self.endpoint.poll(local) {
-            match action {
-                Action::Send { to, packet } => self.send(turn, to, packet),
-                Action::Join(channel) => self.change(turn, channel, true),
-                Action::Leave(channel) => self.change(turn, channel, false),
-                Action::Deliver => turn.probe.deliver(turn.now, turn.id, bytes),
-                Action::Observe(observation) => turn.probe.observe(turn.now, turn.id, &observation),
-                other => unreachable!("the simulator carries out every action, and {other:?} is none"),
-            }
+            act(self, &action);
         }
         self.wake = self.endpoint.deadline().map(|at| at - self.clock_ahead);
         if let Some(host) = &mut self.host {
             self.wake = host.wakes_at(self.wake);
+        }
+    }
+
+    /// Does what the endpoint wants; `bytes` are those of the packet just handled.
+    #[inline]
+    pub(crate) fn carry_out(&self, turn: &mut Turn<'_, impl Probe>, bytes: u64, action: &Action) {
+        match action {
+            Action::Send { to, packet } => self.send(turn, *to, *packet),
+            Action::Join(channel) => self.change(turn, *channel, true),
+            Action::Leave(channel) => self.change(turn, *channel, false),
+            Action::Deliver => turn.probe.deliver(turn.now, turn.id, bytes),
+            Action::Observe(observation) => turn.probe.observe(turn.now, turn.id, observation),
+            other => unreachable!("the simulator carries out every action, and {other:?} is none"),
         }
     }
 

@@ -24,6 +24,9 @@ struct Options {
     /// Simulated seconds.
     #[arg(long, global = true, default_value_t = 60)]
     seconds: u64,
+    /// Threads that handle packets which arrive in one instant.
+    #[arg(long, global = true, default_value_t = 1)]
+    threads: usize,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,7 +52,7 @@ fn main() {
     let figures = match options.load {
         Load::Tcp => tcp_load(options.seconds),
         Load::Tree { levels } => tree_load(levels, options.seconds),
-        Load::Session { levels } => session_load(levels, options.seconds),
+        Load::Session { levels } => session_load(levels, options.seconds, options.threads),
     };
     println!("{figures}");
 }
@@ -102,8 +105,9 @@ fn tree_load(levels: u32, seconds: u64) -> Value {
     json!({ "receivers": listeners.len(), "delivered": delivered, "traversals": net.link_traversals() })
 }
 
-fn session_load(levels: u32, seconds: u64) -> Value {
+fn session_load(levels: u32, seconds: u64, threads: usize) -> Value {
     let mut net = Network::new(1);
+    net.use_threads(threads);
     let tree = topology::tree(&mut net, 10, levels as usize, &link("rate=100M,delay=5ms,buffer=100p"));
     let source = net.add_node();
     let bottleneck = link("rate=3M,delay=5ms,buffer=80p");

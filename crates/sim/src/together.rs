@@ -1,0 +1,113 @@
+//! Packets that reach many endpoints in one instant, handled by several threads, with the same result as by one.
+//!
+//! What an endpoint decides depends on itself and its packet alone. So endpoints may decide at the same time, if what they
+//! want is carried out afterwards, in the order in which their packets came. Whatever is no endpoint sees its packet then.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use weir_core::Action;
+use weir_units::Time;
+
+use crate::AgentId;
+use crate::agent::Agent;
+use crate::packet::{Handle, Pool};
+
+/// Threads, and what the agents of each made of their packets.
+#[derive(Debug)]
+pub(crate) struct Together {
+    logs: Vec<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    /// The agents that this log is of.
+    agents: Range<usize>,
+    replies: VecDeque<Reply>,
+    /// What the replies count, one after the other.
+    actions: VecDeque<Action>,
+}
+
+/// What an agent made of a packet.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Nothing yet: it is no endpoint.
+    Unseen,
+    /// The endpoint handled it.
+    Seen {
+        /// Whether the first thing it wanted was the payload given to its application: of most packets it is the only one.
+        delivers: bool,
+        /// How many other things it wanted: [`Together::action`] has them.
+        actions: usize,
+        /// When it is to be woken, if an event is to be put out for that.
+        wake: Option<Time>,
+    },
+}
+
+impl Together {
+    pub(crate) fn new(threads: usize) -> Together {
+        Together { logs: (0..threads).map(|_| Log::default()).collect() }
+    }
+
+    /// Whether so many packets are worth the threads.
+    pub(crate) fn is_worth(&self, packets: usize) -> bool {
+        self.logs.len() > 1 && packets >= MANY
+    }
+
+    /// Lets endpoints handle the packets that have reached them at `now`.
+    pub(crate) fn handle(&mut self, now: Time, reached: &[(AgentId, Handle)], pool: &Pool, agents: &mut [Agent]) {
+        self.divide(reached, agents.len());
+        std::thread::scope(|scope| {
+            let mut rest = agents;
+            for log in &mut self.logs {
+                let (mine, others) = rest.split_at_mut(log.agents.len());
+                rest = others;
+                scope.spawn(move || log.handle(now, reached, pool, mine));
+            }
+        });
+    }
+
+    /// Gives every thread about as many packets, if they have reached the agents in these' order.
+    fn divide(&mut self, reached: &[(AgentId, Handle)], agents: usize) {
+        let (threads, mut begin) = (self.logs.len(), 0);
+        for (number, log) in self.logs.iter_mut().enumerate() {
+            let end = reached.get(reached.len() * (number + 1) / threads).map_or(agents, |(agent, _)| agent.index());
+            log.agents = begin..end.max(begin);
+            begin = log.agents.end;
+        }
+    }
+
+    /// What the agent made of the first of its packets that has not been asked about yet.
+    pub(crate) fn reply(&mut self, agent: AgentId) -> Option<Reply> {
+        self.log(agent)?.replies.pop_front()
+    }
+
+    /// The next thing that the agent wanted when it handled the packet asked about last.
+    pub(crate) fn action(&mut self, agent: AgentId) -> Option<Action> {
+        self.log(agent)?.actions.pop_front()
+    }
+
+    fn log(&mut self, agent: AgentId) -> Option<&mut Log> {
+        self.logs.iter_mut().find(|log| log.agents.contains(&agent.index()))
+    }
+}
+
+impl Log {
+    fn handle(&mut self, now: Time, reached: &[(AgentId, Handle)], pool: &Pool, agents: &mut [Agent]) {
+        for (agent, handle) in reached.iter().filter(|(agent, _)| self.agents.contains(&agent.index())) {
+            let (mut delivers, begin) = (false, self.actions.len());
+            let agent = &mut agents[agent.index() - self.agents.start];
+            let seen = agent.receive_apart(now, pool.get(*handle), &mut |action| match action {
+                Action::Deliver if !delivers && self.actions.len() == begin => delivers = true,
+                action => self.actions.push_back(action.clone()),
+            });
+            self.replies.push_back(match seen {
+                None => Reply::Unseen,
+                Some(wake) => Reply::Seen { delivers, actions: self.actions.len() - begin, wake },
+            });
+        }
+    }
+}
+
+/// Packets in one instant from which on threads save more than they cost.
+const MANY: usize = 2_000;
