@@ -381,7 +381,7 @@ impl SenderStatistics {
 }
 
 impl Sent {
-    fn add(&mut self, more: Sent) {
+    pub(crate) fn add(&mut self, more: Sent) {
         self.packets += more.packets;
         self.bytes += more.bytes;
     }

@@ -14,9 +14,10 @@ use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
-pub(crate) use values::{RateRange, SessionSource};
+pub(crate) use values::{RateRange, SessionSource, ValueError};
 
 use crate::exit;
+use crate::live::Input;
 
 /// Sends one thing to many receivers, each at the rate that its own path can fairly carry.
 #[derive(Debug, Parser)]
@@ -30,10 +31,10 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send to a multicast group.
+    /// Send files to a multicast group, or a live stream to one viewer.
     #[command(subcommand, after_help = SEND_EXAMPLES)]
     Send(SendWhat),
-    /// Receive a session: each file appears under its name once it is complete and verified.
+    /// Receive a session, where each file appears under its name once it is complete and verified, or a live stream.
     #[command(after_help = RECV_EXAMPLES, after_long_help = with_exit_codes(RECV_EXAMPLES))]
     Recv(Box<Recv>),
     /// Say in words what a session description holds.
@@ -61,6 +62,44 @@ pub(crate) enum SendWhat {
     /// Send files and folders, over and over, until the time is up or enough receivers have them.
     #[command(after_help = SEND_EXAMPLES, after_long_help = with_exit_codes(SEND_EXAMPLES))]
     File(Box<SendFile>),
+    /// Pace a live stream to one viewer, at the rate that the path to it can fairly carry.
+    #[command(after_help = LIVE_EXAMPLES, after_long_help = with_exit_codes(LIVE_EXAMPLES))]
+    Live(Box<SendLive>),
+}
+
+/// `weir send live`.
+#[derive(Debug, Args)]
+pub(crate) struct SendLive {
+    /// UDP port, or address and port, where viewers ask for the stream; one is served at a time, the next when it has left.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
+    pub(crate) unicast: SocketAddr,
+
+    /// What to send: - for standard input, a file, or RTP that another program sends to an address of this host.
+    #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT", default_value = "-")]
+    pub(crate) input: Input,
+
+    /// RTP payload type, 0 to 127 [default: 33 for an MPEG transport stream, that of RTP that comes in, else 96].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=127))]
+    pub(crate) payload_type: Option<u8>,
+
+    /// Bytes of a full packet over IPv6, all headers included (20 fewer over IPv4); the most that the path carries in one piece is best.
+    #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
+    pub(crate) packet_size: u16,
+
+    /// A viewer that has not answered for this long is gone.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::span, help_heading = "Network")]
+    pub(crate) silence: Duration,
+
+    /// Congestion control scheme; `weir schemes` tells them apart.
+    #[arg(long, value_name = "SCHEME", default_value = "rap", value_parser = stream_scheme_parser(), help_heading = "Rate")]
+    pub(crate) cc: &'static Scheme,
+
+    /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
+    pub(crate) cc_set: Vec<Setting>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// `weir send file`.
@@ -160,13 +199,17 @@ pub(crate) struct Rates {
 /// `weir recv`.
 #[derive(Debug, Args)]
 pub(crate) struct Recv {
-    /// The session description: a file, - for standard input, or an http(s) address.
-    #[arg(value_name = "SESSION")]
+    /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender.
+    #[arg(value_name = "SESSION|HOST:PORT")]
     pub(crate) session: SessionSource,
 
-    /// Folder to put the files in; made if missing.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
+    /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
+    #[arg(long, value_name = "DIR|STREAM")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Of a live stream to rtp://ADDR:PORT: write the session description (SDP) that a player of it needs.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sdp: Option<PathBuf>,
 
     /// Replace files that exist; without this an existing file is left alone and counts as a failure.
     #[arg(long)]
@@ -283,6 +326,12 @@ fn scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
         .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
 }
 
+/// A scheme for unicast streams by its name; the help lists those of the registry.
+fn stream_scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
+    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| !scheme.is_layered()).map(|scheme| scheme.name))
+        .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
+}
+
 /// The rate of a demonstration link.
 fn link_rate(text: &str) -> Result<Rate, &'static str> {
     let rate = text.trim().parse::<Rate>().ok().filter(|rate| *rate >= Rate::from_kbps(10));
@@ -297,6 +346,8 @@ const TOP_EXAMPLES: &str = "\
 Examples:
   weir send file image.iso --to 239.255.0.1:5004 --receipts 40
   weir recv weir.sdp --out /srv/images
+  weir send live --unicast 5004 --in movie.ts
+  weir recv sender.example.org:5004 | mpv -
   weir demo
   weir lab verify avmrc
 
@@ -315,12 +366,27 @@ Examples:
 Receivers that come late, sleep or restart lose nothing: what is sent is
 always new.";
 
+const LIVE_EXAMPLES: &str = "\
+Examples:
+  ffmpeg -re -i movie.mp4 -c copy -f mpegts - | weir send live --unicast 5004
+      whoever runs `weir recv HOST:5004 --out rtp://127.0.0.1:6000` sees it
+  weir send live --unicast 5004 --in big.tar --cc-set max_rate=20M
+  weir send live --unicast 192.0.2.7:5004 --in rtp://127.0.0.1:6000
+
+A pipe or a file is read as fast as the stream goes: a program that could
+write faster waits. RTP that comes in does not wait: what is older than a
+second is dropped, and counted. What the network loses is not sent again.";
+
 const RECV_EXAMPLES: &str = "\
 Examples:
   weir recv weir.sdp --out /srv/images
   weir recv https://updates.example.org/weir.sdp --out . --for 1h --json
   ssh sender cat weir.sdp | weir recv - --out .
   weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
+  weir recv sender.example.org:5004 | mpv -
+  weir recv 192.0.2.7:5004 --out rtp://127.0.0.1:6000 --sdp live.sdp
+      a live stream; a player opens live.sdp. Packets that overtook others are
+      put back in order, for which one waits 30 ms at most
 
 A receiver that was stopped goes on where it was when it is started again
 with the same --out.";

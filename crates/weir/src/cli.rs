@@ -4,17 +4,18 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, SendWhat};
+use crate::args::{Cli, Command, SendWhat, SessionSource};
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, lab, recv, schemes, send};
+use crate::{demo, describe, lab, live, recv, schemes, send};
 
 /// Runs what the command line asks for.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let wants_json = match &command {
         Command::Send(SendWhat::File(args)) => args.output.json,
+        Command::Send(SendWhat::Live(args)) => args.output.json,
         Command::Recv(args) => args.output.json,
         _ => false,
     };
@@ -28,7 +29,11 @@ pub(crate) fn run() -> ExitCode {
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Send(SendWhat::File(args)) => send::file(&args),
-        Command::Recv(args) => recv::run(&args),
+        Command::Send(SendWhat::Live(args)) => live::send(&args),
+        Command::Recv(args) => match &args.session {
+            SessionSource::Sender(address) => live::recv(&args, address),
+            _ => recv::run(&args),
+        },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
         Command::Schemes => Ok(shown(&schemes::listing())),
         Command::Demo(args) => demo::run(&args),

@@ -330,6 +330,7 @@ pub(crate) struct SenderEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live;
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -415,7 +416,10 @@ mod tests {
         let receivers = receiver_events().into_iter().map(|event| ("weir recv", serde_json::to_value(event)));
         let senders = sender_events().into_iter().map(|event| ("weir send file", serde_json::to_value(event)));
         let mut real = BTreeSet::new();
-        for (role, event) in receivers.chain(senders) {
+        let viewers =
+            live::receiver_samples().into_iter().map(|event| ("weir recv HOST:PORT", serde_json::to_value(event)));
+        let live = live::sender_samples().into_iter().map(|event| ("weir send live", serde_json::to_value(event)));
+        for (role, event) in receivers.chain(senders).chain(viewers).chain(live) {
             let Ok(Value::Object(fields)) = event else { panic!("an event is an object") };
             let kind = fields["event"].as_str().expect("the kind is a text").to_owned();
             let names = fields.keys().filter(|name| *name != "event");

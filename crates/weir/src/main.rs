@@ -1,4 +1,5 @@
-//! `weir`: delivers files over layered multicast, each receiver at the rate that its own path can fairly carry.
+//! `weir`: delivers files over layered multicast, each receiver at the rate that its own path can fairly carry, and streams to one
+//! viewer.
 
 mod args;
 mod cli;
@@ -10,6 +11,7 @@ mod exit;
 mod fetch;
 mod interrupt;
 mod lab;
+mod live;
 mod progress;
 mod recv;
 mod report;

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::Output;
 use crate::events::{ReceiverEvent, SenderEvent};
+use crate::live::{self, LiveReceiverEvent, LiveSenderEvent};
 
 pub(crate) use words::{clean, clock, percent, seconds, share};
 
@@ -133,6 +134,46 @@ impl Display {
             SenderEvent::End(end) => {
                 self.panel.finish_and_clear();
                 return self.result(&words::sender_end(end));
+            }
+        }
+        Stdout::Open
+    }
+
+    /// Shows an event of a live sender.
+    pub(crate) fn live_sender(&mut self, event: &LiveSenderEvent) -> Stdout {
+        if self.style == Style::Json {
+            return self.json(event);
+        }
+        match event {
+            LiveSenderEvent::Start(start) => self.say(&live::words::send_start(start)),
+            LiveSenderEvent::Viewer(change) => self.say(&live::words::viewer(change)),
+            LiveSenderEvent::Progress(progress) => {
+                self.progress(progress.t_s, None, || live::words::send_progress(progress));
+            }
+            LiveSenderEvent::Error(trouble) => self.trouble(&trouble.message),
+            LiveSenderEvent::End(end) => {
+                self.panel.finish_and_clear();
+                self.say(&live::words::send_end(end));
+            }
+        }
+        Stdout::Open
+    }
+
+    /// Shows an event of a live viewer of the sender at `address`. Standard output may be the stream's.
+    pub(crate) fn live_receiver(&mut self, event: &LiveReceiverEvent, address: &str) -> Stdout {
+        if self.style == Style::Json {
+            return self.json(event);
+        }
+        match event {
+            LiveReceiverEvent::Start(start) => self.say(&live::words::view_start(start)),
+            LiveReceiverEvent::Meeting(change) => self.say(&live::words::meeting(change, address)),
+            LiveReceiverEvent::Progress(progress) => {
+                self.progress(progress.t_s, None, || live::words::view_progress(progress));
+            }
+            LiveReceiverEvent::Error(trouble) => self.trouble(&trouble.message),
+            LiveReceiverEvent::End(end) => {
+                self.panel.finish_and_clear();
+                self.say(&live::words::view_end(end));
             }
         }
         Stdout::Open

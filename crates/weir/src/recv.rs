@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
@@ -120,7 +121,12 @@ fn open_store(args: &Recv, description: &Description) -> Result<Store, Failure> 
         overwrite: args.overwrite,
         ..StoreOptions::default()
     };
-    Store::open(&args.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
+    Store::open(out_folder(args), options).map_err(Failure::of(Exit::Files, "cannot receive"))
+}
+
+/// The folder for the files.
+fn out_folder(args: &Recv) -> &Path {
+    args.out.as_deref().unwrap_or(Path::new("."))
 }
 
 fn start_event(args: &Recv, description: &Description, interface: &Interface) -> ReceiverStart {
@@ -136,7 +142,7 @@ fn start_event(args: &Recv, description: &Description, interface: &Interface) ->
         address: description.channels[0].to_string(),
         interface: Some(interface.name.clone()),
         link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
-        out: args.out.display().to_string(),
+        out: out_folder(args).display().to_string(),
     }
 }
 

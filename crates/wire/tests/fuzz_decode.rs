@@ -6,6 +6,7 @@ use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
 use weir_wire::receipt::Receipt;
+use weir_wire::rtcp::meeting::Message;
 use weir_wire::rtcp::{self, App, Bye, congestion};
 use weir_wire::rtp::Rtp;
 use weir_wire::{CciForm, Feedback};
@@ -31,7 +32,7 @@ fn any_bytes_are_decoded_or_refused() {
             assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);
         }
         for packet in rtcp::packets(bytes).flatten() {
-            let _ = (App::decode(&packet), Bye::decode(&packet));
+            let _ = (App::decode(&packet), Bye::decode(&packet), Message::decode(&packet));
             let Ok(report) = congestion::Report::decode(&packet) else { continue };
             for feedback in report.streams().flatten().filter_map(|stream| stream.feedback()) {
                 assert!((1..=Feedback::MAX_REPORTS).contains(&feedback.reports) && feedback.arrived & 1 == 1);

@@ -1,10 +1,11 @@
-//! Multicast sockets: one that sends to all channels, and as many as the memberships need that receive.
+//! Multicast sockets: one that sends to all channels, and as many as the memberships need that receive. And one for unicast.
 //!
 //! Not here: what the packets mean.
 
 mod membership;
 mod receive;
 mod send;
+mod unicast;
 
 use std::fmt;
 use std::io;
@@ -17,6 +18,7 @@ use crate::error::NetError;
 
 pub use receive::{Arrival, Reading, ReceiveConfig, ReceiveSockets};
 pub use send::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, SendConfig, SendOutcome, SendSocket};
+pub use unicast::{Ready, Received, UnicastSocket};
 
 /// What the system granted. Where something is missing, things still work, slower or less exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

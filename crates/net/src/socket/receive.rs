@@ -393,7 +393,7 @@ fn free_slots(buffers: &[[IoSliceMut<'_>; 1]]) -> usize {
     buffers.iter().filter(|[buffer]| !buffer.is_empty()).count()
 }
 
-fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
+pub(super) fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = address.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));
     }
@@ -401,7 +401,7 @@ fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
 }
 
 /// Asks for `wanted` bytes of receive buffer, by privilege if there is one, and returns what was granted.
-fn size_buffer(socket: &Socket, wanted: Bytes) -> io::Result<Bytes> {
+pub(super) fn size_buffer(socket: &Socket, wanted: Bytes) -> io::Result<Bytes> {
     let size = wanted.count() as usize;
     if setsockopt(socket, sockopt::RcvBufForce, &size).is_err() {
         socket.set_recv_buffer_size(size)?;

@@ -22,7 +22,9 @@ mod counters;
 mod files;
 mod link;
 mod process;
+mod rival;
 mod session;
+mod stream;
 mod thread;
 mod topology;
 
@@ -35,7 +37,9 @@ pub use counters::{Snooping, Traffic};
 pub use files::{Scratch, generated_file, same_content};
 pub use link::{LinkCounters, TokenBucket};
 pub use process::{Command, Finished, Line, Process, Usage};
+pub use rival::Rival;
 pub use session::Session;
+pub use stream::{LiveStream, Shares};
 pub use topology::{Builder, Host, Network};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

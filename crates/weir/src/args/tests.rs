@@ -53,12 +53,30 @@ fn every_option_of_send_is_read() {
 #[test]
 fn receiving_needs_a_session_only() {
     let plain = recv("weir.sdp");
-    assert_eq!((plain.out, plain.memory, plain.link), (PathBuf::from("."), Bytes::new(256_000_000), None));
+    assert_eq!((plain.out, plain.memory, plain.link), (None, Bytes::new(256_000_000), None));
     let full = recv("- --out o --link rate=2mbit,delay=20ms --overwrite --any-sender --for 10m --idle-timeout 30s -q");
     assert_eq!(full.session, SessionSource::Stdin);
     assert_eq!(full.link.and_then(|link| link.rate), Some(Rate::from_mbps(2)));
     assert_eq!((full.duration, full.idle_timeout), (Some(Duration::from_secs(600)), Some(Duration::from_secs(30))));
     assert!(full.overwrite && full.any_sender && full.output.quiet);
+}
+
+#[test]
+fn a_live_stream_needs_a_port_only_and_its_viewer_a_host_and_port() {
+    let live = |line: &str| match parse(&format!("send live {line}")) {
+        Ok(Command::Send(SendWhat::Live(live))) => *live,
+        other => panic!("{line}: {other:?}"),
+    };
+    let plain = live("--unicast 5004");
+    assert_eq!((plain.unicast.to_string(), plain.input, plain.cc.name), ("[::]:5004".to_owned(), Input::Stdin, "rap"));
+    assert_eq!((plain.packet_size, plain.payload_type, plain.silence), (1456, None, Duration::from_secs(10)));
+    assert_eq!(live("--unicast 127.0.0.1:5004 --in a.ts").input, Input::File("a.ts".into()));
+    for sender in ["192.0.2.7:5004", "[2001:db8::1]:5004", "media.example.org:5004", "localhost:1"] {
+        assert_eq!(recv(sender).session, SessionSource::Sender(sender.to_owned()));
+    }
+    for file in ["weir.sdp", "a/b:5004", "host:0", "host:port", "239.0.0.1:5004"] {
+        assert_eq!(recv(file).session, SessionSource::File(file.into()));
+    }
 }
 
 #[test]
@@ -85,6 +103,11 @@ fn mistakes_are_answered_with_what_is_accepted() {
         ("send file a --to 239.255.0.1:5004 --cc tcp", "avmrc"),
         ("send file a --to 239.255.0.1:5004 --cc-set x", "KEY=VALUE"),
         ("send file a --to 239.255.0.1:5004 --json -q", "cannot be used with"),
+        ("send live", "--unicast"),
+        ("send live --unicast 239.0.0.1:5004", "this host's own addresses"),
+        ("send live --unicast 5004 --in rtp://here", "rtp://127.0.0.1:5004"),
+        ("send live --unicast 5004 --cc avmrc", "rap"),
+        ("send live --unicast 5004 --payload-type 200", "0..=127"),
         ("recv s --link speed=2M", "rate, delay, buffer, loss, jitter and queue"),
         ("recv s --memory 0", "256M"),
         ("demo --links 2M,slow", "2M,8M"),
@@ -107,7 +130,7 @@ fn help_gives_every_option_a_sentence_and_names_the_exit_codes() {
         command.get_subcommands().for_each(walk);
     }
     walk(&Cli::command());
-    for path in ["send file", "recv", "demo"] {
+    for path in ["send file", "send live", "recv", "demo"] {
         let help = parse(&format!("{path} --help")).expect_err("help is not a command");
         for exit in exit::Exit::ALL {
             assert!(help.contains(exit.meaning().split(';').next().expect("one part")), "{path}: {exit:?}\n{help}");

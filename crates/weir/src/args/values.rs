@@ -1,6 +1,6 @@
 //! Values on the command line: how each is written, and what is said when it is not.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub(crate) enum SessionSource {
     Stdin,
     /// An `http://` or `https://` address.
     Url(String),
+    /// No description but a live stream: the host and port of its sender.
+    Sender(String),
 }
 
 /// A text that cannot be read as the value asked for. The text says what is accepted.
@@ -54,6 +56,12 @@ pub(crate) enum ValueError {
     /// Not a ratio.
     #[error("expected a number from 1.01 to 16, such as 1.5")]
     Ratio,
+    /// Not a unicast port.
+    #[error("expected a port, such as 5004, or one of this host's own addresses and a port, such as 192.0.2.7:5004")]
+    Listener,
+    /// Not an address and port.
+    #[error("expected rtp:// or udp:// with an address and a port, such as rtp://127.0.0.1:5004")]
+    RtpAddress,
     /// Too few bytes.
     #[error("expected a number of bytes above zero, such as 256M or 64kB")]
     Size,
@@ -81,6 +89,7 @@ impl FromStr for SessionSource {
         Ok(match text {
             "-" => SessionSource::Stdin,
             url if is_url => SessionSource::Url(url.to_owned()),
+            host if is_host_and_port(host) => SessionSource::Sender(host.to_owned()),
             path => SessionSource::File(path.into()),
         })
     }
@@ -91,9 +100,27 @@ impl std::fmt::Display for SessionSource {
         match self {
             SessionSource::File(path) => write!(f, "{}", path.display()),
             SessionSource::Stdin => f.write_str("standard input"),
-            SessionSource::Url(url) => f.write_str(url),
+            SessionSource::Url(text) | SessionSource::Sender(text) => f.write_str(text),
         }
     }
+}
+
+/// Whether a text is a unicast host with a port, and no file has this name.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_host = match ip {
+        Ok(ip) => !ip.is_multicast(),
+        Err(_) => !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')),
+    };
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0) && !PathBuf::from(text).exists()
+}
+
+/// A port on all addresses, or one address and a port.
+pub(crate) fn listener(text: &str) -> Result<SocketAddr, ValueError> {
+    let any = text.parse().ok().map(|port| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
+    let address = any.or_else(|| text.parse().ok()).ok_or(ValueError::Listener)?;
+    if address.port() == 0 || address.ip().is_multicast() { Err(ValueError::Listener) } else { Ok(address) }
 }
 
 /// A duration: spans with units in a row, as in `1h30m`. A bare number is refused: people mean different units by it.

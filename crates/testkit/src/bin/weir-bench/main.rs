@@ -1,5 +1,5 @@
-//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; and
-//! the simulator beside ns-2.
+//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; its live
+//! streams beside the kernel's TCP; and the simulator beside ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod beside;
 mod machine;
 mod simulators;
 mod speed;
@@ -17,6 +18,7 @@ mod weir;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use weir_testkit::netns::{find_weir_binary, require_root};
@@ -65,6 +67,10 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1.5,1.15")]
     ratio: Vec<f64>,
 
+    /// How long a live stream and a TCP connection are watched while they share a link, in seconds, after a warm-up of 15 s.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
+    beside_seconds: u64,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -85,6 +91,8 @@ enum Part {
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,
+    /// A live stream (RAP) beside one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
+    Rap,
     /// The simulator: TCP beside ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
@@ -113,8 +121,13 @@ fn measure(options: &Options) -> Result<(), String> {
         summary.save()?;
     }
     if wanted(Part::Unequal) {
-        let weir = weir.ok_or(NO_WEIR)?;
-        summary.set("unequal", unequal::measure(options, &weir)?);
+        let weir = weir.as_deref().ok_or(NO_WEIR)?;
+        summary.set("unequal", unequal::measure(options, weir)?);
+        summary.save()?;
+    }
+    if wanted(Part::Rap) {
+        let weir = weir.as_deref().ok_or(NO_WEIR)?;
+        summary.set("rap", beside::measure(Duration::from_secs(options.beside_seconds), weir));
         summary.save()?;
     }
     if wanted(Part::Simulator) {

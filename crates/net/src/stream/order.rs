@@ -1,0 +1,129 @@
+//! Puts the packets of a stream back in order, as far as a short wait can. A state machine without clock or socket.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_units::{Seq, Time};
+
+/// Packets that wait for earlier ones.
+#[derive(Debug, Clone)]
+pub struct Order<T> {
+    hold: Duration,
+    /// The number of the next packet to give out; `None` before the first.
+    next: Option<Seq>,
+    waiting: BTreeMap<Seq, (Time, T)>,
+    missing: u64,
+    late: u64,
+}
+
+impl<T> Order<T> {
+    /// Packets wait for earlier ones no longer than `hold`.
+    pub fn new(hold: Duration) -> Order<T> {
+        Order { hold, next: None, waiting: BTreeMap::new(), missing: 0, late: 0 }
+    }
+
+    /// A packet came at `now`. What can go out now is fetched with [`Order::pop`].
+    pub fn push(&mut self, now: Time, number: Seq, packet: T) {
+        let next = *self.next.get_or_insert(number);
+        if number < next {
+            self.late += 1;
+        } else {
+            self.waiting.entry(number).or_insert((now, packet));
+        }
+    }
+
+    /// The next packet that can go out at `now`: because it is the next, because those before it had their time, or because
+    /// too many wait.
+    pub fn pop(&mut self, now: Time) -> Option<T> {
+        let is_full = self.waiting.len() > MOST_WAITING;
+        let first = self.waiting.first_entry()?;
+        let (number, came) = (*first.key(), first.get().0);
+        let next = self.next.unwrap_or(number);
+        if number > next && now < came + self.hold && !is_full {
+            return None;
+        }
+        self.missing += number.since(next);
+        self.next = Some(number.next());
+        Some(first.remove().1)
+    }
+
+    /// When something can go out though nothing more comes.
+    pub fn deadline(&self) -> Option<Time> {
+        self.waiting.first_key_value().map(|(_, (came, _))| *came + self.hold)
+    }
+
+    /// Numbers that were passed over.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Packets that came after their number was passed over.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+}
+
+/// Packets that wait at a time, lest a fast stream fill the memory.
+const MOST_WAITING: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Duration = Duration::from_millis(20);
+
+    fn drain(order: &mut Order<u64>, now: Time) -> Vec<u64> {
+        std::iter::from_fn(|| order.pop(now)).collect()
+    }
+
+    fn push(order: &mut Order<u64>, now: Time, number: u64) -> Vec<u64> {
+        order.push(now, Seq::new(number), number);
+        drain(order, now)
+    }
+
+    #[test]
+    fn packets_in_order_go_out_at_once() {
+        let mut order = Order::new(HOLD);
+        assert_eq!((push(&mut order, Time::ZERO, 5), push(&mut order, Time::ZERO, 6)), (vec![5], vec![6]));
+        assert_eq!(order.deadline(), None);
+    }
+
+    #[test]
+    fn swapped_packets_are_put_right() {
+        let mut order = Order::new(HOLD);
+        push(&mut order, Time::ZERO, 1);
+        assert_eq!(push(&mut order, Time::ZERO, 3), []);
+        assert_eq!(push(&mut order, Time::from_millis(19), 2), [2, 3]);
+        assert_eq!((order.missing(), order.late()), (0, 0));
+    }
+
+    #[test]
+    fn a_lost_packet_is_waited_for_no_longer_than_the_hold() {
+        let mut order = Order::new(HOLD);
+        push(&mut order, Time::ZERO, 1);
+        push(&mut order, Time::from_millis(1), 3);
+        push(&mut order, Time::from_millis(10), 4);
+        assert_eq!(order.deadline(), Some(Time::from_millis(21)));
+        assert_eq!(drain(&mut order, Time::from_millis(21)), [3, 4]);
+        assert_eq!(push(&mut order, Time::from_millis(22), 2), []);
+        assert_eq!((order.missing(), order.late()), (1, 1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut order = Order::new(HOLD);
+        push(&mut order, Time::ZERO, 1);
+        let out: usize = (3..10_000).map(|number| push(&mut order, Time::ZERO, number).len()).sum();
+        assert_eq!(out, 9_997, "the gap was given up, then all are in order");
+        assert_eq!(order.missing(), 1);
+    }
+
+    #[test]
+    fn a_packet_that_comes_twice_goes_out_once() {
+        let mut order = Order::new(HOLD);
+        push(&mut order, Time::ZERO, 1);
+        push(&mut order, Time::ZERO, 3);
+        push(&mut order, Time::ZERO, 3);
+        assert_eq!(push(&mut order, Time::ZERO, 2), [2, 3]);
+    }
+}

@@ -1,0 +1,623 @@
+//! The sender's driver: it runs a source's endpoint for one viewer after another.
+//!
+//! Payloads go out when the endpoint says so, those that are due together in one call. Feedback counts only from the
+//! viewer's address, with its number, about this stream, and for what was sent.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
+use weir_units::{Bytes, Ecn, Time};
+use weir_wire::rtcp::congestion::Report;
+use weir_wire::rtcp::meeting::{Kind, Message, Terms};
+use weir_wire::rtcp::{self, Bye};
+use weir_wire::rtp::Rtp;
+use weir_wire::{Feedback, Paced};
+
+use super::door::{Door, Verdict, Viewer};
+use super::visit::AFTER_REFUSAL;
+use super::{Amount, FAREWELLS, Ignored, SILENCE, Secret, Word, record_received, record_sent, says_bye};
+use crate::capture::Capture;
+use crate::clock::Clock;
+use crate::error::NetError;
+use crate::socket::{Received, UnicastSocket, header_len};
+
+/// Where payloads come from.
+pub trait Supply {
+    /// What to wait on for more; `None` while there is no room for more, or no more will come.
+    fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// There is something to read.
+    fn fill(&mut self, now: Time);
+
+    /// How many payloads wait. It falls by [`Supply::next`] only: what replaces a payload takes its place.
+    fn waiting(&self) -> u64;
+
+    /// The payload that has waited longest.
+    fn next(&mut self, now: Time) -> Option<Payload<'_>>;
+
+    /// Whether no more will come; some may wait.
+    fn is_over(&self) -> bool;
+
+    /// Payloads that were dropped because they had waited for too long or do not fit.
+    fn dropped(&self) -> u64 {
+        0
+    }
+
+    /// RTP payload type of the stream.
+    fn payload_type(&self) -> u8;
+
+    /// Bytes of a full payload.
+    fn payload_len(&self) -> usize;
+}
+
+/// A payload and what its RTP header says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payload<'a> {
+    /// Marker bit.
+    pub marker: bool,
+    /// Payload type.
+    pub payload_type: u8,
+    /// Timestamp.
+    pub timestamp: u32,
+    /// The payload itself.
+    pub bytes: &'a [u8],
+}
+
+/// What an application hears from a running source.
+pub trait SourceApplication {
+    /// A viewer came; an endpoint that sends packets of `packet_size` to it.
+    fn came(&mut self, now: Time, viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint>;
+
+    /// The viewer is not there any more.
+    fn left(&mut self, now: Time, viewer: Viewer, why: Leave, statistics: &SourceStatistics);
+
+    /// The endpoint observed something.
+    fn observe(&mut self, now: Time, observation: &Observation);
+
+    /// Called every [`SourceConfig::tick`]. Break ends the stream.
+    fn tick(&mut self, now: Time, statistics: &SourceStatistics, supply: &dyn Supply) -> ControlFlow<()>;
+}
+
+/// Why a viewer is not there any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It said goodbye.
+    Bye,
+    /// Everything was sent.
+    Finished,
+    /// The application ended the stream.
+    Stopped,
+    /// It has said nothing for too long.
+    Silent,
+    /// Its host says that nobody listens there, and it has said nothing since.
+    Refused,
+}
+
+/// How to run a source.
+#[derive(Debug, Clone)]
+pub struct SourceConfig {
+    /// Where viewers ask.
+    pub listen: SocketAddr,
+    /// Name of the scheme, for the viewer.
+    pub scheme: &'static str,
+    /// Random; numbers and cookies are made of it.
+    pub secret: Secret,
+    /// A viewer that says nothing for this long is gone.
+    pub silence: Duration,
+    /// How often the application is called.
+    pub tick: Duration,
+    /// A pcapng file of all that is sent and received.
+    pub capture: Option<PathBuf>,
+}
+
+impl SourceConfig {
+    /// The usual silence of [`SILENCE`], a tick of 100 ms, no capture.
+    pub fn new(listen: SocketAddr, scheme: &'static str, secret: Secret) -> SourceConfig {
+        SourceConfig { listen, scheme, secret, silence: SILENCE, tick: Duration::from_millis(100), capture: None }
+    }
+}
+
+/// What a source did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SourceStatistics {
+    /// Data packets sent.
+    pub sent: Amount,
+    /// Bytes of payload in them.
+    pub payload: Bytes,
+    /// Feedback that counted.
+    pub feedback: u64,
+    /// What came and was ignored.
+    pub ignored: Ignored,
+    /// Packets not sent because the kernel's queue was full.
+    pub queue_full: u64,
+    /// Packets not sent because the system refused them.
+    pub refused: u64,
+    /// What it said when it last refused.
+    pub last_refusal: Option<Errno>,
+    /// Packets sent empty, as the supply had less than it had said.
+    pub starved: u64,
+    /// Viewers so far.
+    pub viewers: u64,
+    /// Questions of others while there was a viewer.
+    pub turned_away: u64,
+    /// Deadlines of the endpoint that were met more than a millisecond late.
+    pub late_deadlines: u64,
+    /// How late the latest was.
+    pub worst_lateness: Duration,
+}
+
+/// A source that is ready to run.
+#[derive(Debug)]
+pub struct Source {
+    socket: UnicastSocket,
+    hall: Hall,
+}
+
+impl Source {
+    /// A source that listens.
+    pub fn new(config: &SourceConfig) -> Result<Source, NetError> {
+        let socket = UnicastSocket::listen(config.listen)?;
+        let capture = config.capture.as_ref().map(|path| Capture::create(path, "any")).transpose()?;
+        let hall = Hall {
+            door: Door::new(config.secret),
+            config: config.clone(),
+            clock: Clock::new(),
+            capture,
+            session: None,
+            batch: Batch::default(),
+            statistics: SourceStatistics::default(),
+        };
+        Ok(Source { socket, hall })
+    }
+
+    /// Where it listens.
+    pub fn local(&self) -> SocketAddr {
+        self.socket.local()
+    }
+
+    /// Runs until the supply is over and sent, or the application says break.
+    pub fn run(
+        mut self,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<SourceStatistics, NetError> {
+        let clock = self.hall.clock;
+        let mut next_tick = clock.now();
+        loop {
+            let now = clock.now();
+            if now >= next_tick {
+                next_tick = now + self.hall.config.tick;
+                if application.tick(now, &self.hall.statistics, supply).is_break() {
+                    self.dismiss(Leave::Stopped, application)?;
+                    break;
+                }
+            }
+            self.hall.offer(&self.socket, supply, application)?;
+            self.hall.meet_deadline(&self.socket, supply, application)?;
+            if let Some(why) = self.hall.why_leave(supply) {
+                self.dismiss(why, application)?;
+            }
+            if supply.is_over() && supply.waiting() == 0 && self.hall.session.is_none() {
+                break;
+            }
+            let until = self.hall.deadline().map_or(next_tick, |due| due.min(next_tick));
+            let ready = self.socket.wait(supply.readable(), until)?;
+            if ready.other {
+                supply.fill(clock.now());
+            }
+            if ready.socket {
+                self.read(supply, application)?;
+            }
+        }
+        self.hall.capture.as_mut().map_or(Ok(()), Capture::flush)?;
+        Ok(self.hall.statistics)
+    }
+
+    fn read(&mut self, supply: &mut impl Supply, application: &mut impl SourceApplication) -> Result<(), NetError> {
+        for refused in self.socket.refusals() {
+            self.hall.note_refusal(refused);
+        }
+        self.socket.receive(&self.hall.clock)?;
+        for received in self.socket.received() {
+            self.hall.receive(&self.socket, received, supply, application)?;
+        }
+        Ok(())
+    }
+
+    /// Says farewell to the viewer, if there is one.
+    fn dismiss(&mut self, why: Leave, application: &mut impl SourceApplication) -> Result<(), NetError> {
+        let Some(mut session) = self.hall.session.take() else { return Ok(()) };
+        let now = self.hall.clock.now();
+        session.endpoint.handle(now.max(session.time), Event::Finish);
+        let bye = Bye { ssrc: session.ssrc }.encode();
+        let mut is_answered = why == Leave::Bye;
+        let rounds = if matches!(why, Leave::Finished | Leave::Stopped) { &FAREWELLS[..] } else { &FAREWELLS[..1] };
+        for interval in rounds {
+            self.hall.control(&self.socket, session.viewer.address, &bye)?;
+            let until = self.hall.clock.now() + *interval;
+            while !is_answered && self.socket.wait(None, until)?.socket {
+                is_answered = !self.socket.refusals().is_empty();
+                self.socket.receive(&self.hall.clock)?;
+                for received in self.socket.received() {
+                    let bye = Some(session.viewer.ssrc).filter(|_| received.from == session.viewer.address);
+                    is_answered |= bye.is_some_and(|ssrc| says_bye(self.socket.payload(received), ssrc));
+                }
+            }
+            if is_answered {
+                break;
+            }
+        }
+        application.left(self.hall.clock.now(), session.viewer, why, &self.hall.statistics);
+        Ok(())
+    }
+}
+
+/// Everything but the socket.
+#[derive(Debug)]
+struct Hall {
+    door: Door,
+    config: SourceConfig,
+    clock: Clock,
+    capture: Option<Capture>,
+    session: Option<Session>,
+    batch: Batch,
+    statistics: SourceStatistics,
+}
+
+/// A viewer and the endpoint that sends to it.
+#[derive(Debug)]
+struct Session {
+    viewer: Viewer,
+    endpoint: Box<dyn Endpoint>,
+    /// The stream's number.
+    ssrc: u32,
+    /// What the endpoint calls 0 goes by this number, so that nobody can acknowledge blindly.
+    first: u16,
+    header_len: u64,
+    /// Payloads that the endpoint knows of and has not sent.
+    offered: u64,
+    /// Packets sent.
+    sent: u64,
+    /// The number of the last one, as the endpoint has it.
+    last: u16,
+    last_time: Time,
+    /// The viewer has the last packet.
+    is_acknowledged: bool,
+    /// When the viewer last said something.
+    heard: Time,
+    /// Its host said that nobody listens, and it has said nothing since.
+    refused: Option<Time>,
+    said_bye: bool,
+    /// The time of the last event: it never goes back.
+    time: Time,
+}
+
+/// Packets to one viewer that are due together.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    ecn: Ecn,
+    payload: u64,
+}
+
+impl Hall {
+    fn deadline(&self) -> Option<Time> {
+        self.session.as_ref().and_then(|session| session.endpoint.deadline())
+    }
+
+    /// Tells the endpoint of payloads that it does not know of.
+    fn offer(
+        &mut self,
+        socket: &UnicastSocket,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let packets = supply.waiting().saturating_sub(session.offered);
+        if packets == 0 {
+            return Ok(());
+        }
+        session.offered += packets;
+        let now = self.clock.now();
+        self.step(now, Event::Offer { packets }, socket, supply, application)
+    }
+
+    fn meet_deadline(
+        &mut self,
+        socket: &UnicastSocket,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        let now = self.clock.now();
+        let Some(due) = self.deadline().filter(|due| *due <= now) else { return Ok(()) };
+        let late = now.since(due);
+        self.statistics.late_deadlines += u64::from(late > LATE);
+        self.statistics.worst_lateness = self.statistics.worst_lateness.max(late);
+        self.step(now, Event::Deadline, socket, supply, application)
+    }
+
+    /// Tells the endpoint, and does what it wants.
+    fn step(
+        &mut self,
+        at: Time,
+        event: Event<'_>,
+        socket: &UnicastSocket,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.time = session.time.max(at);
+        let now = session.time;
+        session.endpoint.handle(now, event);
+        while let Some(action) = session.endpoint.poll(now) {
+            match action {
+                Action::Send { to: Destination::Peer(PeerId(0)), packet } => match packet.header {
+                    Header::Paced(paced) => {
+                        let payload = supply.next(now);
+                        self.statistics.starved += u64::from(payload.is_none());
+                        self.batch.add(session, paced, packet.ecn, payload);
+                    }
+                    _ => self.statistics.refused += 1,
+                },
+                Action::Observe(observation) => application.observe(now, &observation),
+                // A source has one correspondent and no channels.
+                _ => {}
+            }
+        }
+        self.flush(socket)
+    }
+
+    /// Hands the batch to the kernel.
+    fn flush(&mut self, socket: &UnicastSocket) -> Result<(), NetError> {
+        let Some(session) = &self.session else { return Ok(()) };
+        if self.batch.ends.is_empty() {
+            return Ok(());
+        }
+        let datagrams: Vec<&[u8]> = self.batch.datagrams().collect();
+        let sent = match socket.send(session.viewer.address, self.batch.ecn, &datagrams) {
+            Ok(sent) => {
+                self.statistics.queue_full += (datagrams.len() - sent) as u64;
+                sent
+            }
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                self.statistics.queue_full += datagrams.len() as u64;
+                0
+            }
+            Err(error) => {
+                self.statistics.refused += datagrams.len() as u64;
+                self.statistics.last_refusal = Some(error);
+                0
+            }
+        };
+        let bytes: u64 = datagrams[..sent].iter().map(|one| one.len() as u64 + session.header_len).sum();
+        self.statistics.sent.add(Amount { packets: sent as u64, bytes: Bytes::new(bytes) });
+        self.statistics.payload += Bytes::new(self.batch.payload);
+        for payload in &datagrams[..sent] {
+            record_sent(&mut self.capture, &self.clock, socket.local(), session.viewer.address, payload)?;
+        }
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Sends an answer or a farewell. If it is lost, the viewer asks again.
+    fn control(&mut self, socket: &UnicastSocket, to: SocketAddr, datagram: &[u8]) -> Result<(), NetError> {
+        let _ = socket.send(to, Ecn::NotEct, &[datagram]);
+        record_sent(&mut self.capture, &self.clock, socket.local(), to, datagram)
+    }
+
+    fn receive(
+        &mut self,
+        socket: &UnicastSocket,
+        received: &Received,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        let datagram = socket.payload(received);
+        record_received(&mut self.capture, &self.clock, socket.local(), received, datagram)?;
+        if !rtcp::is_rtcp(datagram) {
+            self.statistics.ignored.undecodable += 1;
+            return Ok(());
+        }
+        for packet in rtcp::packets(datagram) {
+            match packet.and_then(|packet| Word::read(&packet)) {
+                Ok(Word::Message(message)) => self.on_message(socket, received, &message, supply, application)?,
+                Ok(Word::Bye(bye)) => self.on_bye(received, bye),
+                Ok(Word::Report(report)) => self.on_report(socket, received, &report, supply, application)?,
+                Ok(Word::Other) => {}
+                Err(_) => self.statistics.ignored.undecodable += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn on_message(
+        &mut self,
+        socket: &UnicastSocket,
+        received: &Received,
+        message: &Message,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        let guest = self.session.as_ref().map(|session| session.viewer);
+        let headers = header_len(received.from.ip()) + Rtp::LEN as u64;
+        let packet_size = Bytes::new(supply.payload_len() as u64 + headers);
+        let wire_size = u16::try_from(packet_size.count()).unwrap_or(u16::MAX);
+        let terms = Terms::new(supply.payload_type(), wire_size, self.config.scheme).unwrap_or_default();
+        match self.door.on_message(received.time, received.from, message, guest, terms) {
+            Verdict::Ignore => self.statistics.ignored.foreign += 1,
+            Verdict::Answer(answer) => {
+                let is_guest = guest == Some(Viewer { address: received.from, ssrc: message.ssrc });
+                self.statistics.turned_away += u64::from(guest.is_some() && !is_guest);
+                if is_guest {
+                    self.note_word(received.time);
+                }
+                self.control(socket, received.from, &answer.encode())?;
+            }
+            Verdict::Admit(viewer) => {
+                let now = self.clock.now();
+                self.statistics.viewers += 1;
+                let endpoint = application.came(now, viewer, packet_size);
+                let ssrc = self.door.stream_ssrc(viewer);
+                self.session = Some(Session::new(viewer, endpoint, &self.door, now));
+                let alive = Message::plain(Kind::Alive, ssrc);
+                self.control(socket, viewer.address, &alive.encode())?;
+                self.step(now, Event::Start, socket, supply, application)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_bye(&mut self, received: &Received, bye: Bye) {
+        match &mut self.session {
+            Some(session) if session.is(received, bye.ssrc) => session.said_bye = true,
+            _ => self.statistics.ignored.foreign += 1,
+        }
+    }
+
+    fn on_report(
+        &mut self,
+        socket: &UnicastSocket,
+        received: &Received,
+        report: &Report<'_>,
+        supply: &mut impl Supply,
+        application: &mut impl SourceApplication,
+    ) -> Result<(), NetError> {
+        for stream in report.streams() {
+            let Ok(stream) = stream else {
+                self.statistics.ignored.undecodable += 1;
+                continue;
+            };
+            let Some(session) = self
+                .session
+                .as_mut()
+                .filter(|session| session.is(received, report.reporter) && session.ssrc == stream.source)
+            else {
+                self.statistics.ignored.foreign += 1;
+                continue;
+            };
+            let Some(feedback) = stream.feedback() else { continue };
+            let Some(feedback) = session.translate(feedback) else {
+                self.statistics.ignored.impossible += 1;
+                continue;
+            };
+            self.statistics.feedback += 1;
+            session.is_acknowledged |= feedback.newest == session.last;
+            let size = Bytes::new(socket.payload(received).len() as u64 + session.header_len);
+            self.note_word(received.time);
+            let packet = Packet { header: Header::Feedback(feedback), size, ecn: received.ecn };
+            let event = Event::Packet { from: Origin::Peer(PeerId(0)), packet: &packet };
+            self.step(received.time, event, socket, supply, application)?;
+        }
+        Ok(())
+    }
+
+    fn note_word(&mut self, now: Time) {
+        if let Some(session) = &mut self.session {
+            (session.heard, session.refused) = (now, None);
+        }
+    }
+
+    fn note_refusal(&mut self, refused: SocketAddr) {
+        let now = self.clock.now();
+        if let Some(session) = self.session.as_mut().filter(|session| session.viewer.address == refused) {
+            session.refused = session.refused.or(Some(now));
+        }
+    }
+
+    /// Why the viewer is to go, if it is.
+    fn why_leave(&self, supply: &impl Supply) -> Option<Leave> {
+        let session = self.session.as_ref()?;
+        let now = self.clock.now();
+        let is_sent = supply.is_over() && supply.waiting() == 0;
+        if session.said_bye {
+            Some(Leave::Bye)
+        } else if session.refused.is_some_and(|refused| now >= refused + AFTER_REFUSAL) {
+            Some(Leave::Refused)
+        } else if now >= session.heard + self.config.silence {
+            Some(Leave::Silent)
+        } else if is_sent && (session.sent == 0 || session.is_acknowledged || now >= session.last_time + LAST_WORD) {
+            Some(Leave::Finished)
+        } else {
+            None
+        }
+    }
+}
+
+impl Session {
+    fn new(viewer: Viewer, endpoint: Box<dyn Endpoint>, door: &Door, now: Time) -> Session {
+        Session {
+            viewer,
+            endpoint,
+            ssrc: door.stream_ssrc(viewer),
+            first: door.first_sequence(viewer),
+            header_len: header_len(viewer.address.ip()),
+            offered: 0,
+            sent: 0,
+            last: 0,
+            last_time: now,
+            is_acknowledged: false,
+            heard: now,
+            refused: None,
+            said_bye: false,
+            time: now,
+        }
+    }
+
+    fn is(&self, received: &Received, ssrc: u32) -> bool {
+        self.viewer == Viewer { address: received.from, ssrc }
+    }
+
+    /// Feedback in the endpoint's numbers; `None` if its newest packet was never sent.
+    fn translate(&self, feedback: Feedback) -> Option<Feedback> {
+        let newest = feedback.newest.wrapping_sub(self.first);
+        let age = u64::from(self.last.wrapping_sub(newest));
+        (age < self.sent && age < 1 << 15).then_some(Feedback { newest, ..feedback })
+    }
+}
+
+impl Batch {
+    fn add(&mut self, session: &mut Session, paced: Paced, ecn: Ecn, payload: Option<Payload<'_>>) {
+        let empty = Payload { marker: false, payload_type: 0, timestamp: 0, bytes: &[] };
+        let payload = payload.unwrap_or(empty);
+        let header = Rtp {
+            marker: payload.marker,
+            payload_type: payload.payload_type,
+            sequence: paced.sequence.wrapping_add(session.first),
+            timestamp: payload.timestamp,
+            ssrc: session.ssrc,
+        };
+        session.offered = session.offered.saturating_sub(1);
+        session.sent += 1;
+        session.last = paced.sequence;
+        session.last_time = session.time;
+        session.is_acknowledged = false;
+        self.bytes.extend(header.encode());
+        self.bytes.extend(payload.bytes);
+        self.ends.push(self.bytes.len());
+        self.payload += payload.bytes.len() as u64;
+        self.ecn = ecn;
+    }
+
+    fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.payload = 0;
+    }
+}
+
+/// A deadline met within this is met: it is what the system's timers and scheduler take.
+const LATE: Duration = Duration::from_millis(1);
+/// How long the answer to the last packet may take.
+const LAST_WORD: Duration = Duration::from_secs(2);

@@ -1,0 +1,270 @@
+//! The viewer's side of the meeting: asks until it is answered, starts the stream, and notices when the sender is gone. A
+//! state machine without clock or socket.
+
+use std::time::Duration;
+
+use weir_units::Time;
+use weir_wire::rtcp::meeting::{COOKIE_LEN, Kind, Message, Terms};
+
+/// A visit from its first question to its end.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    ssrc: u32,
+    silence: Duration,
+    stage: Stage,
+    /// When to say something next.
+    next: Time,
+    interval: Duration,
+    /// Questions since the sender last said something.
+    unanswered: u32,
+    /// When the sender last said something.
+    heard: Time,
+    /// The sender's host says that nobody listens there; `None` since the sender last said something.
+    refused: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Asking,
+    /// An offer came, and this was given back.
+    Starting {
+        cookie: [u8; COOKIE_LEN],
+        stream_ssrc: u32,
+    },
+    /// Data came, or the sender said that it would.
+    Running {
+        cookie: [u8; COOKIE_LEN],
+        stream_ssrc: u32,
+    },
+}
+
+/// What has become known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// The sender offers a stream on these terms.
+    Offered(Terms),
+    /// The sender has another viewer.
+    Busy,
+}
+
+impl Visit {
+    /// A visit that begins at `now`. Once the stream runs, a sender that says nothing for `silence` is gone.
+    pub fn new(ssrc: u32, silence: Duration, now: Time) -> Visit {
+        Visit {
+            ssrc,
+            silence,
+            stage: Stage::Asking,
+            next: now,
+            interval: FIRST_INTERVAL,
+            unanswered: 0,
+            heard: now,
+            refused: None,
+        }
+    }
+
+    /// When [`Visit::poll`] wants to be called.
+    pub fn deadline(&self) -> Time {
+        self.gone_at().map_or(self.next, |gone| gone.min(self.next))
+    }
+
+    /// The message to send at `now`, if it is time.
+    pub fn poll(&mut self, now: Time) -> Option<Message> {
+        if now < self.next {
+            return None;
+        }
+        if matches!(self.stage, Stage::Starting { .. }) && self.unanswered >= START_TRIES {
+            self.stage = Stage::Asking;
+        }
+        self.next = now + self.interval;
+        self.interval = (self.interval * 2).min(LAST_INTERVAL);
+        self.unanswered = self.unanswered.saturating_add(1);
+        Some(match self.stage {
+            Stage::Asking => Message::plain(Kind::Hello, self.ssrc),
+            Stage::Starting { cookie, .. } => Message { cookie, ..Message::plain(Kind::Start, self.ssrc) },
+            Stage::Running { cookie, .. } => {
+                self.next = now + KEEP_ALIVE;
+                Message { cookie, ..Message::plain(Kind::Start, self.ssrc) }
+            }
+        })
+    }
+
+    /// A message of the sender came.
+    pub fn on_message(&mut self, now: Time, message: &Message) -> Option<News> {
+        match (message.kind, self.stage) {
+            (Kind::Offer, Stage::Asking | Stage::Starting { .. }) => {
+                self.stage = Stage::Starting { cookie: message.cookie, stream_ssrc: message.ssrc };
+                (self.next, self.interval) = (now, FIRST_INTERVAL);
+                self.note_word(now);
+                Some(News::Offered(message.terms))
+            }
+            (Kind::Busy, Stage::Asking | Stage::Starting { .. }) => {
+                self.stage = Stage::Asking;
+                (self.next, self.interval) = (now + LAST_INTERVAL, LAST_INTERVAL);
+                self.note_word(now);
+                Some(News::Busy)
+            }
+            (Kind::Alive, stage) if stage.stream_ssrc() == Some(message.ssrc) => {
+                self.run(now);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Data of the stream came.
+    pub fn on_data(&mut self, now: Time) {
+        self.run(now);
+        self.next = now + KEEP_ALIVE;
+    }
+
+    /// The host of the sender says that nobody listens there. Anyone can forge this, so it only shortens the wait.
+    pub fn on_refusal(&mut self, now: Time) {
+        self.refused = self.refused.or(Some(now));
+    }
+
+    /// The stream's SSRC, once an offer came.
+    pub fn stream_ssrc(&self) -> Option<u32> {
+        self.stage.stream_ssrc()
+    }
+
+    /// Whether the stream runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. })
+    }
+
+    /// Whether nobody has answered the last questions.
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered >= UNANSWERED
+    }
+
+    /// Whether the sender's host says that nobody listens there.
+    pub fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// Whether the stream ran and the sender is gone.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.gone_at().is_some_and(|gone| gone <= now)
+    }
+
+    fn gone_at(&self) -> Option<Time> {
+        let silent = self.heard + self.silence;
+        let refused = self.refused.map(|refused| refused + AFTER_REFUSAL);
+        self.is_running().then(|| refused.map_or(silent, |refused| refused.min(silent)))
+    }
+
+    fn run(&mut self, now: Time) {
+        if let Stage::Starting { cookie, stream_ssrc } = self.stage {
+            self.stage = Stage::Running { cookie, stream_ssrc };
+            self.next = now + KEEP_ALIVE;
+        }
+        self.note_word(now);
+    }
+
+    fn note_word(&mut self, now: Time) {
+        (self.heard, self.unanswered, self.refused) = (now, 0, None);
+    }
+}
+
+impl Stage {
+    fn stream_ssrc(self) -> Option<u32> {
+        match self {
+            Stage::Asking => None,
+            Stage::Starting { stream_ssrc, .. } | Stage::Running { stream_ssrc, .. } => Some(stream_ssrc),
+        }
+    }
+}
+
+/// The first wait for an answer; it doubles up to the last.
+const FIRST_INTERVAL: Duration = Duration::from_millis(250);
+const LAST_INTERVAL: Duration = Duration::from_secs(4);
+/// A stream that has nothing to send is asked for a word this often, and so is the viewer known to be there.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// After so many starts without data or a word the cookie counts as too old.
+const START_TRIES: u32 = 4;
+/// Questions without an answer that are worth a word to the user.
+const UNANSWERED: u32 = 3;
+/// How long a word of the sender may take after its host said that nobody listens there.
+pub(super) const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: Terms = Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16] };
+
+    fn visit() -> Visit {
+        Visit::new(7, Duration::from_secs(10), Time::ZERO)
+    }
+
+    fn sent_until(visit: &mut Visit, end: Time) -> Vec<(u64, Kind)> {
+        let mut sent = Vec::new();
+        while visit.deadline() <= end {
+            let now = visit.deadline();
+            let Some(message) = visit.poll(now) else { break };
+            sent.push((now.as_micros() / 1_000, message.kind));
+        }
+        sent
+    }
+
+    fn offer() -> Message {
+        Message { kind: Kind::Offer, ssrc: 9, cookie: [3; 16], terms: TERMS }
+    }
+
+    #[test]
+    fn it_asks_ever_more_slowly_and_never_stops() {
+        let mut visit = visit();
+        let times: Vec<u64> = sent_until(&mut visit, Time::from_secs(16)).iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [0, 250, 750, 1_750, 3_750, 7_750, 11_750, 15_750]);
+        assert!(visit.is_unanswered() && !visit.is_over(Time::from_secs(1_000)));
+    }
+
+    #[test]
+    fn an_offer_is_taken_at_once_and_asked_for_anew_when_nothing_comes_of_it() {
+        let mut visit = visit();
+        assert_eq!(visit.poll(Time::ZERO).map(|message| message.kind), Some(Kind::Hello));
+        assert_eq!(visit.on_message(Time::from_millis(20), &offer()), Some(News::Offered(TERMS)));
+        let first = visit.poll(Time::from_millis(20)).expect("it is time");
+        assert_eq!((first.kind, first.cookie, first.ssrc), (Kind::Start, [3; 16], 7));
+        let kinds: Vec<Kind> = sent_until(&mut visit, Time::from_secs(4)).iter().map(|(_, kind)| *kind).collect();
+        assert_eq!(kinds, [Kind::Start, Kind::Start, Kind::Start, Kind::Hello]);
+    }
+
+    #[test]
+    fn a_stream_without_data_is_kept_alive_by_words() {
+        let mut visit = visit();
+        visit.on_message(Time::ZERO, &offer());
+        visit.on_data(Time::ZERO);
+        assert_eq!(sent_until(&mut visit, Time::from_secs(4)), [(2_000, Kind::Start), (4_000, Kind::Start)]);
+        visit.on_message(Time::from_secs(4), &Message::plain(Kind::Alive, 9));
+        assert!(!visit.is_over(Time::from_secs(13)) && visit.is_over(Time::from_secs(14)));
+    }
+
+    #[test]
+    fn a_refusal_shortens_the_wait_and_a_word_takes_it_back() {
+        let mut visit = visit();
+        visit.on_message(Time::ZERO, &offer());
+        visit.on_data(Time::ZERO);
+        visit.on_refusal(Time::from_millis(500));
+        assert!(!visit.is_over(Time::from_millis(1_400)) && visit.is_over(Time::from_millis(1_500)));
+        visit.on_data(Time::from_millis(1_400));
+        assert!(!visit.is_over(Time::from_secs(11)));
+    }
+
+    #[test]
+    fn a_busy_sender_is_asked_again_later() {
+        let mut visit = visit();
+        assert_eq!(visit.on_message(Time::ZERO, &Message::plain(Kind::Busy, 9)), Some(News::Busy));
+        assert_eq!(sent_until(&mut visit, Time::from_secs(5)), [(4_000, Kind::Hello)]);
+    }
+
+    #[test]
+    fn words_of_another_stream_do_not_count() {
+        let mut visit = visit();
+        visit.on_message(Time::ZERO, &offer());
+        visit.on_message(Time::ZERO, &Message::plain(Kind::Alive, 8));
+        assert!(!visit.is_running());
+        visit.on_message(Time::ZERO, &Message::plain(Kind::Alive, 9));
+        assert!(visit.is_running());
+    }
+}

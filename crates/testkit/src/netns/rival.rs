@@ -1,0 +1,77 @@
+//! A kernel's TCP connection beside whatever else shares a link: from the sender to a receiver, as fast as it goes.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::topology::Network;
+
+/// The connection. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Rival {
+    received_bytes: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    ends: Option<[JoinHandle<()>; 2]>,
+}
+
+impl Rival {
+    /// A connection from the sender to receiver `index` of `network`, under the congestion control that is set there.
+    pub fn start(network: &Network, index: usize) -> Rival {
+        let (received_bytes, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let to = SocketAddr::from((network.receiver(index).ipv4(), PORT));
+        let (counter, over) = (Arc::clone(&received_bytes), Arc::clone(&is_over));
+        let (listening, is_listening) = std::sync::mpsc::channel();
+        let taker = network.receiver(index).spawn(move || {
+            let listener = TcpListener::bind(to).expect("a port of this host's own");
+            listening.send(()).expect("somebody waits");
+            let (stream, _) = listener.accept().expect("the sender connects");
+            take(stream, &counter, &over);
+        });
+        is_listening.recv().expect("it listens");
+        let over = Arc::clone(&is_over);
+        let giver = network.sender().spawn(move || give(TcpStream::connect(to).expect("a listener"), &over));
+        Rival { received_bytes, is_over, ends: Some([taker, giver]) }
+    }
+
+    /// What the receiver's program has got so far.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Rival {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for end in self.ends.take().into_iter().flatten() {
+            // Its panic has been printed; another one here would end the process.
+            let _ = end.join();
+        }
+    }
+}
+
+fn take(mut stream: TcpStream, counter: &AtomicU64, is_over: &AtomicBool) {
+    stream.set_read_timeout(Some(LOOK_UP)).expect("not zero");
+    let mut buffer = vec![0; 1 << 16];
+    while !is_over.load(Ordering::Relaxed) {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(len) => _ = counter.fetch_add(len as u64, Ordering::Relaxed),
+            Err(_) => {}
+        }
+    }
+}
+
+fn give(mut stream: TcpStream, is_over: &AtomicBool) {
+    stream.set_write_timeout(Some(LOOK_UP)).expect("not zero");
+    let buffer = vec![0; 1 << 16];
+    while !is_over.load(Ordering::Relaxed) {
+        let _ = stream.write(&buffer);
+    }
+}
+
+const PORT: u16 = 5201;
+/// How often the ends look whether it is over.
+const LOOK_UP: Duration = Duration::from_millis(200);

@@ -1,0 +1,483 @@
+//! What a live stream is made of: bytes from a file or a pipe, or RTP from another program.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use weir_net::stream::source::{Payload, Supply};
+use weir_units::Time;
+use weir_wire::rtcp;
+use weir_wire::rtp::Rtp;
+
+use crate::args::ValueError;
+
+/// Where a live stream comes from, as the user says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file, or anything that is opened like one.
+    File(PathBuf),
+    /// RTP that is sent to this address.
+    Rtp(SocketAddr),
+}
+
+impl FromStr for Input {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Input, ValueError> {
+        match text.strip_prefix("rtp://") {
+            Some(address) => address.parse().map(Input::Rtp).map_err(|_| ValueError::RtpAddress),
+            None if text == "-" => Ok(Input::Stdin),
+            None => Ok(Input::File(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Input::Stdin => f.write_str("standard input"),
+            Input::File(path) => write!(f, "{}", path.display()),
+            Input::Rtp(address) => write!(f, "RTP to {address}"),
+        }
+    }
+}
+
+/// The payloads of a stream.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Cut from bytes.
+    Bytes(Box<ByteSource>),
+    /// As they come.
+    Rtp(Box<RtpSource>),
+}
+
+impl Source {
+    /// Opens an input for payloads of at most `room` bytes. `payload_type` is what the user wants; `random` is where RTP
+    /// timestamps begin.
+    pub(crate) fn open(input: &Input, room: usize, payload_type: Option<u8>, random: u32) -> io::Result<Source> {
+        Ok(match input {
+            Input::Stdin => {
+                let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+                Source::Bytes(Box::new(ByteSource::new(File::from(stdin), room, payload_type, random)))
+            }
+            Input::File(path) => {
+                Source::Bytes(Box::new(ByteSource::new(File::open(path)?, room, payload_type, random)))
+            }
+            Input::Rtp(address) => {
+                let socket = UdpSocket::bind(address)?;
+                socket.set_nonblocking(true)?;
+                Source::Rtp(Box::new(RtpSource::new(socket, room, payload_type)))
+            }
+        })
+    }
+
+    /// Payloads that do not fit a packet.
+    pub(crate) fn too_large(&self) -> u64 {
+        match self {
+            Source::Bytes(_) => 0,
+            Source::Rtp(source) => source.too_large,
+        }
+    }
+
+    /// What ended the input before its end.
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        match self {
+            Source::Bytes(source) => source.failure.as_ref(),
+            Source::Rtp(source) => source.failure.as_ref(),
+        }
+    }
+
+    fn supply(&self) -> &dyn Supply {
+        match self {
+            Source::Bytes(source) => &**source,
+            Source::Rtp(source) => &**source,
+        }
+    }
+
+    fn supply_mut(&mut self) -> &mut dyn Supply {
+        match self {
+            Source::Bytes(source) => &mut **source,
+            Source::Rtp(source) => &mut **source,
+        }
+    }
+}
+
+impl Supply for Source {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.supply().readable()
+    }
+
+    fn fill(&mut self, now: Time) {
+        self.supply_mut().fill(now);
+    }
+
+    fn waiting(&self) -> u64 {
+        self.supply().waiting()
+    }
+
+    fn next(&mut self, now: Time) -> Option<Payload<'_>> {
+        self.supply_mut().next(now)
+    }
+
+    fn is_over(&self) -> bool {
+        self.supply().is_over()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.supply().dropped()
+    }
+
+    fn payload_type(&self) -> u8 {
+        self.supply().payload_type()
+    }
+
+    fn payload_len(&self) -> usize {
+        self.supply().payload_len()
+    }
+}
+
+/// Bytes, cut into payloads. Only as much is read as will go soon, so that whoever writes waits for the stream.
+#[derive(Debug)]
+pub(crate) struct ByteSource {
+    file: File,
+    /// Read and not sent, from `start` on.
+    bytes: Vec<u8>,
+    start: usize,
+    cut: Cut,
+    wanted_type: Option<u8>,
+    timestamp_at_zero: u32,
+    is_at_end: bool,
+    failure: Option<io::Error>,
+}
+
+/// How bytes are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Not known before the first bytes.
+    Unknown { room: usize },
+    /// Whole packets of an MPEG transport stream.
+    TransportStream { len: usize },
+    /// Full payloads.
+    Plain { len: usize },
+}
+
+impl ByteSource {
+    fn new(file: File, room: usize, wanted_type: Option<u8>, timestamp_at_zero: u32) -> ByteSource {
+        ByteSource {
+            file,
+            bytes: Vec::new(),
+            start: 0,
+            cut: Cut::Unknown { room },
+            wanted_type,
+            timestamp_at_zero,
+            is_at_end: false,
+            failure: None,
+        }
+    }
+
+    fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// Looks whether the bytes are a transport stream, once there are enough to tell.
+    fn recognise(&mut self) {
+        let Cut::Unknown { room } = self.cut else { return };
+        let is_enough = self.unread().len() > TS_PROBES * TS_PACKET || self.is_at_end;
+        if !is_enough {
+            return;
+        }
+        let is_ts = is_transport_stream(self.unread());
+        let packets = (room / TS_PACKET).min(TS_PACKETS);
+        self.cut = match is_ts && packets > 0 {
+            true => Cut::TransportStream { len: packets * TS_PACKET },
+            false => Cut::Plain { len: room },
+        };
+    }
+}
+
+/// Whether bytes look like an MPEG transport stream: a sync byte every 188 bytes.
+fn is_transport_stream(bytes: &[u8]) -> bool {
+    bytes.len() >= TS_PACKET && bytes.iter().step_by(TS_PACKET).take(TS_PROBES + 1).all(|byte| *byte == TS_SYNC)
+}
+
+impl Supply for ByteSource {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        let is_full = self.waiting() >= PAYLOADS_AHEAD / 2;
+        (!is_full && !self.is_at_end).then(|| self.file.as_fd())
+    }
+
+    fn fill(&mut self, _now: Time) {
+        self.bytes.drain(..self.start);
+        self.start = 0;
+        let before = self.bytes.len();
+        self.bytes.resize(before + PAYLOADS_AHEAD as usize / 2 * self.payload_len(), 0);
+        let read = self.file.read(&mut self.bytes[before..]);
+        self.bytes.truncate(before + read.as_ref().copied().unwrap_or(0));
+        match read {
+            Ok(0) => self.is_at_end = true,
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(error) => {
+                self.is_at_end = true;
+                self.failure = Some(error);
+            }
+        }
+        self.recognise();
+    }
+
+    fn waiting(&self) -> u64 {
+        if matches!(self.cut, Cut::Unknown { .. }) {
+            return 0;
+        }
+        let (bytes, len) = (self.unread().len(), self.payload_len());
+        let payloads = if self.is_at_end { bytes.div_ceil(len) } else { bytes / len };
+        payloads as u64
+    }
+
+    fn next(&mut self, now: Time) -> Option<Payload<'_>> {
+        if self.waiting() == 0 {
+            return None;
+        }
+        let len = self.payload_len().min(self.unread().len());
+        let payload_type = self.payload_type();
+        let start = self.start;
+        self.start += len;
+        let timestamp = self.timestamp_at_zero.wrapping_add((now.as_micros() * 9 / 100) as u32);
+        Some(Payload { marker: false, payload_type, timestamp, bytes: &self.bytes[start..start + len] })
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_at_end
+    }
+
+    fn payload_type(&self) -> u8 {
+        self.wanted_type.unwrap_or(match self.cut {
+            Cut::TransportStream { .. } => MP2T,
+            Cut::Unknown { .. } | Cut::Plain { .. } => DYNAMIC,
+        })
+    }
+
+    fn payload_len(&self) -> usize {
+        match self.cut {
+            Cut::Unknown { room: len } | Cut::TransportStream { len } | Cut::Plain { len } => len,
+        }
+    }
+}
+
+/// RTP that another program sends. It does not wait for us, so what has waited for a second makes room.
+#[derive(Debug)]
+pub(crate) struct RtpSource {
+    socket: UdpSocket,
+    queue: Queue,
+    room: usize,
+    wanted_type: Option<u8>,
+    seen_type: Option<u8>,
+    /// The payload that was given out last.
+    out: Vec<u8>,
+    too_large: u64,
+    failure: Option<io::Error>,
+}
+
+/// Payloads with the times of their arrival.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<(Time, Rtp, Vec<u8>)>,
+    dropped: u64,
+}
+
+impl Queue {
+    /// Adds a payload. If the oldest has waited for more than a second, it goes: one comes, one goes, so that what was
+    /// said to wait never shrinks.
+    fn push(&mut self, now: Time, header: Rtp, payload: Vec<u8>) {
+        if self.waiting.front().is_some_and(|(came, ..)| now.since(*came) > LONGEST_WAIT)
+            || self.waiting.len() >= MOST_WAITING
+        {
+            self.waiting.pop_front();
+            self.dropped += 1;
+        }
+        self.waiting.push_back((now, header, payload));
+    }
+}
+
+impl RtpSource {
+    fn new(socket: UdpSocket, room: usize, wanted_type: Option<u8>) -> RtpSource {
+        RtpSource {
+            socket,
+            queue: Queue::default(),
+            room,
+            wanted_type,
+            seen_type: None,
+            out: Vec::new(),
+            too_large: 0,
+            failure: None,
+        }
+    }
+}
+
+impl Supply for RtpSource {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.failure.is_none().then(|| self.socket.as_fd())
+    }
+
+    fn fill(&mut self, now: Time) {
+        let mut datagram = [0; 65_536];
+        for _ in 0..READS {
+            match self.socket.recv(&mut datagram) {
+                Ok(len) if rtcp::is_rtcp(&datagram[..len]) => {}
+                Ok(len) => {
+                    let Ok((header, payload)) = Rtp::decode(&datagram[..len]) else { continue };
+                    self.seen_type.get_or_insert(header.payload_type);
+                    if payload.len() <= self.room {
+                        self.queue.push(now, header, payload.to_vec());
+                    } else {
+                        self.too_large += 1;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused) => {
+                }
+                Err(error) => {
+                    self.failure = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.queue.waiting.len() as u64
+    }
+
+    fn next(&mut self, _now: Time) -> Option<Payload<'_>> {
+        let (_, header, payload) = self.queue.waiting.pop_front()?;
+        self.out = payload;
+        Some(Payload {
+            marker: header.marker,
+            payload_type: self.wanted_type.unwrap_or(header.payload_type),
+            timestamp: header.timestamp,
+            bytes: &self.out,
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.queue.dropped + self.too_large
+    }
+
+    fn payload_type(&self) -> u8 {
+        self.wanted_type.or(self.seen_type).unwrap_or(DYNAMIC)
+    }
+
+    fn payload_len(&self) -> usize {
+        self.room
+    }
+}
+
+/// An MPEG transport stream (RFC 3551 §6), which any player takes without further description.
+pub(crate) const MP2T: u8 = 33;
+/// The first of the payload types that are agreed on elsewhere (RFC 3551 §3).
+const DYNAMIC: u8 = 96;
+const TS_PACKET: usize = 188;
+const TS_SYNC: u8 = 0x47;
+/// Sync bytes after the first that must be there.
+const TS_PROBES: usize = 3;
+/// Packets of a transport stream that an Ethernet frame carries.
+const TS_PACKETS: usize = 7;
+/// Payloads that are read ahead: 40 ms of 100 Mbit/s.
+const PAYLOADS_AHEAD: u64 = 256;
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Payloads of RTP that wait at a time, lest a flood fills the memory.
+const MOST_WAITING: usize = 16_384;
+/// Datagrams read in one go.
+const READS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn source(bytes: &[u8], room: usize) -> ByteSource {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("it takes bytes");
+        io::Seek::rewind(&mut file).expect("it has a beginning");
+        let mut source = ByteSource::new(file, room, None, 0);
+        while source.readable().is_some() {
+            source.fill(Time::ZERO);
+        }
+        source
+    }
+
+    fn lengths(source: &mut ByteSource) -> Vec<usize> {
+        std::iter::from_fn(|| source.next(Time::ZERO).map(|payload| payload.bytes.len())).collect()
+    }
+
+    fn transport_stream(packets: usize) -> Vec<u8> {
+        let mut bytes = vec![0; packets * TS_PACKET];
+        bytes.iter_mut().step_by(TS_PACKET).for_each(|byte| *byte = TS_SYNC);
+        bytes
+    }
+
+    #[test]
+    fn a_transport_stream_is_cut_into_seven_packets() {
+        let mut stream = source(&transport_stream(16), 1_396);
+        assert_eq!((stream.payload_type(), stream.waiting()), (MP2T, 3));
+        assert_eq!(lengths(&mut stream), [1_316, 1_316, 376]);
+        assert!(stream.is_over() && stream.waiting() == 0);
+        assert_eq!(lengths(&mut source(&transport_stream(4), 500)), [376, 376], "as many as fit");
+    }
+
+    #[test]
+    fn anything_else_is_cut_into_full_payloads() {
+        let mut text = source(&[b'x'; 3_000], 1_396);
+        assert_eq!((text.payload_type(), lengths(&mut text)), (DYNAMIC, vec![1_396, 1_396, 208]));
+        let mut almost = transport_stream(16);
+        almost[TS_PACKET] = 0;
+        assert_eq!(source(&almost, 1_396).payload_type(), DYNAMIC);
+        assert!(lengths(&mut source(b"", 1_396)).is_empty());
+    }
+
+    #[test]
+    fn no_more_is_read_than_will_go_soon() {
+        let mut big = source(&vec![b'x'; 10_000_000], 1_000);
+        assert!(big.waiting() <= PAYLOADS_AHEAD, "{}", big.waiting());
+        let mut total: usize = 0;
+        while let Some(payload) = big.next(Time::ZERO) {
+            total += payload.bytes.len();
+            if big.readable().is_some() {
+                big.fill(Time::ZERO);
+            }
+        }
+        assert_eq!(total, 10_000_000);
+    }
+
+    #[test]
+    fn what_has_waited_for_a_second_makes_room_one_by_one() {
+        let mut queue = Queue::default();
+        let push = |queue: &mut Queue, millis| queue.push(Time::from_millis(millis), Rtp::default(), Vec::new());
+        (0..10).for_each(|step| push(&mut queue, step * 100));
+        push(&mut queue, 1_000);
+        assert_eq!((queue.waiting.len(), queue.dropped), (11, 0));
+        push(&mut queue, 1_050);
+        push(&mut queue, 1_150);
+        assert_eq!((queue.waiting.len(), queue.dropped), (11, 2));
+    }
+
+    #[test]
+    fn inputs_are_named_as_people_write_them() {
+        assert_eq!("-".parse(), Ok(Input::Stdin));
+        assert_eq!("movie.ts".parse(), Ok(Input::File("movie.ts".into())));
+        assert_eq!("rtp://127.0.0.1:5004".parse(), Ok(Input::Rtp(([127, 0, 0, 1], 5004).into())));
+        assert_eq!("rtp://host".parse::<Input>(), Err(ValueError::RtpAddress));
+    }
+}

@@ -1,0 +1,268 @@
+//! `weir recv HOST:PORT`: asks a sender for its live stream and puts it out, in order, as it comes.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use weir_core::Endpoint;
+use weir_core::observation::Observation;
+use weir_core::registry::{self, Habitat, Stream};
+use weir_net::clock::Clock;
+use weir_net::stream::sink::{Ending, Meeting, Sink, SinkApplication, SinkConfig, SinkStatistics};
+use weir_units::{Bytes, Time};
+use weir_wire::rtcp::meeting::Terms;
+use weir_wire::rtp::Rtp;
+
+use super::events::{LiveReceiverEvent, MeetingChange, ViewEnd, ViewProgress, ViewStart};
+use super::output::{Outlet, Output, write_sdp};
+use crate::args::Recv;
+use crate::events::{Role, Trouble};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::progress::{Display, PROGRESS_INTERVAL, Stdout, Style};
+use crate::session;
+
+/// Runs the command for the sender at `address`.
+pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
+    let output = output(args)?;
+    let sender = resolve(address)?;
+    let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
+    let ssrc = u32::from_be_bytes(session::random()?);
+    let config = SinkConfig { capture: args.output.pcap.clone(), ..SinkConfig::new(sender, ssrc) };
+    let sink = Sink::new(&config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AlreadyExists => "; with --overwrite it is replaced",
+            _ => "",
+        };
+        Failure::new(Exit::Files, format!("cannot write to {output}: {error}{advice}"))
+    })?;
+    let clock = Clock::new();
+    let started = clock.now();
+    let mut run = Run {
+        address: address.to_owned(),
+        display: Display::new(Style::of(&args.output)),
+        interrupt,
+        sdp: args.sdp.clone(),
+        outlet,
+        output,
+        started,
+        ends: args.duration.map(|duration| started + duration),
+        idle_timeout: args.idle_timeout,
+        last_packet: started,
+        shown: started,
+        shown_bytes: 0,
+        shown_packets: 0,
+        terms: None,
+        outcome: None,
+    };
+    run.show(&LiveReceiverEvent::Start(ViewStart {
+        role: Role::Receiver,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        address: address.to_owned(),
+        out: run.output.to_string(),
+    }));
+    let (ending, statistics) = sink.run(&mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    Ok(run.end(clock.now(), ending, &statistics))
+}
+
+/// Where the stream goes; options that mean nothing for one are refused.
+fn output(args: &Recv) -> Result<Output, Failure> {
+    let usage = |text: String| Failure::new(Exit::Usage, text);
+    let given = [("--link", args.link.is_some()), ("--iface", args.iface.is_some()), ("--any-sender", args.any_sender)];
+    if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        return Err(usage(format!(
+            "{name} is for sessions that a description tells of; a live stream has no use for it"
+        )));
+    }
+    let text = args.out.as_deref().map_or(Some("-"), std::path::Path::to_str);
+    let text = text.ok_or_else(|| usage("--out must be text".to_owned()))?;
+    let output: Output =
+        text.parse().map_err(|error: crate::args::ValueError| usage(format!("--out {text}: {error}")))?;
+    if args.output.json && output == Output::Stdout {
+        return Err(usage("with --json, events take standard output; send the stream elsewhere with --out".to_owned()));
+    }
+    if args.sdp.is_some() && !matches!(output, Output::Rtp(_)) {
+        return Err(usage("--sdp describes what --out rtp://ADDR:PORT sends; give that too".to_owned()));
+    }
+    Ok(output)
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, Failure> {
+    let failed = |reason: String| {
+        Failure::new(
+            Exit::Network,
+            format!("cannot find {address}: {reason}; expected HOST:PORT, such as 192.0.2.7:5004"),
+        )
+    };
+    let mut found = address.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    found.next().ok_or_else(|| failed("the name has no address".to_owned()))
+}
+
+/// A running viewer, as its user sees it.
+struct Run {
+    address: String,
+    display: Display,
+    interrupt: Interrupt,
+    sdp: Option<std::path::PathBuf>,
+    outlet: Outlet,
+    output: Output,
+    started: Time,
+    ends: Option<Time>,
+    idle_timeout: Option<Duration>,
+    last_packet: Time,
+    shown: Time,
+    shown_bytes: u64,
+    shown_packets: u64,
+    terms: Option<Terms>,
+    outcome: Option<Exit>,
+}
+
+impl SinkApplication for Run {
+    fn offered(&mut self, now: Time, terms: &Terms, feedback_size: Bytes) -> Option<Box<dyn Endpoint>> {
+        self.terms = Some(*terms);
+        let packet_size = Bytes::new(u64::from(terms.packet_size));
+        let stream = Stream { packet_size, feedback_size, habitat: Habitat::Sockets };
+        let name = terms.scheme().unwrap_or_default();
+        let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[])) {
+            Ok(endpoint) => endpoint,
+            Err(error) => {
+                self.stop(now, format!("cannot take the stream of {}: {error}", self.address), Exit::Session);
+                return None;
+            }
+        };
+        if let (Some(path), Output::Rtp(to)) = (&self.sdp, &self.output)
+            && let Err(error) = write_sdp(path, *to, terms.payload_type)
+        {
+            let message = format!("cannot write {}: {error}", path.display());
+            self.stop(now, message, Exit::Files);
+        }
+        Some(endpoint)
+    }
+
+    fn deliver(&mut self, header: &Rtp, payload: &[u8]) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if let Err(error) = self.outlet.put(header, payload) {
+            self.fail(&error);
+        }
+    }
+
+    fn batch_end(&mut self) {
+        if self.outcome.is_none()
+            && let Err(error) = self.outlet.flush()
+        {
+            self.fail(&error);
+        }
+    }
+
+    fn observe(&mut self, _now: Time, _observation: &Observation) {}
+
+    fn meeting(&mut self, now: Time, stage: Meeting) {
+        let stage = match stage {
+            Meeting::Unanswered { is_refused: false } => "unanswered",
+            Meeting::Unanswered { is_refused: true } => "refused",
+            Meeting::Busy => "busy",
+            Meeting::Running => "running",
+        };
+        let event = MeetingChange {
+            t_s: self.t_s(now),
+            stage: stage.to_owned(),
+            scheme: self.terms.as_ref().and_then(Terms::scheme).map(str::to_owned),
+            payload_type: self.terms.map(|terms| terms.payload_type),
+        };
+        self.show(&LiveReceiverEvent::Meeting(event));
+    }
+
+    fn tick(&mut self, now: Time, statistics: &SinkStatistics) -> ControlFlow<()> {
+        if statistics.received.packets > self.shown_packets {
+            (self.shown_packets, self.last_packet) = (statistics.received.packets, now);
+        }
+        if now.since(self.shown) >= PROGRESS_INTERVAL {
+            self.progress(now, statistics);
+        }
+        if self.outcome.is_none() {
+            let is_idle = self.idle_timeout.is_some_and(|limit| now.since(self.last_packet) >= limit);
+            self.outcome = match () {
+                () if self.interrupt.is_set() => Some(Exit::Done),
+                () if is_idle => Some(Exit::Incomplete),
+                // To look for a while is what was asked for; to have seen nothing is not.
+                () if self.ends.is_some_and(|ends| now >= ends) => {
+                    Some(if statistics.received.packets > 0 { Exit::Done } else { Exit::Incomplete })
+                }
+                () => None,
+            };
+        }
+        if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Run {
+    fn fail(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            self.outcome = Some(Exit::Done);
+        } else {
+            let message = format!("cannot write to {}: {error}", self.output);
+            self.stop(Clock::new().now(), message, Exit::Files);
+        }
+    }
+
+    fn stop(&mut self, now: Time, message: String, exit: Exit) {
+        self.outcome = Some(exit);
+        let event = Trouble { t_s: self.t_s(now), message, exit_code: Some(exit.code()) };
+        self.show(&LiveReceiverEvent::Error(event));
+    }
+
+    fn progress(&mut self, now: Time, statistics: &SinkStatistics) {
+        let received_bytes = statistics.received.bytes.count();
+        let rate = Bytes::new(received_bytes - self.shown_bytes).per(now.since(self.shown));
+        (self.shown, self.shown_bytes) = (now, received_bytes);
+        let event = ViewProgress {
+            t_s: self.t_s(now),
+            received_bytes,
+            received_packets: statistics.received.packets,
+            payload_bytes: statistics.payload.count(),
+            rate_bps: rate.bps(),
+            lost_packets: statistics.lost,
+        };
+        self.show(&LiveReceiverEvent::Progress(event));
+    }
+
+    fn end(mut self, now: Time, ending: Ending, statistics: &SinkStatistics) -> Exit {
+        let (reason, exit) = match ending {
+            Ending::Bye => ("bye", Exit::Done),
+            Ending::Stopped => ("stopped", Exit::Internal),
+            Ending::Silent => ("silent", Exit::Incomplete),
+            Ending::Refused => ("refused", Exit::Incomplete),
+            Ending::Declined => ("declined", Exit::Session),
+        };
+        let exit = self.outcome.unwrap_or(exit);
+        let event = ViewEnd {
+            t_s: self.t_s(now),
+            reason: reason.to_owned(),
+            received_bytes: statistics.received.bytes.count(),
+            received_packets: statistics.received.packets,
+            payload_bytes: statistics.payload.count(),
+            lost_packets: statistics.lost,
+            late_packets: statistics.late,
+            marked_packets: statistics.marked,
+            ignored: statistics.ignored.total(),
+            exit_code: exit.code(),
+        };
+        self.show(&LiveReceiverEvent::End(event));
+        exit
+    }
+
+    fn t_s(&self, now: Time) -> f64 {
+        now.since(self.started).as_secs_f64()
+    }
+
+    /// When nobody reads the events any more, the stream still matters: the run goes on in silence.
+    fn show(&mut self, event: &LiveReceiverEvent) {
+        if self.display.live_receiver(event, &self.address) == Stdout::Closed {
+            self.display = Display::new(Style::Quiet);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The events of live streams in words.
+
+use weir_units::{Bytes, Rate};
+
+use super::events::{LiveEnd, MeetingChange, SendProgress, SendStart, ViewEnd, ViewProgress, ViewStart, ViewerChange};
+use crate::progress::{percent, seconds, share};
+
+pub(crate) fn send_start(start: &SendStart) -> String {
+    format!("sending {} ({}); waiting for a viewer at {}", start.input, start.scheme, start.address)
+}
+
+pub(crate) fn viewer(change: &ViewerChange) -> String {
+    let viewer = &change.viewer;
+    match change.what.as_str() {
+        "came" => format!("{viewer} is the viewer now"),
+        "bye" => format!("{viewer} has left"),
+        "finished" => format!("everything was sent to {viewer}"),
+        "stopped" => format!("the stream to {viewer} was stopped"),
+        "silent" => format!("the viewer {viewer} is gone: it has not answered for too long"),
+        _ => format!("the viewer {viewer} is gone: nobody listens there any more"),
+    }
+}
+
+pub(crate) fn send_progress(p: &SendProgress) -> String {
+    let Some(viewer) = &p.viewer else { return format!("waiting for a viewer · {} payloads wait", p.waiting) };
+    let mut line = format!("{} to {viewer}", Rate::from_bps(p.rate_bps));
+    if let (Some(allowed), Some(round_trip)) = (p.allowed_bps, p.round_trip_ms) {
+        line += &format!(" of {} · round trip {round_trip:.1} ms", Rate::from_bps(allowed));
+    }
+    line += &format!(" · sent {} · {} back-offs · {} payloads wait", Bytes::new(p.sent_bytes), p.backoffs, p.waiting);
+    if p.dropped > 0 {
+        line += &format!(" · {} dropped, too old", p.dropped);
+    }
+    line
+}
+
+pub(crate) fn send_end(end: &LiveEnd) -> String {
+    let mut line = format!(
+        "sent {} of content in {} packets to {} viewer{}, {}",
+        Bytes::new(end.payload_bytes),
+        end.sent_packets,
+        end.viewers,
+        if end.viewers == 1 { "" } else { "s" },
+        seconds(end.t_s)
+    );
+    if end.dropped > 0 {
+        line += &format!("; {} payloads were dropped, as they had waited for a second", end.dropped);
+    }
+    line
+}
+
+pub(crate) fn view_start(start: &ViewStart) -> String {
+    format!("asking {} for its stream, which goes to {}", start.address, start.out)
+}
+
+pub(crate) fn meeting(change: &MeetingChange, address: &str) -> String {
+    match change.stage.as_str() {
+        "running" => {
+            let scheme = change.scheme.as_deref().unwrap_or("unknown");
+            let payload_type = change.payload_type.map_or_else(String::new, |it| format!(", RTP payload type {it}"));
+            format!("the stream runs ({scheme}{payload_type})")
+        }
+        "busy" => format!("{address} has another viewer; asking again every few seconds"),
+        "refused" => format!("nobody answers at {address} yet: no program listens on that port; asking on"),
+        _ => format!("nobody answers at {address} yet; asking on"),
+    }
+}
+
+pub(crate) fn view_progress(p: &ViewProgress) -> String {
+    if p.received_packets == 0 {
+        return "waiting for the first packet".to_owned();
+    }
+    format!(
+        "{} · {} received · lost {}",
+        Rate::from_bps(p.rate_bps),
+        Bytes::new(p.payload_bytes),
+        loss(p.lost_packets, p.received_packets)
+    )
+}
+
+pub(crate) fn view_end(end: &ViewEnd) -> String {
+    let why = match end.reason.as_str() {
+        "bye" => "the sender has said goodbye",
+        "stopped" => "stopped",
+        "silent" => "the sender is gone: it has said nothing for too long",
+        "refused" => "the sender is gone: nobody listens there any more",
+        _ => "the stream cannot be taken",
+    };
+    format!(
+        "{why}; received {} of content in {} packets in {}, {} packets ({}) are missing",
+        Bytes::new(end.payload_bytes),
+        end.received_packets,
+        seconds(end.t_s),
+        end.lost_packets,
+        loss(end.lost_packets, end.received_packets)
+    )
+}
+
+fn loss(lost: u64, received: u64) -> String {
+    percent(share(lost, Some((lost + received).max(1))).unwrap_or(0.0))
+}

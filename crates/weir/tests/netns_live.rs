@@ -1,0 +1,89 @@
+//! Live streams between hosts of their own: what arrives, what becomes of a viewer that vanishes, and the share of a link
+//! beside the kernel's TCP.
+
+use std::path::Path;
+use std::time::Duration;
+
+use weir_testkit::netns::{LiveStream, Network, Scratch, Shares, generated_file, require_root, same_content};
+use weir_units::Rate;
+
+#[test]
+fn a_stream_arrives_whole_and_in_order_over_a_link_that_loses_nothing() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(1).build();
+    let scratch = Scratch::new();
+    let [input, out] = ["input", "out"].map(|name| scratch.join(name));
+    generated_file(&input, 8_000_000, 11);
+    let stream = LiveStream::start(&network, Path::new(WEIR), 0, &input, &out);
+    let [sent, seen] = [&stream.sender, &stream.viewer].map(|process| process.wait(MINUTE));
+    assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
+    assert!(same_content(&input, &out));
+    let end = seen.last_event("end");
+    assert_eq!((&end["reason"], &end["payload_bytes"]), (&"bye".into(), &8_000_000.into()), "{end}");
+    assert_eq!((&end["lost_packets"], &end["ignored"]), (&0.into(), &0.into()), "{end}");
+}
+
+#[test]
+fn a_stream_fills_a_link_of_its_own_and_says_what_was_lost() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(10)]).build();
+    let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
+    stream.viewer.event("progress", MINUTE, |event| event["t_s"].as_f64() > Some(20.0));
+    let (sent, seen) = (stream.sender.terminate(), stream.viewer.wait(MINUTE));
+    assert_eq!(sent.code(), Some(INTERRUPTED), "{}", sent.told());
+    assert!(seen.is_success(), "{}", seen.told());
+    let (end, dropped) = (seen.last_event("end"), network.link_counters(0).dropped_packets);
+    let rate = number(&end, "received_bytes") as f64 * 8.0 / end["t_s"].as_f64().expect("seconds");
+    assert!((6e6..10e6).contains(&rate), "{rate} bit/s of 10 Mbit/s: {end}");
+    assert!(dropped > 0, "additive increase finds the end of the buffer");
+    // Data is all that the link carries towards the viewer, but for a few messages at the ends.
+    assert!(dropped.abs_diff(number(&end, "lost_packets")) <= 5, "{dropped} packets dropped: {end}");
+}
+
+#[test]
+fn a_viewer_that_vanishes_makes_room_for_the_next() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(2).build();
+    let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
+    stream.sender.event("viewer", MINUTE, |event| event["what"] == "came");
+    let address = format!("{}:5004", network.sender().ipv4());
+    let next = network.receiver(1).command(WEIR).args(["recv", &address, "--json", "--out", "/dev/null"]).start();
+    next.event("meeting", MINUTE, |event| event["stage"] == "busy");
+    stream.viewer.kill();
+    // Its host says that nobody listens on the port any more.
+    stream.sender.event("viewer", MINUTE, |event| event["what"] == "refused");
+    next.event("meeting", MINUTE, |event| event["stage"] == "running");
+    assert!(next.terminate().is_success());
+    stream.sender.event("viewer", MINUTE, |event| event["what"] == "bye");
+}
+
+#[test]
+fn a_stream_and_a_tcp_share_a_link_within_a_factor_of_two() {
+    if !require_root() {
+        return;
+    }
+    for control in ["reno", "cubic"] {
+        let network = Network::new().links([Rate::from_mbps(10)]).build();
+        let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(60));
+        let shares = Shares::measure(&network, Path::new(WEIR), control, warm_up, span);
+        eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.stream, shares.tcp, shares.ratio());
+        assert!(shares.dropped > 0, "the link was never full: {shares:?}");
+        assert!(shares.stream.bps() + shares.tcp.bps() > 7_000_000, "the link was not used: {shares:?}");
+        assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
+    }
+}
+
+fn number(event: &serde_json::Value, field: &str) -> u64 {
+    event[field].as_u64().unwrap_or_else(|| panic!("{field} is a count: {event}"))
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const MINUTE: Duration = Duration::from_secs(60);
+/// Exit codes, as `weir send live --help` lists them.
+const INTERRUPTED: i32 = 130;

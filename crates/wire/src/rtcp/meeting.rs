@@ -1,0 +1,165 @@
+//! How a viewer and the sender of a paced stream meet: APP packets (RFC 3550 §6.7) named `WEIR`.
+//!
+//! A viewer says hello; the sender answers with an offer, which holds the stream's terms and a cookie; the viewer starts the
+//! stream by giving the cookie back. All messages have the same length, so that nobody can use a sender to send
+//! another host more than he spends himself. Not here: how cookies are made and when messages are repeated.
+
+use super::{App, Packet};
+use crate::{DecodeError, take_array};
+
+/// A message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// What it says.
+    pub kind: Kind,
+    /// Who says it: the viewer's SSRC, or the stream's.
+    pub ssrc: u32,
+    /// In an offer and a start: the sender's proof that the viewer receives at its address. Else zeros.
+    pub cookie: [u8; COOKIE_LEN],
+    /// In an offer: what the stream is like. Else zeros.
+    pub terms: Terms,
+}
+
+/// What a message says; the number is its subtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Viewer: is there a stream?
+    Hello = 1,
+    /// Sender: there is; give the cookie back.
+    Offer = 2,
+    /// Viewer: start, or, once it runs, I am still here.
+    Start = 3,
+    /// Sender: still here too, though there may be nothing to send.
+    Alive = 4,
+    /// Sender: there is another viewer already.
+    Busy = 5,
+}
+
+/// What a stream is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// RTP payload type.
+    pub payload_type: u8,
+    /// Bytes of a full packet on the network, all headers included.
+    pub packet_size: u16,
+    /// Name of the congestion control scheme, filled up with zeros.
+    pub scheme: [u8; SCHEME_LEN],
+}
+
+/// Bytes of a cookie.
+pub const COOKIE_LEN: usize = 16;
+/// Bytes for the name of a scheme.
+pub const SCHEME_LEN: usize = 16;
+/// Bytes of every message.
+pub const LEN: usize = App::HEADER_LEN + DATA_LEN;
+
+impl Terms {
+    /// Terms with a scheme of this name; `None` if the name is too long.
+    pub fn new(payload_type: u8, packet_size: u16, scheme: &str) -> Option<Terms> {
+        let mut name = [0; SCHEME_LEN];
+        name.get_mut(..scheme.len())?.copy_from_slice(scheme.as_bytes());
+        Some(Terms { payload_type, packet_size, scheme: name })
+    }
+
+    /// The name of the scheme; `None` if it is not text.
+    pub fn scheme(&self) -> Option<&str> {
+        let len = self.scheme.iter().position(|byte| *byte == 0).unwrap_or(SCHEME_LEN);
+        core::str::from_utf8(&self.scheme[..len]).ok()
+    }
+}
+
+impl Message {
+    /// A message without cookie and terms.
+    pub fn plain(kind: Kind, ssrc: u32) -> Message {
+        Message { kind, ssrc, cookie: [0; COOKIE_LEN], terms: Terms::default() }
+    }
+
+    /// The message as a packet.
+    pub fn encode(&self) -> [u8; LEN] {
+        let mut data = [0; DATA_LEN];
+        data[0] = VERSION;
+        data[1] = self.terms.payload_type;
+        data[2..4].copy_from_slice(&self.terms.packet_size.to_be_bytes());
+        data[4..4 + COOKIE_LEN].copy_from_slice(&self.cookie);
+        data[4 + COOKIE_LEN..].copy_from_slice(&self.terms.scheme);
+        let mut out = [0; LEN];
+        App { subtype: self.kind as u8, ssrc: self.ssrc, name: *NAME, data: &data }.encode(&mut out);
+        out
+    }
+
+    /// What an APP packet says.
+    pub fn decode(packet: &Packet<'_>) -> Result<Message, DecodeError> {
+        let app = App::decode(packet)?;
+        if app.name != *NAME {
+            return Err(DecodeError::Value { field: "APP name", value: u64::from(u32::from_be_bytes(app.name)) });
+        }
+        if app.data.len() != DATA_LEN {
+            return Err(DecodeError::Value { field: "message length", value: app.data.len() as u64 });
+        }
+        let kind = match app.subtype {
+            1 => Kind::Hello,
+            2 => Kind::Offer,
+            3 => Kind::Start,
+            4 => Kind::Alive,
+            5 => Kind::Busy,
+            other => return Err(DecodeError::Value { field: "message kind", value: u64::from(other) }),
+        };
+        let mut rest = app.data;
+        let [version, payload_type] = take_array(&mut rest, "message version")?;
+        if version != VERSION {
+            return Err(DecodeError::Version { protocol: "stream message", version });
+        }
+        let packet_size = u16::from_be_bytes(take_array(&mut rest, "packet size")?);
+        let cookie = take_array(&mut rest, "cookie")?;
+        let scheme = take_array(&mut rest, "scheme")?;
+        Ok(Message { kind, ssrc: app.ssrc, cookie, terms: Terms { payload_type, packet_size, scheme } })
+    }
+}
+
+const NAME: &[u8; 4] = b"WEIR";
+const VERSION: u8 = 1;
+const DATA_LEN: usize = 4 + COOKIE_LEN + SCHEME_LEN;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtcp::packets;
+    use proptest::prelude::*;
+
+    fn decoded(bytes: &[u8]) -> Result<Message, DecodeError> {
+        Message::decode(&packets(bytes).next().expect("there is a packet")?)
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_an_encoded_message_gives_it_back(
+            ssrc in any::<u32>(), cookie in any::<[u8; COOKIE_LEN]>(), scheme in any::<[u8; SCHEME_LEN]>(),
+            payload_type in any::<u8>(), packet_size in any::<u16>(),
+        ) {
+            for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy] {
+                let terms = Terms { payload_type, packet_size, scheme };
+                let message = Message { kind, ssrc, cookie, terms };
+                prop_assert_eq!(decoded(&message.encode()), Ok(message));
+            }
+        }
+    }
+
+    #[test]
+    fn other_names_versions_kinds_and_lengths_are_refused() {
+        let good = Message::plain(Kind::Hello, 7).encode();
+        for (at, value) in [(0, 0x80), (0, 0x86), (8, b'X'), (12, 2), (3, good[3] - 1)] {
+            let mut bad = good;
+            bad[at] = value;
+            assert!(decoded(&bad).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_scheme_is_text_that_fits() {
+        let terms = |name| Terms::new(33, 1_400, name);
+        assert_eq!(terms("rap").as_ref().and_then(Terms::scheme), Some("rap"));
+        assert_eq!(terms("a name of more than 16"), None);
+        assert_eq!(Terms { scheme: [0xff; SCHEME_LEN], ..Terms::default() }.scheme(), None);
+    }
+}
