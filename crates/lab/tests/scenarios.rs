@@ -182,6 +182,14 @@ fn a_stream_shares_a_link_and_tells_of_its_round_trips_and_back_offs() {
 }
 
 #[test]
+fn a_flow_that_only_others_are_compared_with_is_recorded_too() {
+    let lines = STREAM.lines().filter(|line| !line.starts_with("sack =") && !line.starts_with("on_the_way"));
+    let points = read(&lines.collect::<Vec<_>>().join("\n")).expect("valid").points().expect("valid");
+    let outcome = weir_lab::run::run(&points[0].setup, 1).expect("it can be run");
+    assert!(outcome.metrics.contains_key("ratio"), "{:?}", outcome.metrics);
+}
+
+#[test]
 fn an_application_with_little_to_send_limits_its_stream() {
     let little = STREAM.replace("settings = {", "supply = { rate = \"16k\" }, settings = {");
     let points = read(&little).expect("valid").points().expect("valid");

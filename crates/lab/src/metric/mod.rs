@@ -150,6 +150,11 @@ impl Measure {
         }
     }
 
+    /// The names of the flows that it is of.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &String> {
+        self.flow.iter().chain(&self.per)
+    }
+
     /// Whether it is of what a run has to be stopped for and looked at.
     pub(crate) fn needs_samples(&self) -> bool {
         self.measure == Kind::OutstandingPackets

@@ -39,7 +39,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
         }
     }
     for (name, flow) in &setup.flow {
-        let wanted = setup.metrics.values().any(|measure| measure.flow.as_ref() == Some(name))
+        let wanted = setup.metrics.values().any(|measure| measure.flows().any(|flow| flow == name))
             || setup.series.values().any(|trace| trace.flow.as_ref() == Some(name));
         for instance in 0..flow.count.0 {
             place.flow(name, flow, instance, wanted)?;
