@@ -18,8 +18,6 @@ pub(crate) struct Fifo<P> {
     begun: usize,
     /// Bytes of the others.
     waiting_bytes: u64,
-    /// When the entry at `begun` begins to be sent, or would if there were one.
-    next_begins: Time,
     /// When the last packet is sent whole.
     free_at: Time,
     /// Propagation delay, nanoseconds.
@@ -62,7 +60,6 @@ impl<P> Fifo<P> {
             ring: VecDeque::new(),
             begun: 0,
             waiting_bytes: 0,
-            next_begins: Time::ZERO,
             free_at: Time::ZERO,
             delay,
             limit: match limit {
@@ -97,7 +94,6 @@ impl<P> Fifo<P> {
         if idle {
             self.begun = self.ring.len();
             self.waiting_bytes = 0;
-            self.next_begins = self.free_at;
         } else {
             self.waiting_bytes += u64::from(size);
         }
@@ -150,18 +146,25 @@ impl<P> Fifo<P> {
 
     #[inline]
     fn catch_up(&mut self, now: Time) {
-        while self.next_begins <= now
+        while self.next_begins() <= now
             && let Some(entry) = self.ring.get(self.begun)
         {
             self.begun += 1;
             self.waiting_bytes -= u64::from(entry.size_and_lost >> 1);
-            self.next_begins = entry.departs;
         }
+    }
+
+    /// When the entry at `begun` begins to be sent, or would if there were one: when the one before it departs, which is
+    /// past if that one has arrived.
+    #[inline]
+    fn next_begins(&self) -> Time {
+        self.begun.checked_sub(1).map_or(Time::ZERO, |before| self.ring[before].departs)
     }
 
     /// Takes the link apart: what travels or is being sent, and what waits, both in order.
     pub(crate) fn take_apart(mut self, now: Time) -> Parts<P> {
         self.catch_up(now);
+        let busy_until = (self.free_at > now).then(|| self.next_begins());
         let waiting = self.ring.split_off(self.begun);
         let travelling = core::mem::take(&mut self.ring);
         let travelling = travelling.into_iter().map(|entry| {
@@ -171,7 +174,7 @@ impl<P> Fifo<P> {
         Parts {
             travelling: travelling.collect(),
             waiting: waiting.into_iter().map(|entry| (entry.size_and_lost >> 1, entry.packet)).collect(),
-            busy_until: (self.free_at > now).then_some(self.next_begins),
+            busy_until,
         }
     }
 

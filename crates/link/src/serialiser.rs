@@ -1,37 +1,28 @@
 //! How long packets take at a rate, to the nanosecond and without drift. Not when they are sent.
 
+use core::num::NonZeroU64;
+
 use weir_units::Rate;
 
 /// Gives the time that each packet of a busy period occupies the link.
 ///
 /// Times are rounded down and the remainder is carried to the next packet, so that a busy link sends exactly at its rate.
-/// The times of the last two sizes are remembered: data and acknowledgements cost no division.
 #[derive(Debug, Clone)]
 pub(crate) struct Serialiser {
-    bps: u64,
+    bps: NonZeroU64,
     /// What the last packet was rounded down by, in nanoseconds times bit/s; less than `bps`.
-    remainder: u64,
-    known: [Cost; 2],
-}
-
-/// `size` · 8 · 10^9 = `nanos` · `bps` + `remainder`.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    size: u32,
-    nanos: u64,
     remainder: u64,
 }
 
 impl Serialiser {
     /// `rate` above zero.
     pub(crate) fn new(rate: Rate) -> Serialiser {
-        debug_assert!(rate > Rate::ZERO, "a link with a rate of zero would never send");
-        // Nothing takes no time: the empty memory is right about packets of no bytes.
-        Serialiser { bps: rate.bps(), remainder: 0, known: [Cost::default(); 2] }
+        let bps = NonZeroU64::new(rate.bps()).expect("a link with a rate of zero would never send");
+        Serialiser { bps, remainder: 0 }
     }
 
     pub(crate) fn rate(&self) -> Rate {
-        Rate::from_bps(self.bps)
+        Rate::from_bps(self.bps.get())
     }
 
     /// A busy period begins: there is nothing to carry over.
@@ -40,18 +31,14 @@ impl Serialiser {
         self.remainder = 0;
     }
 
-    /// Nanoseconds that the next packet of the busy period takes.
+    /// Nanoseconds that the next packet of the busy period takes; `size` is below 2^31 bytes.
     #[inline]
     pub(crate) fn next(&mut self, size: u32) -> u64 {
-        if self.known[0].size != size {
-            self.known.swap(0, 1);
-            if self.known[0].size != size {
-                self.known[0] = self.cost(size);
-            }
-        }
-        let Cost { nanos, remainder, .. } = self.known[0];
+        // Below 2^31 · 2^33.
+        let work = u64::from(size) * NANOBITS_PER_BYTE;
+        let (nanos, remainder) = (work / self.bps, work % self.bps);
         // Both remainders are below `bps`; compared so that their sum cannot overflow.
-        let room = self.bps - remainder;
+        let room = self.bps.get() - remainder;
         if self.remainder >= room {
             self.remainder -= room;
             nanos + 1
@@ -60,15 +47,10 @@ impl Serialiser {
             nanos
         }
     }
-
-    #[cold]
-    fn cost(&self, size: u32) -> Cost {
-        // Below 2^32 · 2^33.
-        let work = u128::from(size) * 8_000_000_000;
-        let bps = u128::from(self.bps);
-        Cost { size, nanos: (work / bps) as u64, remainder: (work % bps) as u64 }
-    }
 }
+
+/// Bits of a byte times nanoseconds of a second.
+const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -70,7 +70,9 @@ pub(crate) struct Fabric {
     free_controls: Vec<u32>,
 }
 
+/// Three lines of the cache: a packet of a large multicast session costs what it takes to fetch the links that it crosses.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Wire {
     link: Link<Handle>,
     to: NodeId,
@@ -283,5 +285,15 @@ impl Pool {
     fn lose(&mut self, link: LinkId, drop: Dropped<Handle>, probe: &mut impl Probe) {
         probe.drop(drop.at, link, self.get(drop.packet), drop.reason);
         self.release(drop.packet);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_takes_three_lines_of_the_cache() {
+        assert_eq!(size_of::<Wire>(), 192);
     }
 }
