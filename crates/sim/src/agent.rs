@@ -111,7 +111,7 @@ impl Agent {
     }
 
     /// A packet has come.
-    #[inline]
+    #[inline(always)] // For each packet of every run; the second place that calls it is for threads.
     pub(crate) fn receive(
         &mut self,
         now: Time,

@@ -70,6 +70,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Moves on to the next instant that has events, if it is not later than `until`, and takes its first.
+    #[inline]
     fn advance(&mut self, until: u64) -> Option<(Time, E)> {
         if self.occupied == 0 {
             return None;

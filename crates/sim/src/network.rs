@@ -408,6 +408,7 @@ impl Network {
     }
 
     /// The same, with several threads; after that, what the endpoints wanted is done in the order of their packets.
+    #[cold]
     fn hand_over_together(&mut self, probe: &mut impl Probe) {
         let now = self.now;
         let reached = self.fabric.reached.make_contiguous();

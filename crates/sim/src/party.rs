@@ -121,8 +121,9 @@ impl Party {
     fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&Party, &Action)) {
         let local = now + self.clock_ahead;
         self.endpoint.handle(local, event);
-        while let Some(action) = self.endpoint.poll(local) {
-            act(self, &action);
+        // By reference, so that an action, which is large, is not moved once more.
+        while let Some(action) = &self.endpoint.poll(local) {
+            act(self, action);
         }
         self.wake = self.endpoint.deadline().map(|at| at - self.clock_ahead);
         if let Some(host) = &mut self.host {
