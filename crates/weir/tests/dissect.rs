@@ -1,4 +1,5 @@
-//! What `--pcap` writes, on both sides, is what an independent dissector takes for ALC without a complaint.
+//! What `--pcap` writes, on both sides, is what an independent dissector takes for ALC, and of live streams for RTP and RTCP,
+//! without a complaint.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +20,53 @@ fn captures_of_each_form_of_header_are_dissected_too() {
         let captured = capture(&["--rates", "1M..8M", "--cci", form, "--flute-version", "1"]);
         assert_dissected(&captured, SENT);
     }
+}
+
+#[test]
+fn captures_of_a_live_stream_are_dissected_as_rtp_and_rtcp_without_error_or_warning() {
+    assert!(in_path("tshark"), "this test needs tshark: apt-get install tshark");
+    let scratch = Scratch::new();
+    let port = free_port();
+    let [input, out] = ["input.ts", "out.ts"].map(|name| scratch.join(name));
+    std::fs::write(&input, null_packets(1_400)).expect("a folder to write in");
+    let sender = Command::here(WEIR).args(["send", "live", "--json", "--unicast", &port.to_string(), "--in"]);
+    let sender = sender.arg(&input).arg("--pcap").arg(scratch.join(SENT)).start();
+    sender.event("start", LIMIT, |_| true);
+    let viewer = Command::here(WEIR).args(["recv", &format!("127.0.0.1:{port}"), "--json", "--out"]).arg(&out);
+    let viewer = viewer.arg("--pcap").arg(scratch.join(RECEIVED)).start();
+    let (viewer, sender) = (viewer.wait(LIMIT), sender.wait(LIMIT));
+    assert_done(&viewer);
+    assert_done(&sender);
+    assert!(same_content(&input, &out));
+    for name in [SENT, RECEIVED] {
+        assert_live(&scratch.join(name), port);
+    }
+}
+
+/// Packets of a transport stream that hold nothing (ISO 13818-1: PID 0x1fff).
+fn null_packets(count: usize) -> Vec<u8> {
+    let packet = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
+    packet.repeat(count)
+}
+
+/// 200 packets of seven times 188 bytes, each answered, between questions and farewells.
+fn assert_live(path: &Path, port: u16) {
+    let read = |words: &[&str]| tshark(path, port, "rtp", words);
+    assert_no_complaint(path, &read(&["-q", "-z", "expert"]));
+    let types = read(&["-Y", "rtp", "-T", "fields", "-e", "rtp.p_type", "-e", "frame.protocols", "-e", "rtp.seq"]);
+    let mut numbers = Vec::new();
+    for packet in types.lines() {
+        let columns: Vec<&str> = packet.split('\t').collect();
+        let [payload_type, protocols, sequence] = columns[..] else { panic!("three columns in {packet:?}") };
+        assert!(payload_type == "33" && protocols.contains(":rtp:mp2t"), "{packet}");
+        numbers.push(number(sequence).expect("a sequence number") as u16);
+    }
+    assert_eq!(numbers.len(), 200);
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{numbers:?}");
+    let kinds = read(&["-Y", "rtcp", "-T", "fields", "-e", "rtcp.pt", "-e", "rtcp.rtpfb.fmt", "-e", "rtcp.app.name"]);
+    let count = |wanted: &str| kinds.lines().filter(|line| line.trim_end() == wanted).count();
+    assert_eq!((count("205\t11"), count("203")), (200, 2), "answers and farewells\n{kinds}");
+    assert!(count("204\t\tWEIR") >= 4, "hello, offer, start, alive\n{kinds}");
 }
 
 /// A session over this machine's loopback interface, done, with its captures.
@@ -53,14 +101,12 @@ fn capture(words: &[&str]) -> Captured {
 
 fn assert_dissected(captured: &Captured, name: &str) {
     let path = captured.scratch.join(name);
-    let experts = tshark(&path, captured.port, &["-q", "-z", "expert"]);
-    let complaints = |line: &&str| line.starts_with("Errors") || line.starts_with("Warns");
-    assert_eq!(experts.lines().find(complaints), None, "{name}:\n{experts}");
+    assert_no_complaint(&path, &tshark(&path, captured.port, "alc", &["-q", "-z", "expert"]));
 
     let filter = format!("udp.dstport == {}", captured.port);
     let fields = ["frame.protocols", "rmt-lct.tsi", "rmt-lct.codepoint", "rmt-lct.toi"].map(|field| ["-e", field]);
     let words: Vec<&str> = ["-Y", &filter, "-T", "fields"].into_iter().chain(fields.into_iter().flatten()).collect();
-    let packets = tshark(&path, captured.port, &words);
+    let packets = tshark(&path, captured.port, "alc", &words);
     assert!(packets.lines().count() > 200, "{name}: a file of 300 kB needs more packets\n{packets}");
     for packet in packets.lines() {
         let columns: Vec<&str> = packet.split('\t').collect();
@@ -78,8 +124,13 @@ fn assert_dissected(captured: &Captured, name: &str) {
     assert!(content > 200 && content < packets.lines().count(), "{name}: both kinds of packets\n{packets}");
 }
 
-fn tshark(path: &Path, port: u16, words: &[&str]) -> String {
-    let decode = format!("udp.port=={port},alc");
+fn assert_no_complaint(path: &Path, experts: &str) {
+    let complaints = |line: &&str| line.starts_with("Errors") || line.starts_with("Warns");
+    assert_eq!(experts.lines().find(complaints), None, "{}:\n{experts}", path.display());
+}
+
+fn tshark(path: &Path, port: u16, protocol: &str, words: &[&str]) -> String {
+    let decode = format!("udp.port=={port},{protocol}");
     let done = Command::here("tshark").arg("-r").arg(path).args(["-d", &decode]).args(words).start().wait(LIMIT);
     assert!(done.is_success(), "{}", done.told());
     done.out.iter().map(|line| line.text.as_str()).collect::<Vec<&str>>().join("\n")

@@ -219,7 +219,10 @@ impl Sink {
                 is_answered = !self.socket.refusals().is_empty();
                 self.socket.receive(&self.seat.clock)?;
                 for received in self.socket.received() {
-                    is_answered |= says_bye(self.socket.payload(received), stream_ssrc);
+                    let datagram = self.socket.payload(received);
+                    let seat = &mut self.seat;
+                    record_received(&mut seat.capture, &seat.clock, self.socket.local(), received, datagram)?;
+                    is_answered |= says_bye(datagram, stream_ssrc);
                 }
             }
             if is_answered {

@@ -244,8 +244,10 @@ impl Source {
                 is_answered = !self.socket.refusals().is_empty();
                 self.socket.receive(&self.hall.clock)?;
                 for received in self.socket.received() {
-                    let bye = Some(session.viewer.ssrc).filter(|_| received.from == session.viewer.address);
-                    is_answered |= bye.is_some_and(|ssrc| says_bye(self.socket.payload(received), ssrc));
+                    let datagram = self.socket.payload(received);
+                    let hall = &mut self.hall;
+                    record_received(&mut hall.capture, &hall.clock, self.socket.local(), received, datagram)?;
+                    is_answered |= received.from == session.viewer.address && says_bye(datagram, session.viewer.ssrc);
                 }
             }
             if is_answered {
