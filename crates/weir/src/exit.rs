@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Session = 3,
     /// The network cannot be used.
     Network = 4,
-    /// The time was up before everything had come.
+    /// The time was up before everything had come, or the other end of a live stream is gone.
     Incomplete = 5,
     /// What came is not what the sender signed.
     Unverified = 6,
@@ -60,7 +60,9 @@ impl Exit {
             Exit::Usage => "the command line cannot be used",
             Exit::Session => "the session description cannot be read or used",
             Exit::Network => "the network cannot be used (interface, group, permission)",
-            Exit::Incomplete => "the time was up before all had come; what came is kept for the next try",
+            Exit::Incomplete => {
+                "the time was up, or the other end of a stream gone, before all had come; what came is kept"
+            }
             Exit::Unverified => "what came is not what the sender signed; nothing took its final name",
             Exit::Files => "a file cannot be read or written (exists, disk full, no permission)",
             Exit::Receipts => "the time was up with fewer receipts than --receipts asks for",

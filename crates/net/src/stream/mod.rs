@@ -24,6 +24,9 @@ use crate::clock::Clock;
 use crate::error::NetError;
 use crate::socket::Received;
 
+/// Packets and bytes that went one way, all headers included.
+pub use crate::sender::Sent as Amount;
+
 /// A correspondent that says nothing for this long is gone, unless the application says otherwise.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
@@ -47,9 +50,6 @@ impl Ignored {
 
 /// The SSRC, sequence numbers, cookies: all that others must not guess.
 pub type Secret = [u8; 32];
-
-/// Packets and bytes that went one way, all headers included.
-pub use crate::sender::Sent as Amount;
 
 /// An RTCP packet that means something here.
 #[derive(Debug)]

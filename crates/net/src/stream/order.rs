@@ -69,6 +69,7 @@ const MOST_WAITING: usize = 4_096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const HOLD: Duration = Duration::from_millis(20);
 
@@ -125,5 +126,23 @@ mod tests {
         push(&mut order, Time::ZERO, 3);
         push(&mut order, Time::ZERO, 3);
         assert_eq!(push(&mut order, Time::ZERO, 2), [2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_goes_out_once_in_order_or_is_counted(steps in proptest::collection::vec((0u64..40, 0u64..15), 1..200)) {
+            let mut order = Order::new(HOLD);
+            let (mut now, mut out) = (Time::ZERO, Vec::new());
+            let first = 100 + steps[0].0;
+            for (number, millis) in &steps {
+                now += Duration::from_millis(*millis);
+                out.extend(push(&mut order, now, 100 + number));
+            }
+            out.extend(drain(&mut order, now + HOLD));
+            prop_assert!(out.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", out);
+            prop_assert_eq!(order.deadline(), None);
+            let span = out.last().map_or(0, |last| last - first + 1);
+            prop_assert_eq!(out.len() as u64 + order.missing(), span, "every number up to the last went out or is missing");
+        }
     }
 }

@@ -74,7 +74,7 @@ pub trait SourceApplication {
     fn came(&mut self, now: Time, viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint>;
 
     /// The viewer is not there any more.
-    fn left(&mut self, now: Time, viewer: Viewer, why: Leave, statistics: &SourceStatistics);
+    fn left(&mut self, now: Time, viewer: Viewer, why: Leave);
 
     /// The endpoint observed something.
     fn observe(&mut self, now: Time, observation: &Observation);
@@ -254,7 +254,7 @@ impl Source {
                 break;
             }
         }
-        application.left(self.hall.clock.now(), session.viewer, why, &self.hall.statistics);
+        application.left(self.hall.clock.now(), session.viewer, why);
         Ok(())
     }
 }
@@ -306,7 +306,6 @@ struct Batch {
     /// Where each ends.
     ends: Vec<usize>,
     ecn: Ecn,
-    payload: u64,
 }
 
 impl Hall {
@@ -400,7 +399,8 @@ impl Hall {
         };
         let bytes: u64 = datagrams[..sent].iter().map(|one| one.len() as u64 + session.header_len).sum();
         self.statistics.sent.add(Amount { packets: sent as u64, bytes: Bytes::new(bytes) });
-        self.statistics.payload += Bytes::new(self.batch.payload);
+        let headers = sent as u64 * (session.header_len + Rtp::LEN as u64);
+        self.statistics.payload += Bytes::new(bytes - headers);
         for payload in &datagrams[..sent] {
             record_sent(&mut self.capture, &self.clock, socket.local(), session.viewer.address, payload)?;
         }
@@ -603,7 +603,6 @@ impl Batch {
         self.bytes.extend(header.encode());
         self.bytes.extend(payload.bytes);
         self.ends.push(self.bytes.len());
-        self.payload += payload.bytes.len() as u64;
         self.ecn = ecn;
     }
 
@@ -615,7 +614,6 @@ impl Batch {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
-        self.payload = 0;
     }
 }
 

@@ -149,7 +149,7 @@ impl SourceApplication for Host {
         Box::new(Metronome { offered: 0, sequence: 0, due: Time::ZERO, actions: VecDeque::new(), board })
     }
 
-    fn left(&mut self, _now: Time, _viewer: Viewer, why: Leave, _statistics: &SourceStatistics) {
+    fn left(&mut self, _now: Time, _viewer: Viewer, why: Leave) {
         self.board().left.push(why);
     }
 

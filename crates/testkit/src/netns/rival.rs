@@ -18,8 +18,9 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// A connection from the sender to receiver `index` of `network`, under the congestion control that is set there.
-    pub fn start(network: &Network, index: usize) -> Rival {
+    /// A connection from the sender to receiver `index` of `network`, under this congestion control. It is chosen for its
+    /// socket, as a namespace of its own takes only those that the system lets everybody use.
+    pub fn start(network: &Network, index: usize, control: &str) -> Rival {
         let (received_bytes, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let to = SocketAddr::from((network.receiver(index).ipv4(), PORT));
         let (counter, over) = (Arc::clone(&received_bytes), Arc::clone(&is_over));
@@ -32,7 +33,13 @@ impl Rival {
         });
         is_listening.recv().expect("it listens");
         let over = Arc::clone(&is_over);
-        let giver = network.sender().spawn(move || give(TcpStream::connect(to).expect("a listener"), &over));
+        let control = control.to_owned();
+        let giver = network.sender().spawn(move || {
+            let stream = TcpStream::connect(to).expect("a listener");
+            let chosen = socket2::SockRef::from(&stream).set_tcp_congestion(control.as_bytes());
+            chosen.unwrap_or_else(|error| panic!("the kernel has no congestion control {control}: {error}"));
+            give(stream, &over);
+        });
         Rival { received_bytes, is_over, ends: Some([taker, giver]) }
     }
 

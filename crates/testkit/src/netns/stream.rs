@@ -63,12 +63,11 @@ impl Shares {
         self.stream.bps() as f64 / self.tcp.bps().max(1) as f64
     }
 
-    /// An endless live stream and one connection share the link of receiver 0: their rates over `span`, `warm_up` after
-    /// the later one began.
+    /// An endless live stream and one connection under `control` share the link of receiver 0: their rates over `span`,
+    /// `warm_up` after the later one began.
     pub fn measure(network: &Network, program: &Path, control: &str, warm_up: Duration, span: Duration) -> Shares {
-        network.set_tcp_congestion_control(control);
         let stream = LiveStream::start(network, program, 0, "/dev/zero", "/dev/null");
-        let rival = Rival::start(network, 0);
+        let rival = Rival::start(network, 0, control);
         pause(warm_up);
         let before = (stream.received_bytes(), rival.received_bytes(), network.link_counters(0).dropped_packets);
         pause(span);

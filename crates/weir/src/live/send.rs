@@ -113,7 +113,7 @@ impl SourceApplication for Run<'_> {
         endpoint(self.args, packet_size, viewer.address).expect("the same settings were good at the start")
     }
 
-    fn left(&mut self, now: Time, viewer: Viewer, why: Leave, _statistics: &SourceStatistics) {
+    fn left(&mut self, now: Time, viewer: Viewer, why: Leave) {
         (self.viewer, self.last_leave) = (None, Some(why));
         let what = match why {
             Leave::Bye => "bye",

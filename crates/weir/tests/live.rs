@@ -1,0 +1,99 @@
+//! Live streams over this machine's loopback: RTP through and through, and what the command line refuses.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use weir_testkit::netns::{Command, Finished, Scratch, free_port};
+use weir_wire::rtp::Rtp;
+
+#[test]
+fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
+    let scratch = Scratch::new();
+    let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    player.set_read_timeout(Some(LIMIT)).expect("not zero");
+    let to = format!("rtp://{}", player.local_addr().expect("it is bound"));
+    let [ask_port, rtp_port] = [free_port(), free_port()].map(|port| port.to_string());
+    let input = format!("rtp://127.0.0.1:{rtp_port}");
+    let sender = send(&["--unicast", &ask_port, "--in", &input]).start();
+    sender.event("start", LIMIT, |_| true);
+    let sdp = scratch.join("live.sdp");
+    let viewer = recv(&format!("127.0.0.1:{ask_port}"), Path::new(&to)).arg("--sdp").arg(&sdp).start();
+    viewer.event("meeting", LIMIT, |event| event["stage"] == "running");
+
+    let program = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let packet = |number: u16| {
+        let (timestamp, marker) = (u32::from(number) * 3_000, number % 5 == 0);
+        Rtp { marker, payload_type: 97, sequence: number.wrapping_mul(7), timestamp, ssrc: 1 }
+    };
+    let mut numbers = Vec::new();
+    for number in 0..30 {
+        let datagram = [&packet(number).encode()[..], &number.to_be_bytes()].concat();
+        program.send_to(&datagram, format!("127.0.0.1:{rtp_port}")).expect("it goes");
+        let mut arrived = [0; 2_000];
+        let len = player.recv(&mut arrived).expect("it comes");
+        let (header, payload) = Rtp::decode(&arrived[..len]).expect("it is RTP");
+        assert_eq!(payload, number.to_be_bytes());
+        assert_eq!((header.marker, header.payload_type), (packet(number).marker, 97));
+        assert_eq!(header.timestamp, packet(number).timestamp);
+        numbers.push(header.sequence);
+    }
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{numbers:?}");
+    let text = std::fs::read_to_string(&sdp).expect("it was written");
+    assert!(text.contains("RTP/AVP"), "{text}");
+
+    // An input without an end is ended by the user, and that is no failure.
+    let (sender, viewer) = (sender.terminate(), viewer.wait(LIMIT));
+    assert_eq!((sender.code(), viewer.code()), (Some(DONE), Some(DONE)), "{}\n{}", sender.told(), viewer.told());
+    assert_eq!(
+        (&viewer.last_event("end")["reason"], &sender.last_event("end")["sent_packets"]),
+        (&"bye".into(), &30.into())
+    );
+}
+
+#[test]
+fn the_user_is_told_what_cannot_be_and_what_to_do() {
+    let scratch = Scratch::new();
+    let old = scratch.join("old.ts");
+    std::fs::write(&old, "old").expect("a folder to write in");
+    let port = free_port().to_string();
+    let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let taken = taken.local_addr().expect("it is bound").to_string();
+    let nowhere = Path::new("/dev/null");
+    let file = scratch.join("none.ts");
+    let file = file.to_str().expect("text");
+    let table = [
+        (recv("localhost:9", Path::new("-")), USAGE, "send the stream elsewhere"),
+        (recv("localhost:9", nowhere).args(["--link", "rate=1M"]), USAGE, "--link"),
+        (recv("localhost:9", nowhere).args(["--sdp", "a.sdp"]), USAGE, "--out rtp://"),
+        (recv("no-such-host.invalid:9", nowhere), NETWORK, "HOST:PORT"),
+        (recv("localhost:9", &old), FILES, "--overwrite"),
+        (send(&["--unicast", &port, "--in", file]), FILES, "none.ts"),
+        (send(&["--unicast", &port, "--in", "/dev/null", "--cc-set", "warp=9"]), USAGE, "weir schemes"),
+        (send(&["--unicast", &taken, "--in", "/dev/null"]), NETWORK, "choose another port"),
+        (recv(&taken, nowhere).args(["--for", "1s"]), INCOMPLETE, ""),
+    ];
+    for (command, code, words) in table {
+        let done: Finished = command.start().wait(LIMIT);
+        assert_eq!(done.code(), Some(code), "{words}: {}", done.told());
+        assert!(done.told().contains(words), "no “{words}” in {}", done.told());
+    }
+    assert_eq!(std::fs::read_to_string(&old).expect("still there"), "old");
+}
+
+fn send(words: &[&str]) -> Command {
+    Command::here(WEIR).args(["send", "live", "--json"]).args(words)
+}
+
+fn recv(address: &str, out: &Path) -> Command {
+    Command::here(WEIR).args(["recv", address, "--json", "--out"]).arg(out)
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const LIMIT: Duration = Duration::from_secs(20);
+/// Exit codes, as `weir recv --help` lists them.
+const DONE: i32 = 0;
+const USAGE: i32 = 2;
+const NETWORK: i32 = 4;
+const INCOMPLETE: i32 = 5;
+const FILES: i32 = 7;
