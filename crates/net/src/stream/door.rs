@@ -33,12 +33,20 @@ pub enum Verdict {
 #[derive(Debug, Clone)]
 pub struct Door {
     key: [u8; 32],
+    /// How many viewers have left.
+    departures: u64,
 }
 
 impl Door {
     /// A door whose cookies and numbers are made with this random key.
     pub fn new(key: [u8; 32]) -> Door {
-        Door { key }
+        Door { key, departures: 0 }
+    }
+
+    /// The viewer has left. No number or cookie made so far is good any more: one that comes back late cannot go on with the
+    /// stream that it had.
+    pub fn on_departure(&mut self) {
+        self.departures += 1;
     }
 
     /// A message came from `from` while `guest` is the viewer.
@@ -94,7 +102,8 @@ impl Door {
             IpAddr::V4(ip) => hasher.update(&ip.to_ipv6_mapped().octets()),
             IpAddr::V6(ip) => hasher.update(&ip.octets()),
         };
-        hasher.update(&viewer.address.port().to_be_bytes()).update(&viewer.ssrc.to_be_bytes()).update(purpose);
+        hasher.update(&viewer.address.port().to_be_bytes()).update(&viewer.ssrc.to_be_bytes());
+        hasher.update(&self.departures.to_be_bytes()).update(purpose);
         *hasher.finalize().as_bytes()
     }
 }
@@ -153,6 +162,17 @@ mod tests {
         let later = |secs| ask(&door, NOW + Duration::from_secs(secs), viewer(1), Kind::Start, cookie, None);
         assert_eq!(later(16), Verdict::Admit(viewer(1)));
         assert!(matches!(later(33), Verdict::Answer(Message { kind: Kind::Offer, .. })));
+    }
+
+    #[test]
+    fn after_a_departure_all_numbers_and_cookies_are_new() {
+        let mut door = Door::new([1; 32]);
+        let (cookie, ssrc, first) =
+            (cookie_for(&door, NOW, viewer(1)), door.stream_ssrc(viewer(1)), door.first_sequence(viewer(1)));
+        door.on_departure();
+        let verdict = ask(&door, NOW, viewer(1), Kind::Start, cookie, None);
+        assert!(matches!(verdict, Verdict::Answer(Message { kind: Kind::Offer, .. })), "{verdict:?}");
+        assert_ne!((door.stream_ssrc(viewer(1)), door.first_sequence(viewer(1))), (ssrc, first));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The sender's driver: it runs a source's endpoint for one viewer after another.
 //!
-//! Payloads go out when the endpoint says so, those that are due together in one call. Feedback counts only from the
+//! Payloads go out when the endpoint says so, those that are due together one behind the other. Feedback counts only from the
 //! viewer's address, with its number, about this stream, and for what was sent.
 
 use std::net::SocketAddr;
@@ -232,6 +232,7 @@ impl Source {
     /// Says farewell to the viewer, if there is one.
     fn dismiss(&mut self, why: Leave, application: &mut impl SourceApplication) -> Result<(), NetError> {
         let Some(mut session) = self.hall.session.take() else { return Ok(()) };
+        self.hall.door.on_departure();
         let now = self.hall.clock.now();
         session.endpoint.handle(now.max(session.time), Event::Finish);
         let bye = Bye { ssrc: session.ssrc }.encode();
