@@ -22,7 +22,7 @@ test: need-cargo need-test-tools
 	cargo build --locked -p weir-units -p weir-wire -p weir-core -p weir-link
 	cargo build --release --locked -p weir
 	cargo test --locked --workspace
-	target/release/weir lab verify avmrc/fig01 avmrc/fig04 avmrc/fig06 --no-cache --scenarios scenarios
+	target/release/weir lab verify avmrc/fig01 avmrc/fig04 avmrc/fig06 rap/fig08 --no-cache --scenarios scenarios
 
 # A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
 reproduce: build

@@ -193,3 +193,17 @@ fn settings_that_cannot_be_are_refused_with_what_can() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn with_ns_2_s_quirks_the_first_packets_go_when_ns_2_sends_them() {
+    let mut path = Path::new(&[("quirks", "ns2")]);
+    path.offer(u64::MAX);
+    path.run_until(secs(4.0));
+    // A trace of ns-2.35, of the second source of its process, with a round trip of 100 ms.
+    let theirs = [0.0, 2.0, 2.525, 3.05, 3.2554, 3.4609, 3.5506, 3.608, 3.6655, 3.7229];
+    for (number, at) in theirs.into_iter().enumerate() {
+        let sent = path.sent_between(secs(f64::max(at - 0.002, 0.0)), secs(at + 0.002));
+        assert_eq!(sent, 1, "ns-2 sends packet {number} at {at} s");
+    }
+    assert_eq!(path.sent_between(secs(0.0), secs(3.73)), theirs.len());
+}

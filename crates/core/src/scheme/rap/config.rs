@@ -21,6 +21,9 @@ pub struct Config {
     pub loss: LossRule,
     /// Whether a change of the gap acts on the packet that is waiting already, or from the next one on (decision 4).
     pub moves_the_waiting: bool,
+    /// Whether steps count from the start, and raise the rate even if nothing came back in them; else they count from the
+    /// first answer (decision 8).
+    pub steps_from_start: bool,
     /// Whether packets say that they can be marked instead of dropped, and marks count as loss (decision 7).
     pub ecn: bool,
     /// The rate never falls below this.
@@ -99,6 +102,7 @@ impl Config {
             start_up: Growth::Doubling,
             loss: LossRule::Deliveries,
             moves_the_waiting: true,
+            steps_from_start: false,
             ecn: sockets,
             min_rate: Rate::from_packets_per_sec(0.5, packet_size),
             max_rate: Rate::from_mbps(10_000),
@@ -120,6 +124,7 @@ impl Config {
             start_up: Growth::Additive,
             loss: LossRule::Distance,
             moves_the_waiting: false,
+            steps_from_start: true,
             ..self
         }
     }

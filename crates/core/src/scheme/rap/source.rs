@@ -171,7 +171,7 @@ impl Source {
         };
         let round_trip = Duration::from_secs_f64(self.round_trip.smoothed());
         self.begin_step(if now > end + round_trip { now } else { end });
-        if !heard {
+        if !heard && !self.config.steps_from_start {
             return;
         }
         if !limited {
@@ -286,7 +286,9 @@ impl Source {
                 PaceCause::Resumed
             }
         };
-        self.begin_step(now);
+        if cause == PaceCause::Resumed || !self.config.steps_from_start {
+            self.begin_step(now);
+        }
         self.reschedule();
         self.observe(cause);
     }
@@ -318,7 +320,10 @@ impl Endpoint for Source {
             return;
         }
         match event {
-            Event::Start => self.due = now,
+            Event::Start => {
+                self.due = now;
+                self.begin_step(now);
+            }
             Event::Offer { packets } => self.offer(now, packets),
             Event::Deadline => self.on_deadline(now),
             Event::Packet { packet: Packet { header: Header::Feedback(feedback), .. }, .. } => {
