@@ -3,153 +3,31 @@
 //! Payloads go out when the endpoint says so, those that are due together one behind the other. Feedback counts only from the
 //! viewer's address, with its number, about this stream, and for what was sent.
 
+mod config;
+mod session;
+
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
+use weir_core::{Action, Destination, Event, Header, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::rtcp::congestion::Report;
 use weir_wire::rtcp::meeting::{Kind, Message, Terms};
 use weir_wire::rtcp::{self, Bye};
 use weir_wire::rtp::Rtp;
-use weir_wire::{Feedback, Paced};
+
+pub use config::{Leave, Payload, SourceApplication, SourceConfig, SourceStatistics, Supply};
+
+use session::{Batch, Session};
 
 use super::door::{Door, Verdict, Viewer};
 use super::visit::AFTER_REFUSAL;
-use super::{Amount, FAREWELLS, Ignored, SILENCE, Secret, Word, record_received, record_sent, says_bye};
+use super::{Amount, FAREWELLS, Word, record_received, record_sent, says_bye};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::socket::{Received, UnicastSocket, header_len};
-
-/// Where payloads come from.
-pub trait Supply {
-    /// What to wait on for more; `None` while there is no room for more, or no more will come.
-    fn readable(&self) -> Option<BorrowedFd<'_>>;
-
-    /// There is something to read.
-    fn fill(&mut self, now: Time);
-
-    /// How many payloads wait. It falls by [`Supply::next`] only: what replaces a payload takes its place.
-    fn waiting(&self) -> u64;
-
-    /// The payload that has waited longest.
-    fn next(&mut self, now: Time) -> Option<Payload<'_>>;
-
-    /// Whether no more will come; some may wait.
-    fn is_over(&self) -> bool;
-
-    /// Payloads that were dropped because they had waited for too long or do not fit.
-    fn dropped(&self) -> u64 {
-        0
-    }
-
-    /// RTP payload type of the stream.
-    fn payload_type(&self) -> u8;
-
-    /// Bytes of a full payload.
-    fn payload_len(&self) -> usize;
-}
-
-/// A payload and what its RTP header says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Payload<'a> {
-    /// Marker bit.
-    pub marker: bool,
-    /// Payload type.
-    pub payload_type: u8,
-    /// Timestamp.
-    pub timestamp: u32,
-    /// The payload itself.
-    pub bytes: &'a [u8],
-}
-
-/// What an application hears from a running source.
-pub trait SourceApplication {
-    /// A viewer came; an endpoint that sends packets of `packet_size` to it.
-    fn came(&mut self, now: Time, viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint>;
-
-    /// The viewer is not there any more.
-    fn left(&mut self, now: Time, viewer: Viewer, why: Leave);
-
-    /// The endpoint observed something.
-    fn observe(&mut self, now: Time, observation: &Observation);
-
-    /// Called every [`SourceConfig::tick`]. Break ends the stream.
-    fn tick(&mut self, now: Time, statistics: &SourceStatistics, supply: &dyn Supply) -> ControlFlow<()>;
-}
-
-/// Why a viewer is not there any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
-    /// It said goodbye.
-    Bye,
-    /// Everything was sent.
-    Finished,
-    /// The application ended the stream.
-    Stopped,
-    /// It has said nothing for too long.
-    Silent,
-    /// Its host says that nobody listens there, and it has said nothing since.
-    Refused,
-}
-
-/// How to run a source.
-#[derive(Debug, Clone)]
-pub struct SourceConfig {
-    /// Where viewers ask.
-    pub listen: SocketAddr,
-    /// Name of the scheme, for the viewer.
-    pub scheme: &'static str,
-    /// Random; numbers and cookies are made of it.
-    pub secret: Secret,
-    /// A viewer that says nothing for this long is gone.
-    pub silence: Duration,
-    /// How often the application is called.
-    pub tick: Duration,
-    /// A pcapng file of all that is sent and received.
-    pub capture: Option<PathBuf>,
-}
-
-impl SourceConfig {
-    /// The usual silence of [`SILENCE`], a tick of 100 ms, no capture.
-    pub fn new(listen: SocketAddr, scheme: &'static str, secret: Secret) -> SourceConfig {
-        SourceConfig { listen, scheme, secret, silence: SILENCE, tick: Duration::from_millis(100), capture: None }
-    }
-}
-
-/// What a source did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SourceStatistics {
-    /// Data packets sent.
-    pub sent: Amount,
-    /// Bytes of payload in them.
-    pub payload: Bytes,
-    /// Feedback that counted.
-    pub feedback: u64,
-    /// What came and was ignored.
-    pub ignored: Ignored,
-    /// Packets not sent because the kernel's queue was full.
-    pub queue_full: u64,
-    /// Packets not sent because the system refused them.
-    pub refused: u64,
-    /// What it said when it last refused.
-    pub last_refusal: Option<Errno>,
-    /// Packets sent empty, as the supply had less than it had said.
-    pub starved: u64,
-    /// Viewers so far.
-    pub viewers: u64,
-    /// Questions of others while there was a viewer.
-    pub turned_away: u64,
-    /// Deadlines of the endpoint that were met more than a millisecond late.
-    pub late_deadlines: u64,
-    /// How late the latest was.
-    pub worst_lateness: Duration,
-}
 
 /// A source that is ready to run.
 #[derive(Debug)]
@@ -270,43 +148,6 @@ struct Hall {
     session: Option<Session>,
     batch: Batch,
     statistics: SourceStatistics,
-}
-
-/// A viewer and the endpoint that sends to it.
-#[derive(Debug)]
-struct Session {
-    viewer: Viewer,
-    endpoint: Box<dyn Endpoint>,
-    /// The stream's number.
-    ssrc: u32,
-    /// What the endpoint calls 0 goes by this number, so that nobody can acknowledge blindly.
-    first: u16,
-    header_len: u64,
-    /// Payloads that the endpoint knows of and has not sent.
-    offered: u64,
-    /// Packets sent.
-    sent: u64,
-    /// The number of the last one, as the endpoint has it.
-    last: u16,
-    last_time: Time,
-    /// The viewer has the last packet.
-    is_acknowledged: bool,
-    /// When the viewer last said something.
-    heard: Time,
-    /// Its host said that nobody listens, and it has said nothing since.
-    refused: Option<Time>,
-    said_bye: bool,
-    /// The time of the last event: it never goes back.
-    time: Time,
-}
-
-/// Packets to one viewer that are due together.
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-    ecn: Ecn,
 }
 
 impl Hall {
@@ -550,71 +391,6 @@ impl Hall {
         } else {
             None
         }
-    }
-}
-
-impl Session {
-    fn new(viewer: Viewer, endpoint: Box<dyn Endpoint>, door: &Door, now: Time) -> Session {
-        Session {
-            viewer,
-            endpoint,
-            ssrc: door.stream_ssrc(viewer),
-            first: door.first_sequence(viewer),
-            header_len: header_len(viewer.address.ip()),
-            offered: 0,
-            sent: 0,
-            last: 0,
-            last_time: now,
-            is_acknowledged: false,
-            heard: now,
-            refused: None,
-            said_bye: false,
-            time: now,
-        }
-    }
-
-    fn is(&self, received: &Received, ssrc: u32) -> bool {
-        self.viewer == Viewer { address: received.from, ssrc }
-    }
-
-    /// Feedback in the endpoint's numbers; `None` if its newest packet was never sent.
-    fn translate(&self, feedback: Feedback) -> Option<Feedback> {
-        let newest = feedback.newest.wrapping_sub(self.first);
-        let age = u64::from(self.last.wrapping_sub(newest));
-        (age < self.sent && age < 1 << 15).then_some(Feedback { newest, ..feedback })
-    }
-}
-
-impl Batch {
-    fn add(&mut self, session: &mut Session, paced: Paced, ecn: Ecn, payload: Option<Payload<'_>>) {
-        let empty = Payload { marker: false, payload_type: 0, timestamp: 0, bytes: &[] };
-        let payload = payload.unwrap_or(empty);
-        let header = Rtp {
-            marker: payload.marker,
-            payload_type: payload.payload_type,
-            sequence: paced.sequence.wrapping_add(session.first),
-            timestamp: payload.timestamp,
-            ssrc: session.ssrc,
-        };
-        session.offered = session.offered.saturating_sub(1);
-        session.sent += 1;
-        session.last = paced.sequence;
-        session.last_time = session.time;
-        session.is_acknowledged = false;
-        self.bytes.extend(header.encode());
-        self.bytes.extend(payload.bytes);
-        self.ends.push(self.bytes.len());
-        self.ecn = ecn;
-    }
-
-    fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
     }
 }
 
