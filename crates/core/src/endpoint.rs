@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 
 use weir_units::{Bytes, Ecn, Time};
-use weir_wire::{Feedback, Layered, Paced};
+use weir_wire::{Feedback, Layered, Paced, Probe};
 
 use crate::observation::Observation;
 
@@ -103,6 +103,8 @@ pub enum Header {
     Paced(Paced),
     /// What the sink of a paced unicast stream says of what came.
     Feedback(Feedback),
+    /// How a receiver of a session measures its round trip to the sender, its first correspondent.
+    Probe(Probe),
 }
 
 /// A multicast channel that the driver knows. Channels of a session are numbered from 0, the base layer; sessions under

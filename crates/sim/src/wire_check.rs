@@ -5,7 +5,7 @@ use weir_wire::alc::{Alc, Content, MAX_OVERHEAD, Profile};
 use weir_wire::fec::PayloadId;
 use weir_wire::rtcp::{self, congestion};
 use weir_wire::rtp::Rtp;
-use weir_wire::{CciForm, DecodeError, Feedback, Layered, Paced};
+use weir_wire::{CciForm, DecodeError, Feedback, Layered, Paced, Probe};
 
 /// The header as whoever gets it reads it from the bytes of a packet. `form` is that of the session, if there is one: without
 /// it, a header of a session stays as it is.
@@ -14,6 +14,7 @@ pub(crate) fn over_the_wire(form: Option<CciForm>, header: Header) -> Header {
         (Header::Layered(layered), Some(form)) => over_lct(form, &layered).map(Header::Layered),
         (Header::Paced(paced), _) => over_rtp(paced).map(Header::Paced),
         (Header::Feedback(feedback), _) => over_rtcp(&feedback).map(Header::Feedback),
+        (Header::Probe(probe), _) => Probe::decode(&probe.encode(1)).map(|(probe, _)| Header::Probe(probe)),
         (header, _) => Ok(header),
     };
     decoded.expect("what the encoder wrote can be read")

@@ -1,5 +1,5 @@
 //! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
-//! RFC 8888), receipts.
+//! RFC 8888), receipts, round-trip probes.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -12,12 +12,14 @@ pub mod fec;
 mod layered;
 pub mod lct;
 mod paced;
+pub mod probe;
 pub mod receipt;
 pub mod rtcp;
 pub mod rtp;
 
 pub use layered::{CciForm, Layered};
 pub use paced::{Feedback, Paced};
+pub use probe::Probe;
 
 /// Why bytes are not a packet of ours. The packet is dropped and counted; nothing else may follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

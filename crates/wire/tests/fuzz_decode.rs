@@ -9,7 +9,7 @@ use weir_wire::receipt::Receipt;
 use weir_wire::rtcp::meeting::Message;
 use weir_wire::rtcp::{self, App, Bye, congestion};
 use weir_wire::rtp::Rtp;
-use weir_wire::{CciForm, Feedback};
+use weir_wire::{CciForm, Feedback, Probe};
 
 #[test]
 fn any_bytes_are_decoded_or_refused() {
@@ -28,6 +28,9 @@ fn any_bytes_are_decoded_or_refused() {
         // Each extension takes at least a word, so that there are no more of them than words.
         assert!(extension::iter(bytes).count() <= bytes.len() / 4 + 1);
         let _ = Receipt::decode(bytes);
+        if let Ok((probe, tsi)) = Probe::decode(bytes) {
+            assert_eq!(probe.encode(tsi), bytes);
+        }
         if let Ok((header, payload)) = Rtp::decode(bytes) {
             assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);
         }
