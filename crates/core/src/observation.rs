@@ -8,11 +8,12 @@ use weir_units::Rate;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Observation {
-    /// The subscription level changed. Level 0 is no channel at all, level i the channels below i.
+    /// The subscription level changed. Level 0 is no channel at all; for AVMRC level i is the channels below i, for STAIR and
+    /// FGLM a rate of i times the lowest channel's.
     Level {
         /// The new level.
         level: usize,
-        /// Cumulative rate of that level.
+        /// Rate of that level; without stairs, whose rate changes by itself.
         rate: Rate,
         /// Why.
         cause: LevelCause,

@@ -2,16 +2,17 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
 use crate::endpoint::Endpoint;
 use crate::layers::Ladder;
-use crate::scheme::{avmrc, rap};
+use crate::scheme::{avmrc, rap, stair};
 
 /// All schemes. A new one is a folder under `scheme/` and a line here.
-pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC, &rap::RAP];
+pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC, &rap::RAP, &stair::STAIR, &stair::FGLM];
 
 /// A scheme: what it is called, where it is from, and how its parties are built.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub enum Parties {
 /// The parties of a layered multicast session.
 #[derive(Debug, Clone, Copy)]
 pub struct Layered {
+    /// Lists the channels of a session by the rate that each has at most. They need not be the ladder's.
+    pub channels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
     /// Builds the sender.
     pub sender: Build<Session>,
     /// Builds a receiver.
@@ -62,6 +65,11 @@ impl Scheme {
     /// Whether it is for layered sessions; if not, it is for unicast streams.
     pub const fn is_layered(&self) -> bool {
         matches!(self.parties, Parties::Layered(_))
+    }
+
+    /// The channels of a layered session, each with the highest rate that it has.
+    pub fn channels(&self, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
+        (self.layered()?.channels)(session, settings)
     }
 
     /// Builds the sender of a layered session.
@@ -190,9 +198,9 @@ pub enum ConfigError {
     #[error("rates {low} to {high} at ratio {ratio}: {reason}")]
     BadLadder {
         /// Lowest rate.
-        low: weir_units::Rate,
+        low: Rate,
         /// Highest rate.
-        high: weir_units::Rate,
+        high: Rate,
         /// Ratio asked for.
         ratio: String,
         /// What is wrong.

@@ -131,6 +131,11 @@ impl Description {
         let Some((control, session)) = self.control.as_ref().zip(self.session(Habitat::Sockets)) else {
             return Ok(None);
         };
-        build(registry::find(&control.scheme)?, &session, &control.settings).map(Some)
+        let scheme = registry::find(&control.scheme)?;
+        if !scheme.channels(&session, &control.settings)?.into_iter().eq(control.ladder.channel_rates()) {
+            let what = "sessions on sockets, whose channels are those of a ladder: it has others (`weir lab` runs it)";
+            return Err(ConfigError::NotFor { scheme: scheme.name, what });
+        }
+        build(scheme, &session, &control.settings).map(Some)
     }
 }

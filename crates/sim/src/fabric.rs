@@ -1,6 +1,6 @@
 //! The network under the agents: links, the packets on them, the ways that they take, and what is due when.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use weir_link::{Dropped, Label, Link, LinkConfig};
@@ -47,6 +47,7 @@ pub(crate) struct Session {
     pub(crate) root: NodeId,
     pub(crate) flow: FlowId,
     pub(crate) form: CciForm,
+    pub(crate) sender: Option<AgentId>,
     tree: Tree,
 }
 
@@ -66,6 +67,10 @@ pub(crate) struct Fabric {
     link_kind: Option<Arc<LinkConfig>>,
     /// Ways to agents, one after the other; `None` is the end of one.
     routes: Vec<Option<LinkId>>,
+    /// By agent: its node.
+    nodes: Vec<NodeId>,
+    /// Routes between parties of sessions that have written to each other.
+    ways: BTreeMap<(NodeId, NodeId), Route>,
     controls: Vec<Option<Control>>,
     free_controls: Vec<u32>,
 }
@@ -92,6 +97,8 @@ impl Fabric {
             links: Vec::new(),
             link_kind: None,
             routes: Vec::new(),
+            nodes: Vec::new(),
+            ways: BTreeMap::new(),
             controls: Vec::new(),
             free_controls: Vec::new(),
         }
@@ -132,7 +139,7 @@ impl Fabric {
         flow: FlowId,
         membership: Membership,
     ) -> SessionId {
-        self.sessions.push(Session { root, flow, form, tree: Tree::new(&self.graph, root, membership) });
+        self.sessions.push(Session { root, flow, form, sender: None, tree: Tree::new(&self.graph, root, membership) });
         SessionId::new(self.sessions.len() - 1)
     }
 
@@ -148,6 +155,22 @@ impl Fabric {
         self.routes.extend(path.into_iter().map(Some));
         self.routes.push(None);
         Some(Route(start))
+    }
+
+    /// The next agent is on this node.
+    pub(crate) fn settle(&mut self, node: NodeId) {
+        self.nodes.push(node);
+    }
+
+    /// The way from one agent to another, which is laid when it is first asked for; `None` if there is none.
+    pub(crate) fn way(&mut self, from: AgentId, to: AgentId) -> Option<Route> {
+        let pair = (*self.nodes.get(from.index())?, *self.nodes.get(to.index())?);
+        if let Some(route) = self.ways.get(&pair) {
+            return Some(*route);
+        }
+        let route = self.add_route(pair.0, pair.1)?;
+        self.ways.insert(pair, route);
+        Some(route)
     }
 
     pub(crate) fn schedule(&mut self, at: Time, control: Control) {

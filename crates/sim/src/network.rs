@@ -202,6 +202,7 @@ impl Network {
     /// Adds the sender of a session, on the session's root.
     pub fn add_sender(&mut self, session: SessionId, endpoint: Box<dyn Endpoint>, config: EndpointConfig) -> AgentId {
         let (root, flow) = (self.session_root(session), self.session_flow(session));
+        self.fabric.sessions[session.index()].sender = Some(self.next_agent());
         self.add_party(root, flow, Party::new(endpoint, Some(session), None), config)
     }
 
@@ -512,6 +513,7 @@ impl Network {
     fn add_agent(&mut self, node: NodeId, flow: FlowId, program: Program, times: Option<Times>) -> AgentId {
         let id = self.next_agent();
         self.agents.push(Agent::new(node, flow, program));
+        self.fabric.settle(node);
         if let Some(Times { start, stop }) = times {
             self.fabric.schedule(start, Control::Start(id));
             if let Some(stop) = stop {

@@ -84,8 +84,8 @@ impl Party {
         }
         let from = match packet.to {
             Address::Channel(_, channel) => Origin::Channel(ChannelId(channel)),
-            Address::Agent(_) => match self.peers.iter().position(|(agent, _)| *agent == packet.source) {
-                Some(peer) => Origin::Peer(PeerId(peer as u32)),
+            Address::Agent(_) => match self.correspondent(packet.source) {
+                Some(peer) => Origin::Peer(peer),
                 None => return,
             },
         };
@@ -110,6 +110,29 @@ impl Party {
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.wake
+    }
+
+    /// By which name the endpoint knows an agent. Nobody introduces the parties of a session to each other: to a receiver the
+    /// sender is its first correspondent, and to the sender a receiver is called by its number.
+    #[inline]
+    fn correspondent(&self, agent: AgentId) -> Option<PeerId> {
+        match (self.peers.is_empty(), self.session, self.member) {
+            (true, Some(_), Some(_)) => Some(PeerId(0)),
+            (true, Some(_), None) => Some(PeerId(agent.index() as u32)),
+            _ => self.peers.iter().position(|(peer, _)| *peer == agent).map(|peer| PeerId(peer as u32)),
+        }
+    }
+
+    /// Which agent the endpoint knows by this name, and the way there.
+    fn way_to(&self, turn: &mut Turn<'_, impl Probe>, PeerId(peer): PeerId) -> Option<(AgentId, Route)> {
+        let Some(session) = self.session.filter(|_| self.peers.is_empty()) else {
+            return self.peers.get(peer as usize).copied();
+        };
+        let to = match self.member {
+            Some(_) => turn.fabric.sessions[session.index()].sender.filter(|_| peer == 0)?,
+            None => AgentId::new(peer as usize),
+        };
+        Some((to, turn.fabric.way(turn.id, to)?))
     }
 
     /// What happens to the endpoint beside packets.
@@ -146,6 +169,7 @@ impl Party {
 
     fn change(&self, turn: &mut Turn<'_, impl Probe>, ChannelId(channel): ChannelId, join: bool) {
         if let (Some(session), Some(member)) = (self.session, self.member) {
+            turn.probe.member(turn.now, turn.id, channel, join);
             turn.fabric.change(turn.now, session, member, channel, join);
         }
     }
@@ -169,9 +193,9 @@ impl Party {
                 };
                 turn.fabric.multicast(turn.now, packet, session, turn.probe);
             }
-            Destination::Peer(PeerId(peer)) => {
-                if let Some(to) = self.peers.get(peer as usize) {
-                    turn.send(*to, packet.size, packet.ecn, Body::Endpoint(header));
+            Destination::Peer(peer) => {
+                if let Some(to) = self.way_to(turn, peer) {
+                    turn.send(to, packet.size, packet.ecn, Body::Endpoint(header));
                 }
             }
         }

@@ -17,6 +17,9 @@ pub trait Probe {
     /// An endpoint gave the payload of a packet of so many bytes to its application.
     fn deliver(&mut self, _now: Time, _agent: AgentId, _bytes: u64) {}
 
+    /// An endpoint joins or leaves a channel; the network may hear of it later.
+    fn member(&mut self, _now: Time, _agent: AgentId, _channel: u16, _joins: bool) {}
+
     /// A packet came to a link; it may be dropped, there and then or later.
     fn enqueue(&mut self, _now: Time, _link: LinkId, _packet: &Packet) {}
 
@@ -47,6 +50,11 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.deliver(now, agent, bytes);
     }
 
+    fn member(&mut self, now: Time, agent: AgentId, channel: u16, joins: bool) {
+        self.0.member(now, agent, channel, joins);
+        self.1.member(now, agent, channel, joins);
+    }
+
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
         self.0.enqueue(now, link, packet);
         self.1.enqueue(now, link, packet);
@@ -74,6 +82,10 @@ impl<P: Probe> Probe for &mut P {
 
     fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
         (**self).deliver(now, agent, bytes);
+    }
+
+    fn member(&mut self, now: Time, agent: AgentId, channel: u16, joins: bool) {
+        (**self).member(now, agent, channel, joins);
     }
 
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {

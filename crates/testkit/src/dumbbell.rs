@@ -109,9 +109,10 @@ impl Dumbbell {
         network.send_through_the_wire(plan.through_the_wire);
         let (root, far) = (network.add_node(), network.add_node());
         let link = network.add_link(root, far, &plan.link);
-        let channels = plan.session.ladder.levels();
+        let channels =
+            plan.scheme.channels(&plan.session, &plan.settings).expect("the plan's settings are valid").len();
         let config = SessionConfig { channels, form: plan.session.form, membership: plan.membership() };
-        let session = network.add_session(root, config).expect("a ladder has 1 to 256 channels");
+        let session = network.add_session(root, config).expect("schemes have 1 to 256 channels");
         let sender = plan.scheme.sender(&plan.session, &plan.settings).expect("the plan's settings are valid");
         network.add_sender(
             session,

@@ -68,6 +68,11 @@ impl Ladder {
         self.level_rate(channel + 1).saturating_sub(self.level_rate(channel))
     }
 
+    /// The rates of all channels.
+    pub fn channel_rates(&self) -> impl Iterator<Item = Rate> {
+        (0..self.levels()).map(|channel| self.channel_rate(channel))
+    }
+
     /// The cumulative rates, lowest first.
     pub fn rates(&self) -> &[Rate] {
         &self.0

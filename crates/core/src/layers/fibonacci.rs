@@ -160,7 +160,7 @@ mod tests {
                 worst_of_large = worst_of_large.max(dilation);
             }
         }
-        assert!(worst_of_large <= 1.623 && worst_of_large >= 0.9 * 1.623, "{worst_of_large}");
+        assert!((0.9 * 1.623..=1.623).contains(&worst_of_large), "{worst_of_large}");
         assert!((600..=1_000).contains(&from), "above 1.623 up to {from}");
     }
 

@@ -2,3 +2,5 @@
 
 pub mod avmrc;
 pub mod rap;
+mod silence;
+pub mod stair;

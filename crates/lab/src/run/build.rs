@@ -76,7 +76,7 @@ impl Place<'_> {
             .collect();
         let root = self.site.sender(&mut self.network, &session.at, instance)?;
         let config = SessionConfig {
-            channels: agreed.ladder.levels(),
+            channels: scheme.channels(&agreed, &settings)?.len(),
             form: agreed.form,
             membership: Membership {
                 join_latency: session.join_latency.0,

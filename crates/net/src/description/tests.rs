@@ -179,3 +179,19 @@ proptest! {
         let _ = text.parse::<Description>();
     }
 }
+
+#[test]
+fn a_scheme_whose_channels_are_not_those_of_the_ladder_is_refused() {
+    for scheme in ["stair", "fglm"] {
+        let mut description = example();
+        description.control = description.control.map(|control| Control {
+            scheme: scheme.to_owned(),
+            settings: Vec::new(),
+            ladder: Ladder::geometric(Rate::from_kbps(512), Rate::from_kbps(4096), 2.0).expect("four rates"),
+            ..control
+        });
+        for error in [description.sender_endpoint().err(), description.receiver_endpoint().err()] {
+            assert!(error.is_some_and(|error| error.to_string().contains("weir lab")), "{scheme}");
+        }
+    }
+}

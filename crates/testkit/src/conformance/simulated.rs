@@ -19,8 +19,9 @@ pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
     // Joins and leaves act at once, as on a bridge that snoops. Only an emulated link lets stragglers through.
     let stragglers = scenario.hosts.iter().any(|host| host.path().is_some());
     let membership = Membership { stragglers, ..Membership::default() };
-    let config = SessionConfig { channels: session.ladder.levels(), form: session.form, membership };
-    let id = network.add_session(root, config).expect("a ladder has 1 to 256 channels");
+    let channels = scheme.channels(&session, &[]).expect("defaults are valid").len();
+    let config = SessionConfig { channels, form: session.form, membership };
+    let id = network.add_session(root, config).expect("schemes have 1 to 256 channels");
     let sender = scheme.sender(&session, &[]).expect("defaults are valid");
     network.add_sender(id, sender, EndpointConfig { lateness: LATENESS, ..EndpointConfig::default() });
     let (mut links, mut agents): (Vec<LinkId>, Vec<AgentId>) = (Vec::new(), Vec::new());

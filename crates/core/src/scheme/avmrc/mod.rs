@@ -14,7 +14,6 @@ mod receiver;
 mod schedule;
 mod sender;
 mod settings;
-mod silence;
 mod slot_end;
 mod slots;
 mod slow_start;
@@ -35,6 +34,7 @@ pub const AVMRC: Scheme = Scheme {
     summary: "Receivers follow a TCP Vegas throughput model whose thresholds adapt to the path (no loss where the link is idle)",
     paper: "Mahanti, Eager, Vernon, Computer Networks",
     parties: Parties::Layered(Layered {
+        channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
         receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
     }),
@@ -46,6 +46,7 @@ pub const RMRC: Scheme = Scheme {
     name: "rmrc",
     summary: "AVMRC's rules with a TCP Reno throughput model",
     parties: Parties::Layered(Layered {
+        channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
         receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
     }),
@@ -57,6 +58,7 @@ pub const VMRC: Scheme = Scheme {
     name: "vmrc",
     summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
     parties: Parties::Layered(Layered {
+        channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
         receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
     }),

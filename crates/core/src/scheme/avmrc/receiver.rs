@@ -10,7 +10,6 @@ use super::config::{Config, FirstInterval, Model, Synchronisation};
 use super::controller::Controller;
 use super::host::HostDrops;
 use super::leaving::Leaving;
-use super::silence::Silence;
 use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
@@ -19,6 +18,7 @@ use crate::estimate::{Arrival, DelaySample, LossEvents, QueuingDelay, SequenceTr
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
 use crate::registry::Session;
+use crate::scheme::silence::Silence;
 
 /// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).
 ///

@@ -1,0 +1,84 @@
+//! The channels of a session: which static layers and which stairs there are, their numbers and rates.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use weir_units::Rate;
+
+use super::config::Config;
+use crate::layers::{Hybrid, LayerSet, Stair};
+use crate::registry::{ConfigError, Session};
+
+/// Which of the two schemes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Stair,
+    Fglm,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Kind::Stair => "stair",
+            Kind::Fglm => "fglm",
+        }
+    }
+}
+
+/// The channels: static layers first, then stairs, fastest first.
+///
+/// Of the session's ladder the lowest rate is c0 = n0 = B0, which is also the stairs' top rate; the highest is the highest
+/// rate of the static layers together; STAIR's ratio is α (decision 2).
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    /// Rate of the lowest static layer.
+    pub(super) unit: Rate,
+    pub(super) hybrid: Hybrid,
+    pub(super) stairs: Vec<Stair>,
+    /// How many static layers there are.
+    pub(super) fixed: usize,
+}
+
+impl Layout {
+    pub(super) fn new(kind: Kind, session: &Session, config: &Config) -> Result<Layout, ConfigError> {
+        let ladder = &session.ladder;
+        let unit = ladder.level_rate(1);
+        let (hybrid, stairs) = match kind {
+            Kind::Stair => {
+                let stairs = Stair::family(unit, session.packet_size, config.stair_height, config.stairs);
+                (Hybrid::from_ladder(ladder), stairs)
+            }
+            Kind::Fglm => (Hybrid::non_cumulative(ladder), Vec::new()),
+        };
+        let layout = Layout { unit, fixed: hybrid.rates().len(), hybrid, stairs };
+        if layout.channels() > session.form.channels().min(LayerSet::CAPACITY) {
+            return Err(ConfigError::BadLadder {
+                low: unit,
+                high: ladder.level_rate(ladder.levels()),
+                ratio: "given".to_string(),
+                reason: "layers and stairs make more than 256 channels; raise the ratio or the lowest rate",
+            });
+        }
+        Ok(layout)
+    }
+
+    pub(super) fn channels(&self) -> usize {
+        self.fixed + self.stairs.len()
+    }
+
+    /// The channels' rates; of a stair the highest.
+    pub(super) fn rates(&self) -> Vec<Rate> {
+        let fixed = self.hybrid.rates().into_iter().map(|units| self.of_units(units));
+        fixed.chain(self.stairs.iter().map(Stair::top)).collect()
+    }
+
+    /// The rate of so many units.
+    pub(super) fn of_units(&self, units: u64) -> Rate {
+        Rate::from_bps(self.unit.bps().saturating_mul(units))
+    }
+
+    /// Which stair a channel is, if it is one.
+    pub(super) fn stair(&self, channel: usize) -> Option<usize> {
+        channel.checked_sub(self.fixed).filter(|stair| *stair < self.stairs.len())
+    }
+}

@@ -1,0 +1,73 @@
+//! STAIR (Byers, Kwon: "STAIR: Practical AIMD Multirate Multicast Congestion Control"), and FGLM (Byers, Luby, Mitzenmacher:
+//! "Fine-Grained Layered Multicast"), on which it builds.
+//!
+//! A receiver's rate climbs and falls as TCP's does. Its static layers are in `crate::layers`; FGLM has the non-cumulative ones
+//! alone, and a receiver's own clock instead of stairs. What the paper leaves open is decided in `docs/papers/stair.md`,
+//! to which "decision n" in these files refers. Not here: what is in the packets.
+
+mod ahead;
+mod announcement;
+mod choice;
+mod config;
+mod following;
+mod layout;
+mod probing;
+mod receiver;
+mod sawtooth;
+mod sender;
+mod settings;
+
+pub use choice::{StairRule, stairs_for};
+pub use config::{Config, Decrease, Latency, RttMethod, StartUp};
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use weir_units::Rate;
+
+use crate::endpoint::Endpoint;
+use crate::registry::{ConfigError, Layered, Parties, Scheme, Session, Setting};
+use layout::{Kind, Layout};
+
+/// STAIR.
+pub const STAIR: Scheme = Scheme {
+    name: "stair",
+    summary: "Receivers' rates climb and fall as TCP's do, on layers whose own rates climb",
+    paper: "Byers, Kwon, NGC 2001",
+    parties: Parties::Layered(Layered {
+        channels: |session, settings| channels(Kind::Stair, session, settings),
+        sender: |session, settings| sender(Kind::Stair, session, settings),
+        receiver: |session, settings| receiver(Kind::Stair, session, settings),
+    }),
+    settings: settings::HELP,
+};
+
+/// FGLM: STAIR's additive increase and multiplicative decrease by joins and leaves alone.
+pub const FGLM: Scheme = Scheme {
+    name: "fglm",
+    summary: "Receivers' rates climb and fall as TCP's do, by a join and up to two leaves at every step",
+    paper: "Byers, Luby, Mitzenmacher, INFOCOM 2001, as STAIR describes it",
+    parties: Parties::Layered(Layered {
+        channels: |session, settings| channels(Kind::Fglm, session, settings),
+        sender: |session, settings| sender(Kind::Fglm, session, settings),
+        receiver: |session, settings| receiver(Kind::Fglm, session, settings),
+    }),
+    ..STAIR
+};
+
+fn channels(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
+    let config = settings::read(kind, session, settings)?;
+    Ok(Layout::new(kind, session, &config)?.rates())
+}
+
+fn sender(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+    let config = settings::read(kind, session, settings)?;
+    Ok(Box::new(Sender::new(session, &Layout::new(kind, session, &config)?, &config)))
+}
+
+fn receiver(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+    let config = settings::read(kind, session, settings)?;
+    Ok(Box::new(Receiver::new(session, Layout::new(kind, session, &config)?, config)))
+}

@@ -1,0 +1,164 @@
+//! A receiver's round-trip time: probes at random times, and their echoes (decision 5).
+
+use core::time::Duration;
+
+use weir_units::{Random, Time, math};
+use weir_wire::Probe;
+use weir_wire::probe::Kind;
+
+use super::announcement::Interval;
+use super::config::{Config, RttMethod};
+
+/// Probes, and the average of what they found.
+#[derive(Debug)]
+pub(super) struct Probing {
+    method: RttMethod,
+    rtt: Duration,
+    is_measured: bool,
+    interval: Interval,
+    random: Random,
+    /// When the next probe is due, and the interval by which that was drawn.
+    next: Option<(Time, Interval)>,
+    /// The last probe's clock, until its echo has come.
+    sent: Option<(u32, Time)>,
+}
+
+impl Probing {
+    pub(super) fn new(config: &Config) -> Probing {
+        Probing {
+            method: config.rtt_method,
+            rtt: config.initial_rtt,
+            is_measured: false,
+            interval: Interval::LEAST,
+            random: Random::new(0, "probes"),
+            next: None,
+            sent: None,
+        }
+    }
+
+    /// The session starts. Receivers' clocks do not agree to the nanosecond, so their random numbers differ.
+    ///
+    /// The first probe comes within an interval, late in it rather than early: in a large group a few are early, and the
+    /// sender's answer to them, a longer interval, reaches the many in time (Nonnenmacher and Biersack's timers).
+    pub(super) fn start(&mut self, now: Time) {
+        if self.method == RttMethod::Fixed {
+            return;
+        }
+        self.random = Random::new(now.as_nanos(), "probes");
+        let early = math::ln_1p(self.random.unit() * math::exp_m1(CROWDING)) / CROWDING;
+        self.next = Some((now + self.interval.span().mul_f64(early), self.interval));
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.next = None;
+    }
+
+    /// The smoothed round-trip time.
+    pub(super) const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// What the sender announces.
+    pub(super) fn on_interval(&mut self, interval: Interval) {
+        self.interval = interval;
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.next.map(|(at, _)| at)
+    }
+
+    /// The probe that is due now, if one is.
+    pub(super) fn on_time(&mut self, now: Time) -> Option<Probe> {
+        let (_, drawn_by) = self.next.filter(|(at, _)| *at <= now)?;
+        if self.interval.span() >= drawn_by.span() * 2 {
+            // The group turned out to be larger: the turn is drawn anew (as RFC 3550 §6.3.3 does).
+            let wait = self.interval.span().mul_f64(self.random.unit());
+            self.next = Some((now + wait, self.interval));
+            return None;
+        }
+        let wait = self.interval.span().mul_f64(self.random.uniform(0.5, 1.5));
+        self.next = Some((now + wait, self.interval));
+        let clock_micros = now.as_micros() as u32;
+        self.sent = Some((clock_micros, now));
+        Some(Probe { kind: Kind::Probe, clock_micros })
+    }
+
+    /// An echo came: the round trip that it measured, if it is one of ours.
+    pub(super) fn on_echo(&mut self, now: Time, clock_micros: u32) -> Option<Duration> {
+        let (_, at) = self.sent.take_if(|(clock, _)| *clock == clock_micros)?;
+        let sample = now.since(at).max(SHORTEST);
+        self.rtt = match self.is_measured {
+            false => sample,
+            true => self.rtt - self.rtt / GAIN_DIVISOR + sample / GAIN_DIVISOR,
+        };
+        self.is_measured = true;
+        Some(sample)
+    }
+}
+
+/// Nonnenmacher and Biersack's λ: ten thousand receivers send a handful of probes before the sender can answer.
+const CROWDING: f64 = 10.0;
+/// A sample's weight is one eighth (RFC 6298 §2).
+const GAIN_DIVISOR: u32 = 8;
+const SHORTEST: Duration = Duration::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Habitat;
+
+    fn probing() -> Probing {
+        let mut probing = Probing::new(&Config::new(Habitat::Lab));
+        probing.start(Time::from_nanos(12_345));
+        probing
+    }
+
+    fn next_probe(probing: &mut Probing) -> (Time, Probe) {
+        loop {
+            let at = probing.deadline().expect("it probes for ever");
+            if let Some(probe) = probing.on_time(at) {
+                return (at, probe);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_echo_is_the_round_trip_and_later_ones_enter_by_an_eighth() {
+        let mut probing = probing();
+        assert_eq!(probing.rtt(), Duration::from_millis(100), "until something is known");
+        let mut answer = |millis| {
+            let (at, probe) = next_probe(&mut probing);
+            let echo = at + Duration::from_millis(millis);
+            assert!(probing.on_echo(echo, probe.clock_micros).is_some());
+            assert!(probing.on_echo(echo, probe.clock_micros).is_none(), "an echo counts once");
+            probing.rtt()
+        };
+        assert_eq!(answer(40), Duration::from_millis(40));
+        assert_eq!(answer(120), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn an_echo_of_something_else_is_nothing() {
+        let mut probing = probing();
+        let (at, probe) = next_probe(&mut probing);
+        assert_eq!(probing.on_echo(at, probe.clock_micros.wrapping_add(1)), None);
+        assert_eq!(probing.rtt(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_longer_interval_postpones_what_was_drawn_by_a_shorter_one() {
+        let mut probing = probing();
+        probing.on_interval(Interval::from_wire(80));
+        let at = probing.deadline().expect("the first probe");
+        assert_eq!(probing.on_time(at), None);
+        assert!(probing.deadline().is_some_and(|next| next > at));
+    }
+
+    #[test]
+    fn a_known_round_trip_needs_no_probes() {
+        let config = Config { rtt_method: RttMethod::Fixed, ..Config::new(Habitat::Lab) };
+        let mut probing = Probing::new(&config);
+        probing.start(Time::ZERO);
+        assert_eq!(probing.deadline(), None);
+    }
+}

@@ -1,0 +1,397 @@
+//! The receiver: joins and leaves what its rate and its round-trip time ask for.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_wire::{CciForm, Layered, Probe, probe};
+
+use super::ahead::Latencies;
+use super::announcement::Interval;
+use super::config::Config;
+use super::following::{Following, Recycle};
+use super::layout::Layout;
+use super::probing::Probing;
+use super::sawtooth::{Loss, Sawtooth};
+use super::sender::PROBE_SIZE;
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::estimate::{Arrival, DelayWindow, QueuingDelay, SequenceTracker};
+use crate::layers::LayerSet;
+use crate::observation::{LevelCause, Observation};
+use crate::outbox::Outbox;
+use crate::registry::Session;
+use crate::scheme::silence::Silence;
+
+/// A receiver of STAIR or FGLM.
+///
+/// Its rate is a number of units, which the static layers make. A period ends when the stair that it follows recycles; in
+/// FGLM, which has none, when as much time has passed as a stair would have taken.
+#[derive(Debug)]
+pub struct Receiver {
+    state: State,
+    form: CciForm,
+    packet_size: Bytes,
+    layout: Layout,
+    channels: Vec<Channel>,
+    /// The channels that it is a member of.
+    members: LayerSet,
+    sawtooth: Sawtooth,
+    following: Following,
+    probing: Probing,
+    latencies: Latencies,
+    /// For telling what was sent before a join.
+    delay: QueuingDelay,
+    /// When the period began.
+    period_begun: Time,
+    /// What is still to be done ahead of the period's end.
+    ahead: Ahead,
+    /// In slow start: when the rate doubles next, if packets come until then.
+    next_step: Time,
+    heard_since_step: bool,
+    next_look: Time,
+    actions: Outbox,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Running,
+    Finished,
+}
+
+/// How far a receiver is with what it does before a period ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Ahead {
+    joined: bool,
+    left: bool,
+}
+
+#[derive(Debug)]
+struct Channel {
+    tracker: SequenceTracker,
+    silence: Silence,
+    packet_time: Duration,
+    joined: Time,
+    left: Time,
+    heard: bool,
+}
+
+impl Receiver {
+    /// A receiver of `session`.
+    pub(super) fn new(session: &Session, layout: Layout, config: Config) -> Receiver {
+        let channel = |number: usize, top: Rate| {
+            let rate = layout.stair(number).map_or(top, |stair| {
+                let seconds = layout.stairs[stair].rtt().as_secs_f64();
+                Rate::from_packets_per_sec(1.0 / seconds.max(1e-9), session.packet_size)
+            });
+            Channel {
+                tracker: SequenceTracker::new(session.form.sequence_bits(), config.reorder_packets),
+                silence: Silence::new(rate, session.packet_size),
+                packet_time: session.packet_size / rate,
+                joined: Time::ZERO,
+                left: Time::ZERO,
+                heard: false,
+            }
+        };
+        Receiver {
+            state: State::Idle,
+            form: session.form,
+            packet_size: session.packet_size,
+            channels: layout.rates().into_iter().enumerate().map(|(number, rate)| channel(number, rate)).collect(),
+            members: LayerSet::default(),
+            sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
+            following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
+            probing: Probing::new(&config),
+            latencies: Latencies::new(config.join_latency, config.leave_latency),
+            delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
+            layout,
+            period_begun: Time::ZERO,
+            ahead: Ahead::default(),
+            next_step: Time::ZERO,
+            heard_since_step: false,
+            next_look: Time::ZERO,
+            actions: Outbox::default(),
+        }
+    }
+
+    fn on_start(&mut self, now: Time) {
+        self.state = State::Running;
+        self.probing.start(now);
+        self.following.start(self.probing.rtt());
+        self.begin_period(now);
+        self.begin_step(now);
+        self.next_look = now + LOOK;
+        self.change(now, Some(LevelCause::Start));
+    }
+
+    fn on_finish(&mut self) {
+        self.state = State::Finished;
+        self.following.stop();
+        self.probing.stop();
+        for channel in self.members.iter() {
+            self.actions.push(Action::Leave(ChannelId(channel as u16)));
+        }
+        if !self.members.is_empty() {
+            self.members = LayerSet::default();
+            let (level, rate) = (0, Rate::ZERO);
+            self.actions.push(Action::Observe(Observation::Level { level, rate, cause: LevelCause::Finish }));
+        }
+    }
+
+    fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
+        match (packet.header, from) {
+            (Header::Layered(header), Origin::Channel(channel)) if self.is_plausible(channel, &header) => {
+                self.on_data(now, header);
+            }
+            (Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros }), Origin::Peer(SENDER)) => {
+                if let Some(sample) = self.probing.on_echo(now, clock_micros) {
+                    self.actions.push(Action::Observe(Observation::RoundTrip(sample)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the fields are within their ranges, and the packet came on the channel that it names.
+    fn is_plausible(&self, from: ChannelId, header: &Layered) -> bool {
+        from == ChannelId(header.channel)
+            && usize::from(header.channel) < self.channels.len()
+            && u32::from(header.slot) >> self.form.slot_bits() == 0
+            && u64::from(header.sequence) >> self.form.sequence_bits() == 0
+    }
+
+    fn on_data(&mut self, now: Time, header: Layered) {
+        let number = usize::from(header.channel);
+        let is_member = self.members.contains(number);
+        let joined = self.channels[number].joined;
+        // What was sent before the join and stood in a queue is followed by a gap that is no loss.
+        let past = self.delay.micros_past_empty_path(joined, header.clock_micros);
+        let measured = is_member && past.is_none_or(|micros| micros <= 0);
+        self.delay.on_packet(now, header.clock_micros);
+        let channel = &mut self.channels[number];
+        let lost = match channel.tracker.on_packet(header.sequence, measured) {
+            Arrival::New { lost } => lost,
+            Arrival::Duplicate | Arrival::OutOfPlace => return,
+        };
+        self.actions.deliver();
+        if !is_member {
+            self.latencies.on_stray(now.since(channel.left));
+            return;
+        }
+        channel.silence.on_heard(now);
+        if measured && !core::mem::replace(&mut channel.heard, true) {
+            self.latencies.on_joined(now.since(joined), channel.packet_time);
+        }
+        self.heard_since_step = true;
+        if lost > 0 {
+            self.on_loss(now);
+        }
+        match self.layout.stair(number) {
+            Some(stair) => self.on_stair(now, stair, header.slot),
+            None => self.probing.on_interval(Interval::from_wire(header.slot)),
+        }
+    }
+
+    fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
+        match self.following.on_packet(stair, period) {
+            Some(Recycle::Pace(period)) => {
+                self.following.change(period, self.probing.rtt());
+                self.end_period(now);
+            }
+            Some(Recycle::Slower) => {
+                let cause = self.sawtooth.on_slower_recycle(now, self.guard());
+                self.change(now, cause);
+            }
+            None => {}
+        }
+    }
+
+    fn on_loss(&mut self, now: Time) {
+        let loss = self.sawtooth.on_loss(now, self.guard());
+        if loss != Loss::Known {
+            self.actions.push(Action::Observe(Observation::LossEvent));
+        }
+        if let Loss::Decreased(cause) = loss {
+            self.change(now, Some(cause));
+        }
+    }
+
+    /// For how long after a decrease losses may be what caused it: until the network has heard of it, and a round trip.
+    fn guard(&self) -> Duration {
+        self.probing.rtt() + self.latencies.leave()
+    }
+
+    fn end_period(&mut self, now: Time) {
+        let cause = self.sawtooth.on_period_end(now);
+        self.begin_period(now);
+        self.change(now, cause);
+    }
+
+    fn begin_period(&mut self, now: Time) {
+        self.period_begun = now;
+        self.ahead = Ahead::default();
+    }
+
+    /// How long a period is: the stair's, or in FGLM what a stair for just this round-trip time would have (§4.4).
+    fn period(&self) -> Duration {
+        match self.following.pace() {
+            Some(stair) => stair.period(),
+            None => {
+                let rtt = self.probing.rtt().as_secs_f64();
+                let packets_a_second = self.layout.unit.packets_per_sec(self.packet_size);
+                Duration::from_secs_f64((packets_a_second * rtt * rtt).clamp(1e-3, 3600.0))
+            }
+        }
+    }
+
+    /// When the period is over even if no stair says so. A stair may be silent, or its mark lost.
+    fn period_end(&self) -> Time {
+        match self.following.pace() {
+            Some(stair) => self.period_begun + stair.period() * 3 / 2,
+            None => self.period_begun + self.period(),
+        }
+    }
+
+    /// When the joins, or the leaves, that the period's end will need are to be made.
+    fn ahead_at(&self, latency: Duration, done: bool) -> Option<Time> {
+        let period = self.period();
+        let wanted = !latency.is_zero() && !done && self.sawtooth.expected().is_some();
+        wanted.then(|| self.period_begun + period.saturating_sub(latency.min(period / 2)))
+    }
+
+    fn join_at(&self) -> Option<Time> {
+        self.ahead_at(self.latencies.join(), self.ahead.joined)
+    }
+
+    fn leave_at(&self) -> Option<Time> {
+        self.ahead_at(self.latencies.leave(), self.ahead.left)
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if let Some(probe) = self.probing.on_time(now) {
+            let packet = Packet { header: Header::Probe(probe), size: PROBE_SIZE, ecn: Ecn::NotEct };
+            self.actions.push(Action::Send { to: Destination::Peer(SENDER), packet });
+        }
+        if self.sawtooth.is_slow_start() && self.next_step <= now {
+            self.step(now);
+        }
+        if self.period_end() <= now {
+            self.end_period(now);
+        }
+        self.prepare(now);
+        if self.next_look <= now {
+            self.next_look = now + LOOK;
+            self.rejoin_silent_channels(now);
+        }
+    }
+
+    /// A round-trip time of slow start is over.
+    fn step(&mut self, now: Time) {
+        let went_well = core::mem::take(&mut self.heard_since_step);
+        self.begin_step(now);
+        if went_well && self.sawtooth.double() {
+            self.change(now, Some(LevelCause::SlowStart));
+        }
+    }
+
+    fn begin_step(&mut self, now: Time) {
+        self.next_step = now + self.probing.rtt() + self.latencies.join();
+    }
+
+    /// Joins and leaves ahead of the period's end as much as takes until then to act.
+    fn prepare(&mut self, now: Time) {
+        let Some(expected) = self.sawtooth.expected() else { return };
+        let coming = self.layout.hybrid.set(expected);
+        let present = self.layout.hybrid.set(self.sawtooth.units());
+        if self.join_at().is_some_and(|at| at <= now) {
+            self.ahead.joined = true;
+            coming.without(self.members).iter().for_each(|channel| self.join(now, channel));
+        }
+        if self.leave_at().is_some_and(|at| at <= now) {
+            self.ahead.left = true;
+            let leaving = present.without(coming);
+            leaving
+                .iter()
+                .filter(|channel| self.members.contains(*channel))
+                .collect::<LayerSet>()
+                .iter()
+                .for_each(|channel| self.leave(now, channel));
+        }
+    }
+
+    /// Becomes a member of exactly what the rate and the stairs ask for; tells the rate if it changed.
+    fn change(&mut self, now: Time, cause: Option<LevelCause>) {
+        let fixed = self.layout.hybrid.set(self.sawtooth.units());
+        let stairs = self.following.followed().iter().map(|stair| self.layout.fixed + stair);
+        let wanted = fixed.union(stairs.collect());
+        let (leaving, joining) = (self.members.without(wanted), wanted.without(self.members));
+        leaving.iter().for_each(|channel| self.leave(now, channel));
+        joining.iter().for_each(|channel| self.join(now, channel));
+        if let Some(cause) = cause {
+            let units = self.sawtooth.units();
+            let rate = self.layout.of_units(units);
+            let level = usize::try_from(units).unwrap_or(usize::MAX);
+            self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
+        }
+    }
+
+    fn join(&mut self, now: Time, number: usize) {
+        self.members.insert(number);
+        let channel = &mut self.channels[number];
+        channel.tracker.begin();
+        channel.silence.on_join(now);
+        channel.joined = now;
+        channel.heard = false;
+        self.actions.push(Action::Join(ChannelId(number as u16)));
+    }
+
+    fn leave(&mut self, now: Time, number: usize) {
+        self.members.remove(number);
+        self.channels[number].left = now;
+        self.latencies.on_leave();
+        self.actions.push(Action::Leave(ChannelId(number as u16)));
+    }
+
+    /// Joins channels once more that should bring packets and do not: a join may be lost on its way, and routers forget.
+    fn rejoin_silent_channels(&mut self, now: Time) {
+        for number in self.members.iter() {
+            if self.channels[number].silence.wants_rejoin(now) {
+                self.channels[number].tracker.begin();
+                self.actions.push(Action::Leave(ChannelId(number as u16)));
+                self.actions.push(Action::Join(ChannelId(number as u16)));
+            }
+        }
+    }
+}
+
+impl Endpoint for Receiver {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match (self.state, event) {
+            (State::Idle, Event::Start) => self.on_start(now),
+            (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
+            (State::Running, Event::Deadline) => self.on_time(now),
+            (State::Idle | State::Running, Event::Finish) => self.on_finish(),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.actions.pop()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        if self.state != State::Running {
+            return None;
+        }
+        let step = self.sawtooth.is_slow_start().then_some(self.next_step);
+        let others = [self.probing.deadline(), step, self.join_at(), self.leave_at()];
+        others.into_iter().flatten().chain([self.period_end(), self.next_look]).min()
+    }
+}
+
+/// The sender is a receiver's only correspondent.
+const SENDER: PeerId = PeerId(0);
+/// How often silent channels are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+/// Over how long the empty path is remembered.
+const DELAY_WINDOW: Duration = Duration::from_secs(600);

@@ -1,0 +1,198 @@
+//! When a receiver's rate goes up and down (§4.1), in units of the lowest layer. Not here: layers, stairs, times of day.
+
+use core::time::Duration;
+
+use weir_units::Time;
+
+use super::config::{Decrease, StartUp};
+use crate::layers::Hybrid;
+use crate::observation::LevelCause;
+
+/// The rate, and what is known of losses.
+#[derive(Debug)]
+pub(super) struct Sawtooth {
+    hybrid: Hybrid,
+    reading: Decrease,
+    units: u64,
+    is_slow_start: bool,
+    /// A loss event of this period.
+    lossy: bool,
+    decreased: Option<Time>,
+}
+
+/// What became of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// It belongs to an event that is known.
+    Known,
+    /// It begins a loss event, which lowers the rate later.
+    Noted,
+    /// It begins a loss event, and the rate is lower now.
+    Decreased(LevelCause),
+}
+
+impl Sawtooth {
+    pub(super) fn new(hybrid: Hybrid, reading: Decrease, start_up: StartUp) -> Sawtooth {
+        let is_slow_start = start_up == StartUp::SlowStart;
+        Sawtooth { hybrid, reading, units: 1, is_slow_start, lossy: false, decreased: None }
+    }
+
+    pub(super) const fn units(&self) -> u64 {
+        self.units
+    }
+
+    pub(super) const fn is_slow_start(&self) -> bool {
+        self.is_slow_start
+    }
+
+    /// The rate that the end of the period will bring if nothing is lost until then.
+    pub(super) fn expected(&self) -> Option<u64> {
+        (!self.is_slow_start && !self.lossy && self.units < self.hybrid.top()).then_some(self.units + 1)
+    }
+
+    /// Packets are lost. Within `guard` of a decrease they belong to what caused it.
+    pub(super) fn on_loss(&mut self, now: Time, guard: Duration) -> Loss {
+        if self.decreased.is_some_and(|at| now.since(at) < guard) {
+            return Loss::Known;
+        }
+        if self.is_slow_start {
+            self.is_slow_start = false;
+            self.decrease(now);
+            return Loss::Decreased(LevelCause::SlowStartEnd);
+        }
+        let known = core::mem::replace(&mut self.lossy, self.reading != Decrease::AtOnceEachRtt);
+        match self.reading {
+            _ if known => Loss::Known,
+            Decrease::PeriodEnd => Loss::Noted,
+            Decrease::AtOnce | Decrease::AtOnceEachRtt => {
+                self.decrease(now);
+                Loss::Decreased(LevelCause::Drop)
+            }
+        }
+    }
+
+    /// The period of the stair that sets the pace, or of the receiver's own clock, is over. Gives the reason if the rate
+    /// changed.
+    pub(super) fn on_period_end(&mut self, now: Time) -> Option<LevelCause> {
+        if self.is_slow_start {
+            return None;
+        }
+        match (core::mem::take(&mut self.lossy), self.reading) {
+            (false, _) => self.increase(),
+            (true, Decrease::PeriodEnd) => {
+                let before = self.units;
+                self.decrease(now);
+                (self.units < before).then_some(LevelCause::Drop)
+            }
+            (true, _) => None,
+        }
+    }
+
+    /// Another stair, a slower one, recycled: the static layers make up for it, unless a decrease is due or has just been.
+    pub(super) fn on_slower_recycle(&mut self, now: Time, guard: Duration) -> Option<LevelCause> {
+        let answered = self.decreased.is_some_and(|at| now.since(at) < guard);
+        if self.is_slow_start || self.lossy || answered { None } else { self.increase() }
+    }
+
+    /// A round-trip time of slow start went well. Gives whether the rate changed.
+    pub(super) fn double(&mut self) -> bool {
+        let before = self.units;
+        self.units = (self.units * 2).min(self.hybrid.top());
+        self.is_slow_start = self.units < self.hybrid.top();
+        self.units > before
+    }
+
+    fn increase(&mut self) -> Option<LevelCause> {
+        self.units = self.expected()?;
+        Some(LevelCause::Add)
+    }
+
+    fn decrease(&mut self, now: Time) {
+        self.units = self.hybrid.halve(self.units);
+        self.decreased = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUARD: Duration = Duration::from_millis(100);
+
+    fn sawtooth(reading: Decrease) -> Sawtooth {
+        let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 64), reading, StartUp::Additive);
+        (0..15).for_each(|_| _ = sawtooth.on_period_end(Time::ZERO));
+        assert_eq!(sawtooth.units(), 16);
+        sawtooth
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn at_the_period_s_end_a_period_with_losses_lowers_the_rate_once() {
+        let mut sawtooth = sawtooth(Decrease::PeriodEnd);
+        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Noted);
+        assert_eq!(sawtooth.on_loss(at(1_900), GUARD), Loss::Known);
+        assert_eq!(sawtooth.units(), 16);
+        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Drop), 8));
+        assert_eq!(sawtooth.on_loss(at(2_050), GUARD), Loss::Known, "within a round trip of the decrease");
+        assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
+    }
+
+    #[test]
+    fn at_once_lowers_the_rate_once_a_period_and_does_not_raise_it_at_its_end() {
+        let mut sawtooth = sawtooth(Decrease::AtOnce);
+        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Decreased(LevelCause::Drop));
+        assert_eq!(sawtooth.on_loss(at(1_900), GUARD), Loss::Known);
+        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 8));
+        assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
+    }
+
+    #[test]
+    fn at_once_each_rtt_lowers_the_rate_as_often_as_that_and_goes_on_climbing() {
+        let mut sawtooth = sawtooth(Decrease::AtOnceEachRtt);
+        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Decreased(LevelCause::Drop));
+        assert_eq!(sawtooth.on_loss(at(1_050), GUARD), Loss::Known);
+        assert_eq!(sawtooth.on_loss(at(1_100), GUARD), Loss::Decreased(LevelCause::Drop));
+        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Add), 5));
+    }
+
+    #[test]
+    fn slow_start_doubles_up_to_the_top_or_to_the_first_loss() {
+        let slow = || Sawtooth::new(Hybrid::new(2.0, 24), Decrease::PeriodEnd, StartUp::SlowStart);
+        let mut undisturbed = slow();
+        let rates: [u64; 6] = core::array::from_fn(|_| {
+            undisturbed.double();
+            undisturbed.units()
+        });
+        assert_eq!((rates, undisturbed.is_slow_start()), ([2, 4, 8, 16, 24, 24], false));
+        let mut lossy = slow();
+        lossy.double();
+        lossy.double();
+        assert_eq!(lossy.on_period_end(at(1)), None, "slow start has steps of its own");
+        assert_eq!(lossy.on_loss(at(2), GUARD), Loss::Decreased(LevelCause::SlowStartEnd));
+        assert_eq!((lossy.units(), lossy.is_slow_start()), (2, false));
+    }
+
+    #[test]
+    fn a_slower_stair_is_made_up_for_unless_the_rate_falls() {
+        let mut sawtooth = sawtooth(Decrease::PeriodEnd);
+        assert_eq!(sawtooth.on_slower_recycle(at(1_000), GUARD), Some(LevelCause::Add));
+        sawtooth.on_loss(at(1_500), GUARD);
+        assert_eq!(sawtooth.on_slower_recycle(at(2_000), GUARD), None, "the faster stair's end is yet to come");
+        sawtooth.on_period_end(at(2_000));
+        assert_eq!(sawtooth.on_slower_recycle(at(2_001), GUARD), None, "or has just been");
+        assert_eq!(sawtooth.on_slower_recycle(at(2_500), GUARD), Some(LevelCause::Add));
+    }
+
+    #[test]
+    fn the_lowest_and_the_highest_rate_are_kept() {
+        let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 2), Decrease::PeriodEnd, StartUp::Additive);
+        sawtooth.on_loss(at(1_000), GUARD);
+        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 1));
+        (3..9).for_each(|i| _ = sawtooth.on_period_end(at(1_000 * i)));
+        assert_eq!((sawtooth.units(), sawtooth.expected()), (2, None));
+    }
+}
