@@ -38,16 +38,31 @@ impl Interval {
 
 /// Counts probes, announces the interval, and says which probes are answered.
 ///
-/// As soon as a window's worth of probes has come too early the interval is stretched by as much; after a second with less
-/// than half of the wanted rate it is shortened by a step, some 9 %. At most twice the wanted rate is answered.
+/// A burst, more than [`BURST`] times the wanted rate within [`WINDOW`], stretches the interval at once, by twice as much as
+/// it is too fast: it is mostly the beginning of a larger one. Otherwise the interval follows the rate of each second, up by as
+/// much as it is above the wanted one, down by a step, some 9 %, where it is below half of it. At most twice the wanted
+/// rate is answered.
 #[derive(Debug, Clone)]
 pub(super) struct Announcement {
     interval: Interval,
     per_sec: f64,
-    window_begun: Time,
-    count: u64,
+    burst: Count,
+    second: Count,
     /// How many probes may be answered now, as of the time.
     answers: (f64, Time),
+}
+
+/// Probes since a time, which may still be to come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    from: Time,
+    probes: u64,
+}
+
+impl Count {
+    fn rate(self, now: Time) -> f64 {
+        self.probes as f64 / now.since(self.from).max(SHORTEST).as_secs_f64()
+    }
 }
 
 impl Announcement {
@@ -55,8 +70,8 @@ impl Announcement {
         Announcement {
             interval: Interval::LEAST,
             per_sec: per_sec as f64,
-            window_begun: Time::ZERO,
-            count: 0,
+            burst: Count::default(),
+            second: Count::default(),
             answers: (per_sec as f64, Time::ZERO),
         }
     }
@@ -68,34 +83,37 @@ impl Announcement {
     /// A probe came. Says whether it is to be answered.
     pub(super) fn on_probe(&mut self, now: Time) -> bool {
         self.on_time(now);
-        self.count += 1;
-        let elapsed = now.since(self.window_begun).max(SHORTEST).as_secs_f64();
-        let enough = math::ceil(self.per_sec * WINDOW.as_secs_f64()).max(2.0);
-        if self.count as f64 >= enough && elapsed < WINDOW.as_secs_f64() {
-            self.interval = self.interval.stretched((self.count as f64 / elapsed / self.per_sec).min(MOST_AT_ONCE));
-            self.begin(now);
+        self.second.probes += u64::from(now >= self.second.from);
+        self.burst.probes += u64::from(now >= self.burst.from);
+        if self.burst.probes as f64 >= (BURST * self.per_sec * WINDOW.as_secs_f64()).max(8.0) {
+            self.stretch(now, (2.0 * self.burst.rate(now) / self.per_sec).min(MOST_AT_ONCE));
         }
         self.take_answer(now)
     }
 
     /// Time passes, with or without probes.
     pub(super) fn on_time(&mut self, now: Time) {
-        let elapsed = now.since(self.window_begun);
-        if elapsed < Duration::from_secs(1) {
+        if now.since(self.burst.from) >= WINDOW {
+            self.burst = Count { from: now, probes: 0 };
+        }
+        if now.since(self.second.from) < Duration::from_secs(1) {
             return;
         }
-        let ratio = self.count as f64 / elapsed.as_secs_f64() / self.per_sec;
+        let ratio = self.second.rate(now) / self.per_sec;
         if ratio > 1.25 {
-            self.interval = self.interval.stretched(ratio);
-        } else if ratio < 0.5 {
+            return self.stretch(now, ratio);
+        }
+        if ratio < 0.5 {
             self.interval = self.interval.shortened();
         }
-        self.begin(now);
+        self.second = Count { from: now, probes: 0 };
     }
 
-    fn begin(&mut self, now: Time) {
-        self.window_begun = now;
-        self.count = 0;
+    /// The interval becomes longer. Until receivers know it, probes say nothing new.
+    fn stretch(&mut self, now: Time, times: f64) {
+        self.interval = self.interval.stretched(times);
+        let settled = Count { from: now + WINDOW, probes: 0 };
+        (self.burst, self.second) = (settled, settled);
     }
 
     fn take_answer(&mut self, now: Time) -> bool {
@@ -108,10 +126,12 @@ impl Announcement {
     }
 }
 
-/// Probes that come closer together than the wanted rate over this span show that there are too many.
+/// Over how long a burst is looked for; as long, receivers are given to hear of a longer interval.
 const WINDOW: Duration = Duration::from_millis(250);
+/// How many times the wanted rate is a burst: a steady stream of probes at random times reaches it once in an hour.
+const BURST: f64 = 2.5;
 const SHORTEST: Duration = Duration::from_millis(1);
-/// What a burst within a fraction of a window says of the group is not believed beyond this.
+/// What a burst says of the group is not believed beyond this.
 const MOST_AT_ONCE: f64 = 16.0;
 
 #[cfg(test)]
@@ -132,6 +152,13 @@ mod tests {
         let answered = (0..2_000).filter(|i| announcement.on_probe(Time::from_micros(10_000_000 + i * 500))).count();
         assert!(answered <= 50 + 100, "{answered} in a second");
         assert!(announcement.interval().span() >= Duration::from_secs(40), "{:?}", announcement.interval().span());
+    }
+
+    #[test]
+    fn the_wanted_rate_leaves_the_interval_as_it_is() {
+        let mut announcement = Announcement::new(50);
+        (0..2_000).for_each(|i| _ = announcement.on_probe(Time::from_millis(10_000 + i * 20)));
+        assert_eq!(announcement.interval(), Interval::LEAST);
     }
 
     #[test]
