@@ -12,6 +12,13 @@ pub(super) fn mean_outstanding(flow: &FlowRecord, from: Time, to: Time) -> Optio
     (!samples.is_empty()).then(|| sum as f64 / samples.len() as f64)
 }
 
+/// Time-outs in 100 s; `None` without samples.
+pub(super) fn time_outs_in_100_s(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    let samples = between(&flow.time_outs, from, to);
+    let ((from, before), (to, after)) = (samples.first()?, samples.last()?);
+    (to > from).then(|| (after - before) as f64 * 100.0 / to.since(*from).as_secs_f64())
+}
+
 /// Back-offs a minute.
 pub(super) fn back_offs_per_minute(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
     let count = flow.back_offs.iter().filter(|at| (from..to).contains(*at)).count();
@@ -49,6 +56,14 @@ mod tests {
         let flow = FlowRecord { outstanding, ..FlowRecord::default() };
         assert_eq!(mean_outstanding(&flow, secs(1), secs(3)), Some(6.0));
         assert_eq!(mean_outstanding(&flow, secs(4), secs(9)), None);
+    }
+
+    #[test]
+    fn time_outs_are_those_between_the_first_and_the_last_sample() {
+        let time_outs = vec![(secs(0), 0), (secs(10), 1), (secs(30), 2), (secs(60), 3)];
+        let flow = FlowRecord { time_outs, ..FlowRecord::default() };
+        assert_eq!(time_outs_in_100_s(&flow, secs(10), secs(61)), Some(4.0));
+        assert_eq!(time_outs_in_100_s(&flow, secs(61), secs(70)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is measured in a run: each measure is a small function over recorded events ([`Record`]), defined as in AVMRC §4.4
 //! where that section has it. Losses are in per cent of packets, rates in kbit/s, spans in seconds. Not here: recording.
 
+mod client;
 mod flow;
 mod levels;
 mod passage;
@@ -32,6 +33,8 @@ pub struct Measure {
     pub per: Option<String>,
     /// Of which client of the session, from 0. Default: the mean of all.
     pub client: Option<Text<usize>>,
+    /// With `client`: the mean of that one and of every so-manieth after it.
+    pub every: Option<Text<usize>>,
     /// The level that is asked about.
     pub level: Option<Text<usize>>,
     /// How long something must hold, or what counts as together. Default 10s for convergence_time, else 1s.
@@ -61,7 +64,7 @@ pub enum Kind {
     SteadyLoss,
     /// kbit/s of `session` or `flow` that left the bottleneck between `from` and `to` (§4.4).
     Throughput,
-    /// Per cent of the bottleneck's rate that all sessions or flows of the name got together between `from` and `to`.
+    /// Per cent of the bottleneck's rate that all sessions of the one name and all flows of the other got together between `from` and `to`.
     Share,
     /// kbit/s that `client` of `session` received between `from` and `to`; `from` is by default when that client has left
     /// its start-up phase (§4.4).
@@ -87,6 +90,13 @@ pub enum Kind {
     /// Milliseconds between the 5th and the 95th percentile of the round trips that the sources of the stream `flow`
     /// measured between `from` and `to`.
     RoundTripRange,
+    /// How often in 100 s the TCP senders of `flow` timed out between `from` and `to`.
+    TimeOuts,
+    /// How often a second `client` of `session` joined or left a channel between `from` and `to`.
+    Memberships,
+    /// What the bottleneck carried of `session` in the `window` between `from` and `to` in which that was the largest multiple
+    /// of what the fastest client received in it (STAIR Definition 2). The clients are all behind the bottleneck.
+    Dilation,
     /// Per cent of all packets that the bottleneck dropped over the whole run.
     LinkLoss,
     /// Per cent of the bottleneck's rate that was used over the whole run.
@@ -134,15 +144,16 @@ impl Measure {
         let needs = |what: &str| Err(format!("this measure needs {what}"));
         match self.measure {
             LinkLoss | LinkUse => Ok(()),
-            SteadyLoss | Throughput | Share if self.session.is_some() == self.flow.is_some() => {
+            Share if self.session.is_none() && self.flow.is_none() => needs("a session, a flow or both"),
+            SteadyLoss | Throughput if self.session.is_some() == self.flow.is_some() => {
                 needs("either a session or a flow")
             }
             _ if self.per.is_some() && (self.flow.is_none() || self.measure == Share) => {
                 needs("a flow to be compared with that in per")
             }
             SteadyLoss | Throughput | Share => Ok(()),
-            OutstandingPackets | BackOffs | RoundTripRange if self.flow.is_none() => needs("a flow"),
-            OutstandingPackets | BackOffs | RoundTripRange => Ok(()),
+            OutstandingPackets | BackOffs | RoundTripRange | TimeOuts if self.flow.is_none() => needs("a flow"),
+            OutstandingPackets | BackOffs | RoundTripRange | TimeOuts => Ok(()),
             _ if self.session.is_none() => needs("a session"),
             FallTime | RiseTime if self.from.is_none() => needs("from"),
             ConvergenceTime | TimeAtLevel | FallTime | RiseTime if self.level.is_none() => needs("a level"),
@@ -157,7 +168,7 @@ impl Measure {
 
     /// Whether it is of what a run has to be stopped for and looked at.
     pub(crate) fn needs_samples(&self) -> bool {
-        self.measure == Kind::OutstandingPackets
+        matches!(self.measure, Kind::OutstandingPackets | Kind::TimeOuts)
     }
 
     /// The value in a run; `None` if it has none there.
@@ -221,6 +232,11 @@ impl Measure {
             Kind::OutstandingPackets => self.of_flows(record, |each| flow::mean_outstanding(each, from, to)),
             Kind::BackOffs => self.of_flows(record, |each| flow::back_offs_per_minute(each, from, to)),
             Kind::RoundTripRange => self.of_flows(record, |each| flow::round_trip_range_ms(each, from, to)),
+            Kind::TimeOuts => self.of_flows(record, |each| flow::time_outs_in_100_s(each, from, to)),
+            Kind::Memberships => {
+                each(&|session| self.of_clients(session, |one| client::memberships_per_sec(one, from, to)))
+            }
+            Kind::Dilation => each(&|session| client::worst_dilation(session, window(1), from, to)),
             Kind::LinkLoss => record.bottleneck.loss_percent(),
             Kind::LinkUse => record.bottleneck.use_percent(record.end),
         }
@@ -249,13 +265,12 @@ impl Measure {
     }
 
     fn of_clients(&self, session: &SessionRecord, value: impl Fn(&ClientRecord) -> Option<f64>) -> Option<f64> {
-        match self.client {
-            Some(client) => session.clients.get(client.0).and_then(value),
-            None => {
-                let values: Option<Vec<f64>> = session.clients.iter().map(value).collect();
-                Over::Mean.of(&values?)
-            }
-        }
+        let (first, every) = match (self.client, self.every) {
+            (Some(client), None) => return session.clients.get(client.0).and_then(value),
+            (client, every) => (client.map_or(0, |client| client.0), every.map_or(1, |every| every.0.max(1))),
+        };
+        let values: Option<Vec<f64>> = session.clients.iter().skip(first).step_by(every).map(value).collect();
+        Over::Mean.of(&values?)
     }
 }
 

@@ -51,6 +51,8 @@ pub struct ClientRecord {
     pub first_packet: Option<Time>,
     /// Its levels, each with the time from which it was there.
     pub levels: Vec<(Time, usize)>,
+    /// When it joined or left a channel, once for each.
+    pub memberships: Vec<Time>,
     /// Bytes that it received in each [`ClientRecord::BIN`] of the run.
     pub received: Vec<u64>,
 }
@@ -66,6 +68,8 @@ pub struct FlowRecord {
     pub back_offs: Vec<Time>,
     /// Of a TCP connection: how many packets it had on the way, looked up every [`FlowRecord::SAMPLING`].
     pub outstanding: Vec<(Time, u64)>,
+    /// Of a TCP connection: how often its sender had timed out, looked up as often.
+    pub time_outs: Vec<(Time, u64)>,
 }
 
 /// A packet at the bottleneck.

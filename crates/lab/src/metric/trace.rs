@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_units::Time;
 
-use super::{Passage, Record, levels, passage};
+use super::{ClientRecord, Record, levels, passage};
 use crate::scenario::Text;
 
 /// A value over time, of the first session or flow of the name.
@@ -19,7 +19,7 @@ pub struct Trace {
     pub session: Option<String>,
     /// Of which flow.
     pub flow: Option<String>,
-    /// For levels: of which client, from 0. Default 0.
+    /// For levels and client rates: of which client, from 0. Default 0.
     pub client: Option<Text<usize>>,
     /// Over how long each value is taken. Default 1s (§4.4).
     pub window: Option<Text<Duration>>,
@@ -35,6 +35,8 @@ pub enum Quantity {
     Throughput,
     /// Per cent of the packets of `session` or `flow` that were dropped in the window that ends there.
     Loss,
+    /// kbit/s that `client` of `session` received in the window that ends there.
+    ClientRate,
     /// The level of `client` of `session`, at each of its changes.
     Level,
     /// Milliseconds: the round trips that the source of the stream `flow` measured, each when it was.
@@ -45,7 +47,9 @@ impl Trace {
     /// Whether it says of what it is.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.trace {
-            Quantity::Level if self.session.is_none() => Err("a level needs a session".to_owned()),
+            Quantity::Level | Quantity::ClientRate if self.session.is_none() => {
+                Err("a level or a client's rate needs a session".to_owned())
+            }
             Quantity::RoundTrip if self.flow.is_none() => Err("a round trip needs a flow".to_owned()),
             Quantity::Level | Quantity::RoundTrip => Ok(()),
             _ if self.session.is_some() == self.flow.is_some() => {
@@ -78,6 +82,10 @@ impl Trace {
             (Quantity::RoundTrip, _, Some(flow)) => {
                 flow.round_trips.iter().map(|(at, span)| (at.as_secs_f64(), span.as_secs_f64() * 1e3)).collect()
             }
+            (Quantity::ClientRate, Some(session), _) => {
+                let client = session.clients.get(self.client.map_or(0, |client| client.0));
+                client.map_or(Vec::new(), |client| self.moving(client, record.end, ClientRecord::received_kbps))
+            }
             (Quantity::Throughput, Some(_), _) | (Quantity::Throughput, _, Some(_)) => {
                 let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);
                 self.moving(passages, record.end, passage::kbps)
@@ -92,17 +100,12 @@ impl Trace {
         }
     }
 
-    fn moving(
-        &self,
-        passages: &[Passage],
-        end: Time,
-        value: impl Fn(&[Passage], Time, Time) -> Option<f64>,
-    ) -> Vec<(f64, f64)> {
+    fn moving<T: ?Sized>(&self, of: &T, end: Time, value: impl Fn(&T, Time, Time) -> Option<f64>) -> Vec<(f64, f64)> {
         let (window, step) = (self.window(), self.step());
         let mut to = Time::ZERO + window;
         let mut values = Vec::new();
         while to <= end {
-            values.extend(value(passages, to - window, to).map(|value| (to.as_secs_f64(), value)));
+            values.extend(value(of, to - window, to).map(|value| (to.as_secs_f64(), value)));
             to += step;
         }
         values
@@ -113,7 +116,7 @@ impl Trace {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{ClientRecord, Fate, SessionRecord};
+    use super::super::{Fate, Passage, SessionRecord};
     use super::*;
 
     fn trace(text: &str) -> Trace {

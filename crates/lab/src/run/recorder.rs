@@ -94,11 +94,13 @@ impl Recorder {
         self.flows.push(Flow { name: name.to_owned(), slot, sender, record: FlowRecord::default() });
     }
 
-    /// Takes down what only shows from time to time: how much TCP senders have on the way.
+    /// Takes down what only shows from time to time: how much TCP senders have on the way, how often they timed out.
     pub(super) fn sample(&mut self, network: &Network) {
         for flow in &mut self.flows {
             if let Sender::Tcp(agent) = flow.sender {
-                flow.record.outstanding.push((network.now(), network.tcp(agent).outstanding()));
+                let (now, tcp) = (network.now(), network.tcp(agent));
+                flow.record.outstanding.push((now, tcp.outstanding()));
+                flow.record.time_outs.push((now, tcp.counters().timeouts));
             }
         }
     }
@@ -159,6 +161,10 @@ impl Probe for Recorder {
             }
             _ => {}
         }
+    }
+
+    fn member(&mut self, now: Time, agent: AgentId, _channel: u16, _joins: bool) {
+        self.client(agent).into_iter().for_each(|client| client.memberships.push(now));
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
