@@ -64,8 +64,8 @@ fn run(spread: Duration) -> Counts {
     let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
     let id = network.add_session(root, config).expect("a few channels");
     let sender = scheme.sender(&session, &[]).expect("defaults are valid");
-    let mut counts = Counts::default();
-    counts.sender = Some(network.add_sender(id, sender, EndpointConfig::default()));
+    let sender = network.add_sender(id, sender, EndpointConfig::default());
+    let mut counts = Counts { sender: Some(sender), ..Counts::default() };
     let mut random = Random::new(1, "hosts");
     for host in hosts {
         let start = Time::ZERO + spread.mul_f64(random.unit());
