@@ -203,7 +203,7 @@ pub(crate) struct Recv {
     #[arg(value_name = "SESSION|HOST:PORT")]
     pub(crate) session: SessionSource,
 
-    /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
+    /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
     pub(crate) out: Option<PathBuf>,
 
