@@ -18,7 +18,7 @@ use crate::registry::Session;
 ///
 /// Stairs all begin when the session does, so that slower ones recycle with faster ones; their packets' slot is the number
 /// of the period. Static channels send evenly, each with a phase of its own; their packets' slot announces the interval of
-/// probes. What is more than [`STALE`] late is not sent.
+/// probes. What is more than 20 ms late is not sent.
 #[derive(Debug)]
 pub struct Sender {
     channels: Vec<Channel>,
