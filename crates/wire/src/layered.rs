@@ -11,7 +11,7 @@ pub struct Layered {
     /// The scheme's signal: for AVMRC "channels may be added in this slot"; a pair's first packet for PLM; the recycling
     /// of a stair for STAIR.
     pub signal: bool,
-    /// Number of the time slot in which the packet was sent.
+    /// Number of the time slot in which the packet was sent; what else schemes say there is in `docs/wire.md`.
     pub slot: u16,
     /// Channel within the session, 0 the base layer.
     pub channel: u16,

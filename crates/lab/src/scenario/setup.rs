@@ -75,7 +75,8 @@ pub struct Session {
     pub receivers: Receivers,
 }
 
-/// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`.
+/// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`. For `stair` and `fglm`, `low` is
+/// c0 = n0 or B0, `high` the highest rate without stairs, and `ratio` α, which `fglm` has not (docs/papers/stair.md).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LadderKeys {
