@@ -54,7 +54,7 @@ pub const FGLM: Scheme = Scheme {
         sender: |session, settings| sender(Kind::Fglm, session, settings),
         receiver: |session, settings| receiver(Kind::Fglm, session, settings),
     }),
-    ..STAIR
+    settings: settings::HELP_WITHOUT_STAIRS,
 };
 
 fn channels(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {

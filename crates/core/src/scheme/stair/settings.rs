@@ -8,15 +8,15 @@ use super::layout::Kind;
 use crate::registry::{ConfigError, Session, Setting, SettingHelp};
 use crate::settings::{MILLI, SECOND, help, one_of, span, unknown, whole};
 
-/// One line a setting.
+/// One line a setting; those that are about stairs come first.
 pub(super) const HELP: &[SettingHelp] = &[
+    help("option", "the stair nearest to the round-trip time, 1, or up to two that come nearer, 2 (1)"),
+    help("stairs", "how many stairs there are, each of twice the round-trip time of the one before, 1 to 8 (4)"),
+    help("stair_height", "steps of the fastest stair at least, 1 to 64 (4)"),
     help(
         "decrease",
         "when a loss lowers the rate: period-end, at the end of its stair period; at-once, once a period; at-once-each-rtt (period-end)",
     ),
-    help("option", "stair: the stair nearest to the round-trip time, 1, or up to two that come nearer, 2 (1)"),
-    help("stairs", "stair: how many stairs there are, each of twice the round-trip time of the one before, 1 to 8 (4)"),
-    help("stair_height", "stair: steps of the fastest stair at least, 1 to 64 (4)"),
     help("rtt", "measured, by probes to the sender; fixed, initial_rtt (measured)"),
     help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (100ms)"),
     help("start_up", "until the first loss: slow_start, double every round-trip time; additive (slow_start)"),
@@ -26,6 +26,9 @@ pub(super) const HELP: &[SettingHelp] = &[
     help("probe_rate", "round-trip probes a second of all receivers together, 1 to 10000 (50)"),
     help("period", "how often the sender sends what is due, up to 100ms; 0s at its exact time (lab 0s, sockets 5ms)"),
 ];
+
+/// Those that FGLM takes, which has no stairs.
+pub(super) const HELP_WITHOUT_STAIRS: &[SettingHelp] = HELP.split_at(3).1;
 
 /// The configuration with these settings.
 pub(super) fn read(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Config, ConfigError> {
