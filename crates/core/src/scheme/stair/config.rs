@@ -83,7 +83,7 @@ impl Config {
             stair_height: 4,
             rtt_method: RttMethod::Measured,
             initial_rtt: Duration::from_millis(100),
-            start_up: StartUp::SlowStart,
+            start_up: if sockets { StartUp::SlowStart } else { StartUp::Additive },
             join_latency: Latency::Measured,
             leave_latency: Latency::Measured,
             reorder_packets: if sockets { 3 } else { 0 },
