@@ -26,24 +26,25 @@ enum Shape<'a> {
 
 impl<'a> Site<'a> {
     pub(super) fn build(network: &mut Network, topology: &'a Topology, seed: u64) -> Result<Site<'a>, RunError> {
-        if let Topology::Dumbbell(config) = topology {
-            let reverse = config.reverse.as_ref().unwrap_or(&config.bottleneck);
-            let routers = topology::dumbbell(network, &config.bottleneck.0, &reverse.0);
-            let shape = Shape::Dumbbell { config, left: routers.left, right: routers.right };
-            return Ok(Site { shape, bottleneck: routers.forward });
-        }
         let (nodes, bottleneck) = match topology {
+            Topology::Dumbbell(config) => return Ok(Site::dumbbell(network, config)),
             Topology::Graph(graph) => self::graph(network, graph),
             Topology::Chain(chain) => self::chain(network, chain),
             Topology::Tree(tree) => (self::tree(network, tree), None),
             Topology::TransitStub(graph) => (transit_stub(network, graph, seed), None),
-            Topology::Dumbbell(_) => unreachable!("it was built above"),
         };
         let bottleneck = match bottleneck {
             Some(pair) => between(network, &nodes, pair)?,
             None => network.links().next().ok_or_else(|| RunError::Setup("the topology has no link".to_owned()))?,
         };
         Ok(Site { shape: Shape::Named(nodes), bottleneck })
+    }
+
+    fn dumbbell(network: &mut Network, config: &'a Dumbbell) -> Site<'a> {
+        let reverse = config.reverse.as_ref().unwrap_or(&config.bottleneck);
+        let routers = topology::dumbbell(network, &config.bottleneck.0, &reverse.0);
+        let shape = Shape::Dumbbell { config, left: routers.left, right: routers.right };
+        Site { shape, bottleneck: routers.forward }
     }
 
     /// The link from one node to another, or the bottleneck.

@@ -116,6 +116,7 @@ impl Sawtooth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_units::Random;
 
     const GUARD: Duration = Duration::from_millis(100);
 
@@ -194,5 +195,61 @@ mod tests {
         assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 1));
         (3..9).for_each(|i| _ = sawtooth.on_period_end(at(1_000 * i)));
         assert_eq!((sawtooth.units(), sawtooth.expected()), (2, None));
+    }
+
+    /// What happens to a rate.
+    enum What {
+        Loss,
+        PeriodEnd,
+    }
+
+    /// The mean rate, in units, on a path that loses one packet in 5000 at random, with a stair of 128 ms and 16 steps, as
+    /// c0 = 512 kbit/s and 512 bytes make it. `change` gives the units after what happens.
+    fn mean_rate(mut change: impl FnMut(Time, What) -> f64) -> f64 {
+        const PERIODS: u64 = 10_000;
+        const STEPS: u64 = 16;
+        let mut random = Random::new(1, "losses");
+        let (mut units, mut sum) = (1.0, 0.0);
+        let mut until_loss = random.exponential(5000.0);
+        for step in 0..PERIODS * STEPS {
+            let now = at(128 * step);
+            if step % STEPS == 0 {
+                units = change(now, What::PeriodEnd);
+            }
+            let rate = units + ((step % STEPS) as f64 + 0.5) / STEPS as f64;
+            sum += rate;
+            until_loss -= rate * STEPS as f64;
+            if until_loss <= 0.0 {
+                units = change(now, What::Loss);
+                until_loss = random.exponential(5000.0);
+            }
+        }
+        sum / (PERIODS * STEPS) as f64
+    }
+
+    #[test]
+    fn fig07_of_few_units_the_layers_keep_less_than_half_and_once_a_period_less_still() {
+        let mut units: f64 = 1.0;
+        let exact = mean_rate(|_, what| {
+            units = match what {
+                What::Loss => f64::max(units / 2.0, 1.0),
+                What::PeriodEnd => units + 1.0,
+            };
+            units
+        });
+        let by_layers = |reading| {
+            let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 128), reading, StartUp::Additive);
+            mean_rate(|now, what| {
+                match what {
+                    What::Loss => _ = sawtooth.on_loss(now, GUARD),
+                    What::PeriodEnd => _ = sawtooth.on_period_end(now),
+                }
+                sawtooth.units() as f64
+            })
+        };
+        let each = by_layers(Decrease::AtOnceEachRtt) / exact;
+        let once = by_layers(Decrease::AtOnce) / exact;
+        assert!((0.86..0.94).contains(&each), "{each} of the rate with exact halves");
+        assert!((0.75..0.83).contains(&once), "{once} of the rate with exact halves");
     }
 }

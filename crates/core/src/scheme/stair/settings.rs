@@ -19,7 +19,10 @@ pub(super) const HELP: &[SettingHelp] = &[
     ),
     help("rtt", "measured, by probes to the sender; fixed, initial_rtt (measured)"),
     help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (100ms)"),
-    help("start_up", "until the first loss: slow_start, double every round-trip time; additive (lab additive, sockets slow_start)"),
+    help(
+        "start_up",
+        "until the first loss: slow_start, double every round-trip time; additive (lab additive, sockets slow_start)",
+    ),
     help("join_latency", "by how much joins are made ahead of need: a span up to 10s, or measured (measured)"),
     help("leave_latency", "by how much leaves are made ahead of need: a span up to 10s, or measured (measured)"),
     help("reorder", "later packets of a channel that make a missing one lost, 0 to 100 (lab 0, sockets 3)"),
