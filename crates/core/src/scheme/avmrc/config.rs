@@ -27,6 +27,8 @@ pub struct Config {
     pub aggressiveness: Duration,
     /// What bounds β (§3.1), for [`Model::AdaptiveVegas`].
     pub beta_rule: BetaRule,
+    /// Over how long the packets of a level are counted that bound β; `None` is over a slot (§3.1).
+    pub beta_span: Option<Duration>,
     /// β, packets, for [`Model::FixedVegas`].
     pub fixed_beta_packets: f64,
     /// Weight of the computed β against the old one (§3.1: 0.05).
@@ -143,6 +145,7 @@ impl Default for Config {
             gamma_drop: 0.5,
             aggressiveness: Duration::from_millis(100),
             beta_rule: BetaRule::Literal,
+            beta_span: None,
             fixed_beta_packets: 6.0,
             beta_gain: 0.05,
             short_gain: 0.25,

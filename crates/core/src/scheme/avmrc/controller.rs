@@ -19,14 +19,15 @@ pub(super) struct Controller {
     stable_window_only: bool,
     beta_rule: BetaRule,
     beta: Ewma,
-    /// By level: what bounds β.
-    packets_per_slot: Vec<f64>,
+    /// By level: what bounds β, packets.
+    bounds: Vec<f64>,
 }
 
 impl Controller {
     pub(super) fn new(session: &Session, config: &Config) -> Controller {
-        let packets_per_slot: Vec<f64> =
-            (0..=session.ladder.levels()).map(|level| packets_per_slot(session, config, level)).collect();
+        let slots = config.beta_span.unwrap_or(config.tau).as_secs_f64() / config.tau.as_secs_f64();
+        let bounds: Vec<f64> =
+            (0..=session.ladder.levels()).map(|level| slots * packets_per_slot(session, config, level)).collect();
         Controller {
             model: config.model,
             rtt_method: config.rtt_method,
@@ -34,10 +35,10 @@ impl Controller {
             stable_window_only: config.stable_window_only,
             beta_rule: config.beta_rule,
             beta: match config.model {
-                Model::AdaptiveVegas => Ewma::starting_at(config.beta_gain, packets_per_slot[1]),
+                Model::AdaptiveVegas => Ewma::starting_at(config.beta_gain, bounds[1]),
                 Model::FixedVegas | Model::Reno => Ewma::starting_at(0.0, config.fixed_beta_packets),
             },
-            packets_per_slot,
+            bounds,
         }
     }
 
@@ -54,10 +55,10 @@ impl Controller {
         if self.model != Model::AdaptiveVegas {
             return;
         }
-        let low = self.packets_per_slot[1];
+        let low = self.bounds[1];
         let high = match self.beta_rule {
-            BetaRule::Literal => self.packets_per_slot[self.packets_per_slot.len() - 1],
-            BetaRule::Sustained => self.packets_per_slot[sustained],
+            BetaRule::Literal => self.bounds[self.bounds.len() - 1],
+            BetaRule::Sustained => self.bounds[sustained],
         };
         let delay = long_delay.as_secs_f64();
         let computed = losses.long_term_rate().map_or(high, |p| vegas::stable_beta_packets(p, self.rtt(delay), delay));
@@ -70,7 +71,7 @@ impl Controller {
     pub(super) fn seed_beta(&mut self, delay: Duration, losses: &LossIntervals, sustained: usize) {
         if let (Model::AdaptiveVegas, Some(p)) = (self.model, losses.long_term_rate()) {
             let delay = delay.as_secs_f64();
-            let bound = self.packets_per_slot[sustained];
+            let bound = self.bounds[sustained];
             let computed = vegas::stable_beta_packets(p, self.rtt(delay), delay).min(bound);
             self.beta.clamp(computed.max(self.beta()), f64::INFINITY);
         }

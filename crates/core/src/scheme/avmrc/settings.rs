@@ -21,6 +21,10 @@ pub(super) const HELP: &[SettingHelp] = &[
         "beta_max",
         "avmrc: literal, from the highest level; sustained, from the highest level held (lab literal, sockets sustained)",
     ),
+    help(
+        "beta_span",
+        "avmrc: over how long a level's packets are counted that bound β: a span from 10ms to 10s, or tau (tau)",
+    ),
     help("sync", "weak, adds in the slots that the sender signals; none, in slots of the receiver's own (weak)"),
     help(
         "rtt",
@@ -98,6 +102,10 @@ fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result
                 "literal or sustained",
                 &[("literal", BetaRule::Literal), ("sustained", BetaRule::Sustained)],
             )?;
+        }
+        "beta_span" if setting.value == "tau" => config.beta_span = None,
+        "beta_span" => {
+            config.beta_span = Some(span(setting, 10 * MILLI, 10 * SECOND, "a span from 10ms to 10s, or tau")?);
         }
         "sync" => {
             config.synchronisation =
