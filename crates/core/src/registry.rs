@@ -194,6 +194,19 @@ pub enum ConfigError {
         /// What would have been accepted.
         expected: &'static str,
     },
+    /// The scheme makes another number of channels than the session has.
+    #[error(
+        "{scheme} makes {made} channels of the session's rates and settings, and the session has {given}: \
+         let the sender describe it anew, with the version of weir that receives it"
+    )]
+    WrongChannels {
+        /// The scheme.
+        scheme: &'static str,
+        /// How many it makes.
+        made: usize,
+        /// How many there are.
+        given: usize,
+    },
     /// The ladder of rates cannot be made.
     #[error("rates {low} to {high} at ratio {ratio}: {reason}")]
     BadLadder {

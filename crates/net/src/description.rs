@@ -13,8 +13,10 @@
 //! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
 //! | `a=weir-receipt:ADDRESS:PORT HEX` | session | where receipts go, and the key that tags them |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
-//! | `a=weir-rate:BPS` | media | cumulative rate of this channel and those before it, bits per second |
+//! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
+//! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
 //!
+//! How many channels a ladder makes, and of which rates, the scheme says (`registry::Scheme::channels`).
 //! A description without `weir-cc` is a plain FLUTE session: no congestion control, all its channels are joined at once.
 
 mod read;
@@ -27,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use weir_core::endpoint::Endpoint;
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, ConfigError, Habitat, Scheme, Session, Setting};
-use weir_units::Bytes;
+use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
@@ -65,7 +67,7 @@ pub struct Control {
     pub scheme: String,
     /// Settings of the scheme that differ from its defaults.
     pub settings: Vec<Setting>,
-    /// Cumulative rates; as many as there are channels.
+    /// The rates between which receivers choose. The scheme makes the channels of it.
     pub ladder: Ladder,
     /// Form of the congestion control information.
     pub form: CciForm,
@@ -100,8 +102,7 @@ impl Description {
 
     /// What the endpoints of a scheme need to know; `None` for a session without congestion control.
     pub fn session(&self, habitat: Habitat) -> Option<Session> {
-        let control = self.control.as_ref()?;
-        Some(Session { ladder: control.ladder.clone(), packet_size: control.packet_size, form: control.form, habitat })
+        self.control.as_ref().map(|control| control.session(habitat))
     }
 
     /// What stays the same in all packets.
@@ -132,10 +133,22 @@ impl Description {
             return Ok(None);
         };
         let scheme = registry::find(&control.scheme)?;
-        if !scheme.channels(&session, &control.settings)?.into_iter().eq(control.ladder.channel_rates()) {
-            let what = "sessions on sockets, whose channels are those of a ladder: it has others (`weir lab` runs it)";
-            return Err(ConfigError::NotFor { scheme: scheme.name, what });
+        let (made, given) = (control.channel_rates()?.len(), self.channels.len());
+        if made != given {
+            return Err(ConfigError::WrongChannels { scheme: scheme.name, made, given });
         }
         build(scheme, &session, &control.settings).map(Some)
+    }
+}
+
+impl Control {
+    /// What the endpoints of the scheme need to know.
+    pub fn session(&self, habitat: Habitat) -> Session {
+        Session { ladder: self.ladder.clone(), packet_size: self.packet_size, form: self.form, habitat }
+    }
+
+    /// The highest rate of each channel, as the scheme makes them on real sockets.
+    pub fn channel_rates(&self) -> Result<Vec<Rate>, ConfigError> {
+        registry::find(&self.scheme)?.channels(&self.session(Habitat::Sockets), &self.settings)
     }
 }

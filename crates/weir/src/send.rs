@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_core::layers::Ladder;
 use weir_net::Interface;
 use weir_net::clock::Clock;
 use weir_net::description::Description;
@@ -114,17 +113,13 @@ fn carousel(offer: &Offer, sources: SourceSet, clock: &Clock) -> Result<Carousel
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
-        channel_rates: channel_rates(&control.ladder),
+        channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
         flute_version: offer.description.flute_version,
         expires: expires(clock),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
     };
     Carousel::new(sources, &options).map_err(Failure::of(Exit::Files, "cannot send"))
-}
-
-fn channel_rates(ladder: &Ladder) -> Vec<weir_units::Rate> {
-    (0..ladder.levels()).map(|channel| ladder.channel_rate(channel)).collect()
 }
 
 /// The file delivery table is good for a day after the start, or as long as its 32 bits of seconds go.

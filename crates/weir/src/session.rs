@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path};
 
 use weir_core::layers::Ladder;
+use weir_core::registry::ConfigError;
 use weir_net::description::{Control, Description, ReceiptAddress};
 use weir_net::interface::{Interface, InterfaceChoice};
 use weir_net::socket::header_len;
@@ -26,28 +27,17 @@ pub(crate) struct Offer {
 /// Makes the session that the options ask for.
 pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
-    let ladder = Ladder::geometric(args.rates.rates.low, args.rates.rates.high, args.rates.ratio)
-        .map_err(|error| usage(error.to_string()))?;
-    let channels = Description::channels_from(args.to, ladder.levels()).ok_or_else(|| {
-        usage(format!(
-            "{} channels from {} on do not fit into the multicast addresses; choose a lower group",
-            ladder.levels(),
-            args.to.ip()
-        ))
-    })?;
     let secret = secret_key(args.key.as_deref())?;
     let random: [u8; 2] = random()?;
     let tsi = args.tsi.unwrap_or(u16::from_be_bytes(random).max(1));
-    let form = form(args.cci, &ladder, args.packet_size);
-    let headers = header_len(args.to.ip()) as usize + Profile { tsi, form }.overhead(false);
-    let symbol_size = symbol_size(args.packet_size, headers);
-    let control = Control {
-        scheme: args.rates.cc.name.to_owned(),
-        settings: args.rates.cc_set.clone(),
-        packet_size: Bytes::new(u64::from(symbol_size) + headers as u64),
-        ladder,
-        form,
-    };
+    let (control, symbol_size) = control(args).map_err(|error| usage(advise(&error)))?;
+    let channels = control.channel_rates().map_err(|error| usage(advise(&error)))?.len();
+    let channels = Description::channels_from(args.to, channels).ok_or_else(|| {
+        let group = args.to.ip();
+        usage(format!(
+            "{channels} channels from {group} on do not fit into the multicast addresses; choose a lower group"
+        ))
+    })?;
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
     let description = Description {
@@ -69,8 +59,29 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     description
         .sender_endpoint()
         .and_then(|_| description.receiver_endpoint())
-        .map_err(|error| usage(format!("{error}; `weir schemes` lists schemes and their settings")))?;
+        .map_err(|error| usage(advise(&error)))?;
     Ok(Offer { description, secret, symbol_size })
+}
+
+/// The congestion control that the options ask for, and how many bytes of symbol are left in a packet.
+fn control(args: &SendFile) -> Result<(Control, u16), ConfigError> {
+    let rates = &args.rates;
+    let widest = Control {
+        scheme: rates.cc.name.to_owned(),
+        settings: rates.cc_set.clone(),
+        ladder: Ladder::geometric(rates.rates.low, rates.rates.high, rates.ratio)?,
+        form: CciForm::Clocked,
+        packet_size: Bytes::new(args.packet_size.into()),
+    };
+    let form = form(args.cci, &widest.channel_rates()?, args.packet_size);
+    let headers = header_len(args.to.ip()) as usize + Profile { tsi: 0, form }.overhead(false);
+    let symbol_size = symbol_size(args.packet_size, headers);
+    let packet_size = Bytes::new(u64::from(symbol_size) + headers as u64);
+    Ok((Control { form, packet_size, ..widest }, symbol_size))
+}
+
+fn advise(error: &ConfigError) -> String {
+    format!("{error}; `weir schemes` lists schemes and their settings")
 }
 
 /// Where this session's receipts go: the port after the session's own. It is fixed so that a description written
@@ -86,8 +97,8 @@ fn symbol_size(packet_size: u16, headers: usize) -> u16 {
 }
 
 /// Sequence numbers of 16 bits, unless the fastest channel would go through half of them in [`LONGEST_GAP_SECS`].
-fn form(choice: CciChoice, ladder: &Ladder, packet_size: u16) -> CciForm {
-    let fastest = (0..ladder.levels()).map(|channel| ladder.channel_rate(channel)).max().unwrap_or(Rate::ZERO);
+fn form(choice: CciChoice, channels: &[Rate], packet_size: u16) -> CciForm {
+    let fastest = channels.iter().copied().max().unwrap_or(Rate::ZERO);
     let packets_per_sec = fastest.packets_per_sec(Bytes::new(u64::from(packet_size)));
     match choice {
         CciChoice::Auto if packets_per_sec * LONGEST_GAP_SECS > f64::from(1 << 15) => CciForm::Clocked,
@@ -138,8 +149,9 @@ const LONGEST_GAP_SECS: f64 = 3.0;
 mod tests {
     use super::*;
 
-    fn ladder(high_mbps: u64) -> Ladder {
-        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(high_mbps), 1.5).expect("a usable ladder")
+    fn channels(high_mbps: u64) -> Vec<Rate> {
+        let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(high_mbps), 1.5);
+        ladder.expect("a usable ladder").channel_rates().collect()
     }
 
     #[test]
@@ -149,9 +161,9 @@ mod tests {
 
     #[test]
     fn the_form_follows_the_fastest_channel() {
-        assert_eq!(form(CciChoice::Auto, &ladder(100), 1428), CciForm::Short);
-        assert_eq!(form(CciChoice::Auto, &ladder(1000), 1428), CciForm::Clocked);
-        assert_eq!(form(CciChoice::Short, &ladder(1000), 1428), CciForm::Short);
+        assert_eq!(form(CciChoice::Auto, &channels(100), 1428), CciForm::Short);
+        assert_eq!(form(CciChoice::Auto, &channels(1000), 1428), CciForm::Clocked);
+        assert_eq!(form(CciChoice::Short, &channels(1000), 1428), CciForm::Short);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl FromStr for Description {
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_end();
             if line.len() > MAX_LINE {
-                return Err(DescriptionError::TooLong("a line of more than 2000 bytes"));
+                return Err(DescriptionError::TooLong("a line of more than 6000 bytes"));
             }
             if !line.is_empty() {
                 reader.line(number, line).map_err(|expected| refusal(number, line, expected))?;
@@ -84,6 +84,7 @@ struct Reader {
     scheme: Option<(String, Vec<Setting>)>,
     form: Option<CciForm>,
     packet_size: Option<Bytes>,
+    ladder: Option<Ladder>,
     symbol_size: Option<u16>,
     flute_version: Option<u8>,
     hops: Option<u8>,
@@ -106,7 +107,6 @@ struct Connection {
 struct Media {
     port: u16,
     connection: Option<Connection>,
-    rate: Option<Rate>,
 }
 
 impl Reader {
@@ -141,7 +141,7 @@ impl Reader {
         }
         let port = port.and_then(|port| port.parse().ok()).filter(|port| *port != 0);
         let port = port.ok_or("m=application PORT FLUTE/UDP 0 with a port from 1 to 65535")?;
-        self.media.push(Media { port, connection: None, rate: None });
+        self.media.push(Media { port, connection: None });
         Ok(())
     }
 
@@ -175,11 +175,6 @@ impl Reader {
                     return Err("the same source as before: one sender a session");
                 }
             }
-            "weir-rate" => {
-                let rate = number(value).filter(|bps| *bps > 0).ok_or("a=weir-rate:N with N in bits per second")?;
-                let media = self.media.last_mut().ok_or("a=weir-rate after an m= line: it is the rate of a channel")?;
-                media.rate = Some(Rate::from_bps(rate));
-            }
             _ => return self.weir_attribute(name, value),
         }
         Ok(())
@@ -197,6 +192,10 @@ impl Reader {
             "weir-packet" => {
                 let size = number(value).filter(|bytes| (MIN_PACKET..=MAX_PACKET).contains(bytes));
                 self.packet_size = Some(Bytes::new(size.ok_or("a=weir-packet:N with N from 64 to 65535 bytes")?));
+            }
+            "weir-ladder" => {
+                self.ladder =
+                    Some(ladder(value).ok_or("a=weir-ladder: and up to 256 rising rates in bits per second")?);
             }
             "weir-symbol" => {
                 let size = number(value).filter(|bytes| *bytes > 0);
@@ -244,7 +243,7 @@ impl Reader {
         }
         let tsi = self.tsi.ok_or(DescriptionError::Missing("transport session identifier: a=flute-tsi:N"))?;
         let ttl = self.media.iter().filter_map(|media| media.connection).chain(self.connection).find_map(|c| c.ttl);
-        let control = self.control(channels.len())?;
+        let control = self.control()?;
         Ok(Description {
             name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| "-".to_owned()),
             tsi,
@@ -275,17 +274,11 @@ impl Reader {
         Ok(channels)
     }
 
-    fn control(&self, channels: usize) -> Result<Option<Control>, DescriptionError> {
+    fn control(&self) -> Result<Option<Control>, DescriptionError> {
         let Some((scheme, settings)) = self.scheme.clone() else {
             return Ok(None);
         };
-        let rates: Vec<Rate> = self.media.iter().filter_map(|media| media.rate).collect();
-        if rates.len() != channels {
-            return Err(DescriptionError::Missing("a=weir-rate for each channel, which a=weir-cc needs"));
-        }
-        let ladder = Ladder::from_rates(rates).ok_or(DescriptionError::Contradiction(
-            "the cumulative rates in a=weir-rate must rise from channel to channel",
-        ))?;
+        let ladder = self.ladder.clone().ok_or(DescriptionError::Missing("a=weir-ladder, which a=weir-cc needs"))?;
         let packet_size = self.packet_size.ok_or(DescriptionError::Missing("a=weir-packet, which a=weir-cc needs"))?;
         Ok(Some(Control { scheme, settings, ladder, form: self.form.unwrap_or_default(), packet_size }))
     }
@@ -335,6 +328,11 @@ fn scheme(value: &str) -> Option<(String, Vec<Setting>)> {
     Some((name, settings?))
 }
 
+fn ladder(value: &str) -> Option<Ladder> {
+    let rates: Option<Vec<Rate>> = value.split_ascii_whitespace().map(|bps| number(bps).map(Rate::from_bps)).collect();
+    Ladder::from_rates(rates?)
+}
+
 fn receipt(value: &str) -> Option<ReceiptAddress> {
     let (address, digits) = value.split_once(' ')?;
     let address: SocketAddr = address.parse().ok()?;
@@ -368,7 +366,8 @@ fn refusal(number: usize, line: &str, expected: Expected) -> DescriptionError {
 }
 
 const MAX_TEXT: usize = 256 << 10;
-const MAX_LINE: usize = 2_000;
+/// A ladder of 256 rates, each of 20 digits, fits.
+const MAX_LINE: usize = 6_000;
 /// As many as a ladder can have.
 const MAX_CHANNELS: usize = 256;
 const MIN_PACKET: u64 = 64;

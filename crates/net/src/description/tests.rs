@@ -14,7 +14,7 @@ fn example() -> Description {
         ttl: 4,
         control: Some(Control {
             scheme: "avmrc".to_owned(),
-            settings: vec![Setting { key: "slot_ms".to_owned(), value: "500".to_owned() }],
+            settings: vec![Setting { key: "tau".to_owned(), value: "100ms".to_owned() }],
             ladder: Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(576), 1.5).expect("three rates"),
             form: CciForm::Short,
             packet_size: Bytes::new(1_456),
@@ -33,24 +33,22 @@ a=source-filter: incl IN IP4 * 192.0.2.10\r
 a=flute-tsi:7\r
 a=flute-ch:3\r
 a=weir-flute:2\r
-a=weir-cc:avmrc slot_ms=500\r
+a=weir-cc:avmrc tau=100ms\r
 a=weir-cci:short\r
 a=weir-packet:1456\r
+a=weir-ladder:256000 384000 576000\r
 a=weir-symbol:1400\r
 a=weir-key:ed25519 abababababababababababababababababababababababababababababababab\r
 a=weir-receipt:192.0.2.10:5005 0101010101010101010101010101010101010101010101010101010101010101\r
 m=application 5004 FLUTE/UDP 0\r
 c=IN IP4 239.255.0.1/4\r
 b=AS:256\r
-a=weir-rate:256000\r
 m=application 5004 FLUTE/UDP 0\r
 c=IN IP4 239.255.0.2/4\r
 b=AS:128\r
-a=weir-rate:384000\r
 m=application 5004 FLUTE/UDP 0\r
 c=IN IP4 239.255.0.3/4\r
 b=AS:192\r
-a=weir-rate:576000\r
 ";
 
 #[test]
@@ -111,9 +109,10 @@ fn an_error_names_the_line_and_what_was_expected() {
         r#"line 6 of the description, "a=flute-tsi:seven": expected a=flute-tsi:N with N from 0 to 65535"#
     );
     assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 20 of"));
+    assert!(explain("256000 384000 576000", "256000 384000 384000").contains("rising rates"));
+    assert!(explain("a=weir-ladder:256000 384000 576000\r\n", "").contains("no a=weir-ladder"));
     assert!(explain("v=0", "<html>").contains("this is not SDP"));
     assert!(explain("a=flute-ch:3", "a=flute-ch:2").contains("another number of channels"));
-    assert!(explain("a=weir-rate:384000", "a=weir-rate:100").contains("must rise"));
     assert!(explain("a=weir-packet:1456\r\n", "").contains("no a=weir-packet"));
     assert!(explain("239.255.0.2/4", "239.255.0.1/4").contains("the same group and port"));
     assert!(explain("a=flute-tsi:7\r\n", "").contains("a=flute-tsi:N"));
@@ -181,17 +180,44 @@ proptest! {
 }
 
 #[test]
-fn a_scheme_whose_channels_are_not_those_of_the_ladder_is_refused() {
-    for scheme in ["stair", "fglm"] {
-        let mut description = example();
-        description.control = description.control.map(|control| Control {
+fn any_layered_scheme_makes_its_own_channels_of_the_ladder() {
+    for (scheme, channels) in [("avmrc", 4), ("stair", 10), ("fglm", 4)] {
+        let described = of_scheme(scheme, channels);
+        assert!(described.sender_endpoint().is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
+        assert!(described.receiver_endpoint().is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
+        assert_eq!(described.to_string().parse(), Ok(described));
+    }
+}
+
+#[test]
+fn another_number_of_channels_than_the_scheme_makes_is_refused_at_both_ends() {
+    let described = of_scheme("stair", 9);
+    for error in [described.sender_endpoint().err(), described.receiver_endpoint().err()] {
+        let wrong = ConfigError::WrongChannels { scheme: "stair", made: 10, given: 9 };
+        assert_eq!(error, Some(wrong));
+    }
+}
+
+#[test]
+fn a_section_tells_the_highest_rate_of_its_own_channel() {
+    let text = of_scheme("stair", 10).to_string();
+    let rates: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("b=AS:")).collect();
+    assert_eq!(rates, ["512", "512", "1024", "2048", "512", "1024", "512", "512", "512", "512"]);
+    let unknown = of_scheme("moonshine", 2);
+    assert!(!unknown.to_string().contains("b=AS") && unknown.to_string().parse() == Ok(unknown));
+}
+
+fn of_scheme(scheme: &str, channels: usize) -> Description {
+    let example = example();
+    let control = example.control.expect("it has congestion control");
+    Description {
+        channels: Description::channels_from(example.channels[0], channels).expect("groups enough"),
+        control: Some(Control {
             scheme: scheme.to_owned(),
             settings: Vec::new(),
             ladder: Ladder::geometric(Rate::from_kbps(512), Rate::from_kbps(4096), 2.0).expect("four rates"),
             ..control
-        });
-        for error in [description.sender_endpoint().err(), description.receiver_endpoint().err()] {
-            assert!(error.is_some_and(|error| error.to_string().contains("weir lab")), "{scheme}");
-        }
+        }),
+        ..example
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_units::Rate;
 use weir_wire::CciForm;
 
 use super::Description;
@@ -23,10 +24,10 @@ impl fmt::Display for Description {
             write!(f, "a=weir-hops:{}\r\n", self.ttl)?;
         }
         self.write_weir(f)?;
-        for (number, channel) in self.channels.iter().enumerate() {
-            self.write_channel(f, number, *channel)?;
-        }
-        Ok(())
+        // Of a scheme that is not known here the rates are not either, and nothing needs them.
+        let rates = self.control.as_ref().and_then(|control| control.channel_rates().ok()).unwrap_or_default();
+        let rates = rates.into_iter().map(Some).chain(std::iter::repeat(None));
+        self.channels.iter().zip(rates).try_for_each(|(channel, rate)| self.write_channel(f, *channel, rate))
     }
 }
 
@@ -38,7 +39,11 @@ impl Description {
                 write!(f, " {}={}", setting.key, setting.value)?;
             }
             write!(f, "\r\na=weir-cci:{}\r\n", form_name(control.form))?;
-            write!(f, "a=weir-packet:{}\r\n", control.packet_size.count())?;
+            write!(f, "a=weir-packet:{}\r\na=weir-ladder:", control.packet_size.count())?;
+            for (number, rate) in control.ladder.rates().iter().enumerate() {
+                write!(f, "{}{}", if number == 0 { "" } else { " " }, rate.bps())?;
+            }
+            write!(f, "\r\n")?;
         }
         if let Some(symbol_size) = self.symbol_size {
             write!(f, "a=weir-symbol:{symbol_size}\r\n")?;
@@ -52,17 +57,13 @@ impl Description {
         Ok(())
     }
 
-    fn write_channel(&self, f: &mut fmt::Formatter<'_>, number: usize, channel: SocketAddr) -> fmt::Result {
+    fn write_channel(&self, f: &mut fmt::Formatter<'_>, channel: SocketAddr, rate: Option<Rate>) -> fmt::Result {
         write!(f, "m=application {} FLUTE/UDP 0\r\n", channel.port())?;
         match channel.ip() {
             IpAddr::V4(group) => write!(f, "c=IN IP4 {group}/{}\r\n", self.ttl)?,
             IpAddr::V6(group) => write!(f, "c=IN IP6 {group}\r\n")?,
         }
-        if let Some(control) = &self.control {
-            write!(f, "b=AS:{}\r\n", control.ladder.channel_rate(number).bps().div_ceil(1_000))?;
-            write!(f, "a=weir-rate:{}\r\n", control.ladder.level_rate(number + 1).bps())?;
-        }
-        Ok(())
+        rate.map_or(Ok(()), |rate| write!(f, "b=AS:{}\r\n", rate.bps().div_ceil(1_000)))
     }
 }
 
