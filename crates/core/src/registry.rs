@@ -43,6 +43,8 @@ pub enum Parties {
 pub struct Layered {
     /// Lists the channels of a session by the rate that each has at most. They need not be the ladder's.
     pub channels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
+    /// Whether receivers measure their round trip to the sender, for which they have to know its unicast address.
+    pub probes: bool,
     /// Builds the sender.
     pub sender: Build<Session>,
     /// Builds a receiver.
@@ -65,6 +67,11 @@ impl Scheme {
     /// Whether it is for layered sessions; if not, it is for unicast streams.
     pub const fn is_layered(&self) -> bool {
         matches!(self.parties, Parties::Layered(_))
+    }
+
+    /// Whether receivers of a layered session measure their round trip to the sender.
+    pub const fn probes(&self) -> bool {
+        matches!(self.parties, Parties::Layered(Layered { probes: true, .. }))
     }
 
     /// The channels of a layered session, each with the highest rate that it has.

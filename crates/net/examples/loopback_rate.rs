@@ -70,6 +70,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         symbol_size: Some(SYMBOL as u16),
         public_key: None,
         receipt: None,
+        probe: None,
     })
 }
 

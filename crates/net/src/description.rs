@@ -12,6 +12,7 @@
 //! | `a=weir-flute:VERSION` | session | FLUTE version of the file delivery table, 1 or 2 |
 //! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
 //! | `a=weir-receipt:ADDRESS:PORT HEX` | session | where receipts go, and the key that tags them |
+//! | `a=weir-probe:ADDRESS:PORT` | session | where the sender answers round-trip probes |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
@@ -58,6 +59,8 @@ pub struct Description {
     pub public_key: Option<[u8; 32]>,
     /// Where receipts go, where they are asked for.
     pub receipt: Option<ReceiptAddress>,
+    /// Where the sender answers round-trip probes, where the scheme has receivers send them.
+    pub probe: Option<SocketAddr>,
 }
 
 /// The congestion control of a session.

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use weir_core::ChannelId;
+use weir_core::Origin;
 use weir_link::{Label, Link, LinkConfig};
 use weir_units::{Bytes, Random, Time};
 
@@ -32,7 +32,8 @@ pub(crate) struct Emulator {
 /// A packet in the link.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub(crate) channel: ChannelId,
+    /// Over a channel, or from the correspondent.
+    pub(crate) way: Origin,
     pub(crate) from: IpAddr,
     pub(crate) packet: Vec<u8>,
 }
@@ -45,7 +46,7 @@ impl Emulator {
     }
 
     /// A packet enters. `false` if the queue dropped one for it.
-    pub(crate) fn offer(&mut self, at: Time, channel: ChannelId, from: IpAddr, packet: &[u8]) -> bool {
+    pub(crate) fn offer(&mut self, at: Time, way: Origin, from: IpAddr, packet: &[u8]) -> bool {
         self.time = self.time.max(at);
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
@@ -53,7 +54,7 @@ impl Emulator {
         let size = Bytes::new(packet.len() as u64 + self.header_len);
         let mut all_wait = true;
         let spare = &mut self.spare;
-        let held = Held { channel, from, packet: copy };
+        let held = Held { way, from, packet: copy };
         self.link.enqueue(self.time, size, Label::default(), held, &mut |dropped| {
             all_wait = false;
             keep(spare, dropped.packet);

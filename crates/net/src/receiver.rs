@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::alc::{Alc, Content};
 use weir_wire::{CciForm, Layered};
@@ -21,8 +21,10 @@ use crate::clock::{self, Clock};
 use crate::description::Description;
 use crate::emulator::Emulator;
 use crate::error::NetError;
+use crate::everything::Everything;
 use crate::interface::{Interface, InterfaceChoice};
-use crate::socket::{Arrival, Capabilities, ReceiveConfig, ReceiveSockets, header_len};
+use crate::probes::{Prober, UNICAST_TTL, echo};
+use crate::socket::{Arrival, Capabilities, Reading, ReceiveConfig, ReceiveSockets, header_len};
 
 pub use crate::emulator::LinkInFront;
 
@@ -95,6 +97,10 @@ pub struct ReceiverStatistics {
     pub host_dropped: u64,
     /// Packets that the emulated link dropped because its buffer was full, or lost at random.
     pub link_dropped: u64,
+    /// Round-trip probes sent.
+    pub probes: u64,
+    /// Answers to them that came.
+    pub echoes: u64,
     /// Joins and leaves that the system refused.
     pub failed_memberships: u64,
 }
@@ -102,7 +108,7 @@ pub struct ReceiverStatistics {
 /// A receiver that is ready to run.
 #[derive(Debug)]
 pub struct Receiver {
-    sockets: ReceiveSockets,
+    inlet: Inlet,
     session: Session,
     emulator: Option<Emulator>,
     capture: Option<Capture>,
@@ -122,12 +128,13 @@ impl Receiver {
         let interface = Interface::choose(&config.interface, group.ip())?;
         let capture = config.capture.as_ref().map(|path| Capture::create(path, &interface.name)).transpose()?;
         let sockets = ReceiveSockets::new(interface, &description.channels, description.source, &config.sockets)?;
+        let prober = description.probe.map(|desk| Prober::new(desk, description.tsi)).transpose()?;
         let form = description.form().filter(|_| endpoint.is_some());
         let endpoint = endpoint.unwrap_or_else(|| Box::new(Everything::new(description.channels.len())));
         let session = Session {
             endpoint,
             form,
-            tsi: u64::from(description.tsi),
+            tsi: description.tsi,
             source: description.source,
             header_len: header_len(group.ip()),
             time: Time::ZERO,
@@ -135,17 +142,18 @@ impl Receiver {
             statistics: ReceiverStatistics::default(),
         };
         let emulator = config.link.as_ref().map(|link| Emulator::new(link, header_len(group.ip())));
-        Ok(Receiver { sockets, session, emulator, capture, ttl: description.ttl, tick: config.tick })
+        let inlet = Inlet { sockets, prober };
+        Ok(Receiver { inlet, session, emulator, capture, ttl: description.ttl, tick: config.tick })
     }
 
     /// The interface on which channels are joined.
     pub fn interface(&self) -> &Interface {
-        self.sockets.interface()
+        self.inlet.sockets.interface()
     }
 
     /// What the system grants.
     pub fn capabilities(&self) -> Capabilities {
-        self.sockets.capabilities()
+        self.inlet.sockets.capabilities()
     }
 
     /// Runs until the application says break, and then leaves every channel.
@@ -153,7 +161,7 @@ impl Receiver {
         let clock = Clock::new();
         let mut next_tick = clock.now();
         let mut rest_until = Time::ZERO;
-        self.session.event(clock.now(), Event::Start, &self.sockets, application);
+        self.session.event(clock.now(), Event::Start, &self.inlet, application);
         loop {
             if clock.now() >= next_tick {
                 next_tick = clock.now() + self.tick;
@@ -167,11 +175,11 @@ impl Receiver {
             if rest_until > clock.now() {
                 clock::wait(&mut [], rest_until.min(until)).map_err(|error| NetError::Wait(error.into()))?;
             }
-            self.sockets.wait(until)?;
+            self.inlet.wait(until)?;
             let is_quiet = self.round(&clock, application)?;
             rest_until = if is_quiet { clock.now() + REST } else { Time::ZERO };
         }
-        self.session.event(clock.now(), Event::Finish, &self.sockets, application);
+        self.session.event(clock.now(), Event::Finish, &self.inlet, application);
         application.batch_end();
         application.statistics(clock.now(), &self.session.statistics);
         if let Some(capture) = &mut self.capture {
@@ -189,49 +197,78 @@ impl Receiver {
 
     /// Reads once and brings the endpoint up to now. Returns whether little was there.
     fn round(&mut self, clock: &Clock, application: &mut impl Application) -> Result<bool, NetError> {
-        let reading = self.sockets.receive(clock)?;
+        let reading = self.inlet.receive(clock)?;
         let before = self.session.statistics.packets;
-        for number in 0..self.sockets.arrivals().len() {
-            let arrival = self.sockets.arrivals()[number];
+        for number in 0..self.inlet.sockets.arrivals().len() {
+            let arrival = self.inlet.sockets.arrivals()[number];
+            self.take_answers(arrival.time, clock, application)?;
             self.advance(arrival.time, application);
             if arrival.dropped_before > 0 {
                 self.session.statistics.host_dropped += arrival.dropped_before;
                 let event = Event::HostDropped { packets: arrival.dropped_before };
-                self.session.event(arrival.time, event, &self.sockets, application);
+                self.session.event(arrival.time, event, &self.inlet, application);
             }
             self.take(&arrival, clock, application)?;
         }
         if let Some(now) = reading.complete_until {
+            self.take_answers(now, clock, application)?;
             self.advance(now, application);
         }
         self.session.statistics.link_dropped = self.emulator.as_ref().map_or(0, Emulator::dropped);
         if self.session.statistics.packets > before {
             application.batch_end();
         }
-        let little = self.sockets.capabilities().buffer.granted.count() / QUIET_SHARE;
+        let little = self.inlet.sockets.capabilities().buffer.granted.count() / QUIET_SHARE;
         Ok(reading.complete_until.is_some() && reading.bytes as u64 <= little)
     }
 
     /// Takes the packets of one read: to the endpoint, or into the link.
     fn take(&mut self, arrival: &Arrival, clock: &Clock, application: &mut impl Application) -> Result<(), NetError> {
-        for packet in self.sockets.packets(arrival) {
-            let is_dropped = match (&mut self.emulator, arrival.channel) {
-                (Some(emulator), Some(channel)) => !emulator.offer(arrival.time, channel, arrival.from.ip(), packet),
+        for packet in self.inlet.sockets.packets(arrival) {
+            let (way, from) = (arrival.channel.map(Origin::Channel), arrival.from.ip());
+            let is_dropped = match (&mut self.emulator, way) {
+                (Some(emulator), Some(way)) => !emulator.offer(arrival.time, way, from, packet),
                 _ => {
-                    let (channel, from) = (arrival.channel, arrival.from.ip());
-                    self.session.packet(arrival.time, channel, from, packet, &self.sockets, application);
+                    self.session.datagram(arrival.time, way, from, packet, &self.inlet, application);
                     false
                 }
             };
             let Some((capture, channel)) = self.capture.as_mut().zip(arrival.channel) else { continue };
-            let to = self.sockets.address(channel).expect("arrivals come over channels of the session");
+            let to = self.inlet.sockets.address(channel).expect("arrivals come over channels of the session");
             capture.record(&Datagram {
                 unix_nanos: arrival.stamp_nanos.unwrap_or_else(|| clock.unix_nanos(arrival.time)),
                 from: arrival.from,
                 to,
                 ttl: self.ttl,
                 payload: packet,
-                comment: is_dropped.then_some("dropped by the emulated link"),
+                comment: is_dropped.then_some(DROPPED),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the answers to probes that arrived by `until`, as packets are taken.
+    fn take_answers(&mut self, until: Time, clock: &Clock, application: &mut impl Application) -> Result<(), NetError> {
+        while let Some(received) = self.inlet.prober.as_mut().and_then(|prober| prober.take(until)) {
+            self.advance(received.time, application);
+            let Some(prober) = &self.inlet.prober else { break };
+            let (message, from) = (prober.message(&received), received.from.ip());
+            let is_dropped = match &mut self.emulator {
+                Some(emulator) => !emulator.offer(received.time, Origin::Peer(SENDER), from, message),
+                None => {
+                    let way = Some(Origin::Peer(SENDER));
+                    self.session.datagram(received.time, way, from, message, &self.inlet, application);
+                    false
+                }
+            };
+            let Some(capture) = &mut self.capture else { continue };
+            capture.record(&Datagram {
+                unix_nanos: received.stamp_nanos.unwrap_or_else(|| clock.unix_nanos(received.time)),
+                from: received.from,
+                to: prober.local(),
+                ttl: UNICAST_TTL,
+                payload: message,
+                comment: is_dropped.then_some(DROPPED),
             })?;
         }
         Ok(())
@@ -246,16 +283,36 @@ impl Receiver {
                 (Some(departure), deadline) if deadline.is_none_or(|deadline| departure <= deadline) => {
                     let emulator = self.emulator.as_mut().expect("only a link has departures");
                     let Some(out) = emulator.release(departure) else { continue };
-                    let (at, channel) = (departure, Some(out.channel));
-                    self.session.packet(at, channel, out.from, &out.packet, &self.sockets, application);
+                    self.session.datagram(departure, Some(out.way), out.from, &out.packet, &self.inlet, application);
                     emulator.recycle(out);
                 }
                 (_, Some(deadline)) => {
-                    self.session.event(deadline, Event::Deadline, &self.sockets, application);
+                    self.session.event(deadline, Event::Deadline, &self.inlet, application);
                 }
                 _ => return,
             }
         }
+    }
+}
+
+/// Everything that packets come in through.
+#[derive(Debug)]
+struct Inlet {
+    sockets: ReceiveSockets,
+    prober: Option<Prober>,
+}
+
+impl Inlet {
+    fn wait(&mut self, until: Time) -> Result<bool, NetError> {
+        self.sockets.wait(self.prober.as_ref().map(Prober::readable), until)
+    }
+
+    /// Reads answers first: what is read of the channels then reaches beyond them.
+    fn receive(&mut self, clock: &Clock) -> Result<Reading, NetError> {
+        if let Some(prober) = &mut self.prober {
+            prober.receive(clock)?;
+        }
+        self.sockets.receive(clock)
     }
 }
 
@@ -265,7 +322,7 @@ struct Session {
     endpoint: Box<dyn Endpoint>,
     /// `None` for a session without congestion control.
     form: Option<CciForm>,
-    tsi: u64,
+    tsi: u16,
     source: Option<IpAddr>,
     header_len: u64,
     /// The time of the last event: it never goes back.
@@ -276,24 +333,50 @@ struct Session {
 
 impl Session {
     /// A datagram arrived, from the network or out of the link.
-    fn packet(
+    fn datagram(
         &mut self,
         at: Time,
-        channel: Option<ChannelId>,
+        way: Option<Origin>,
         from: IpAddr,
         datagram: &[u8],
-        sockets: &ReceiveSockets,
+        inlet: &Inlet,
         application: &mut impl Application,
     ) {
-        let Some(channel) = channel.filter(|_| self.source.is_none_or(|source| source == from)) else {
+        match way {
+            Some(Origin::Channel(channel)) if self.source.is_none_or(|source| source == from) => {
+                self.packet(at, channel, datagram, inlet, application);
+            }
+            Some(Origin::Peer(_)) => self.answer(at, datagram, inlet, application),
+            _ => self.statistics.foreign += 1,
+        }
+    }
+
+    /// The sender answered a probe, or somebody pretends to be the sender.
+    fn answer(&mut self, at: Time, message: &[u8], inlet: &Inlet, application: &mut impl Application) {
+        let Some(echo) = echo(message, self.tsi) else {
             self.statistics.foreign += 1;
             return;
         };
+        self.statistics.echoes += 1;
+        let size = Bytes::new(message.len() as u64 + self.header_len);
+        let packet = Packet { header: Header::Probe(echo), size, ecn: Ecn::NotEct };
+        self.event(at, Event::Packet { from: Origin::Peer(SENDER), packet: &packet }, inlet, application);
+    }
+
+    /// A datagram came over a channel.
+    fn packet(
+        &mut self,
+        at: Time,
+        channel: ChannelId,
+        datagram: &[u8],
+        inlet: &Inlet,
+        application: &mut impl Application,
+    ) {
         let Ok(alc) = Alc::decode(datagram) else {
             self.statistics.undecodable += 1;
             return;
         };
-        if alc.tsi != self.tsi {
+        if alc.tsi != u64::from(self.tsi) {
             self.statistics.foreign += 1;
             return;
         }
@@ -320,27 +403,21 @@ impl Session {
         self.statistics.bytes += size;
         let packet = Packet { header: Header::Layered(layered), size, ecn: Ecn::NotEct };
         let event = Event::Packet { from: Origin::Channel(channel), packet: &packet };
-        if self.event(at, event, sockets, application) {
+        if self.event(at, event, inlet, application) {
             self.statistics.delivered += 1;
             application.deliver(content, alc.symbol);
         }
     }
 
     /// Tells the endpoint, and does what it wants. Returns whether it wants the packet delivered.
-    fn event(
-        &mut self,
-        at: Time,
-        event: Event<'_>,
-        sockets: &ReceiveSockets,
-        application: &mut impl Application,
-    ) -> bool {
+    fn event(&mut self, at: Time, event: Event<'_>, inlet: &Inlet, application: &mut impl Application) -> bool {
         self.time = self.time.max(at);
         let mut is_new = false;
         self.endpoint.handle(self.time, event);
         while let Some(action) = self.endpoint.poll(self.time) {
             let done = match action {
-                Action::Join(channel) => sockets.join(channel),
-                Action::Leave(channel) => sockets.leave(channel),
+                Action::Join(channel) => inlet.sockets.join(channel),
+                Action::Leave(channel) => inlet.sockets.leave(channel),
                 Action::Deliver => {
                     is_new = true;
                     Ok(())
@@ -349,7 +426,14 @@ impl Session {
                     application.observe(self.time, &observation);
                     Ok(())
                 }
-                // A receiver of channels has no one to send to.
+                Action::Send { to: Destination::Peer(SENDER), packet } => {
+                    if let (Header::Probe(probe), Some(prober)) = (packet.header, &inlet.prober) {
+                        self.statistics.probes += 1;
+                        prober.ask(&probe);
+                    }
+                    Ok(())
+                }
+                // A receiver of channels has no one else to send to.
                 _ => Ok(()),
             };
             if let Err(problem) = done {
@@ -361,51 +445,10 @@ impl Session {
     }
 }
 
-/// The endpoint of a session without congestion control: all channels at once, every packet delivered.
-#[derive(Debug)]
-struct Everything {
-    joined: usize,
-    wanted: usize,
-    channels: usize,
-    has_packet: bool,
-}
-
-impl Everything {
-    fn new(channels: usize) -> Everything {
-        Everything { joined: 0, wanted: 0, channels, has_packet: false }
-    }
-}
-
-impl Endpoint for Everything {
-    fn handle(&mut self, _now: Time, event: Event<'_>) {
-        match event {
-            Event::Start => self.wanted = self.channels,
-            Event::Finish => self.wanted = 0,
-            Event::Packet { .. } => self.has_packet = true,
-            _ => {}
-        }
-    }
-
-    fn poll(&mut self, _now: Time) -> Option<Action> {
-        if std::mem::take(&mut self.has_packet) {
-            return Some(Action::Deliver);
-        }
-        if self.joined < self.wanted {
-            self.joined += 1;
-            return Some(Action::Join(ChannelId(self.joined as u16 - 1)));
-        }
-        if self.joined > self.wanted {
-            self.joined -= 1;
-            return Some(Action::Leave(ChannelId(self.joined as u16)));
-        }
-        None
-    }
-
-    fn deadline(&self) -> Option<Time> {
-        None
-    }
-}
-
+/// The only correspondent that a receiver has.
+const SENDER: PeerId = PeerId(0);
+/// What a capture says of a packet that goes no further.
+const DROPPED: &str = "dropped by the emulated link";
 /// How long a receiver rests after a round that read little: as long as a sender of ours does between two bursts of a channel.
 const REST: Duration = Duration::from_millis(5);
 /// A round that read less than this share of a socket's buffer read little: what comes in [`REST`] fits easily.

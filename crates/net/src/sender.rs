@@ -8,16 +8,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use weir_core::{Action, Destination, Endpoint, Event, Header, Observation};
-use weir_units::{Bytes, Time};
-use weir_wire::Layered;
+use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
+use weir_units::{Bytes, Ecn, Time};
 use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
+use weir_wire::probe::LEN as PROBE_LEN;
+use weir_wire::{Layered, Probe};
 
 use crate::capture::{Capture, Datagram};
 use crate::clock::{self, Clock};
 use crate::description::Description;
 use crate::error::NetError;
 use crate::interface::{Interface, InterfaceChoice};
+use crate::probes::{ProbeDesk, UNICAST_TTL};
 use crate::socket::{
     Capabilities, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, SendConfig, SendOutcome, SendSocket, header_len,
 };
@@ -79,6 +81,12 @@ pub struct SenderStatistics {
     pub last_refusal: Option<Errno>,
     /// Packets not sent because the application had nothing to put in them.
     pub starved: u64,
+    /// Round-trip probes that came.
+    pub probes: u64,
+    /// Answers to them. They are not counted as sent on a channel or in all.
+    pub echoes: u64,
+    /// What came to the port for probes and is none of this session.
+    pub foreign: u64,
     /// Deadlines of the endpoint that were met more than a millisecond late.
     pub late_deadlines: u64,
     /// How late the latest was.
@@ -120,12 +128,14 @@ impl Sender {
         let socket = SendConfig { ttl: description.ttl, ..config.socket.clone() };
         let socket = SendSocket::new(&interface, &description.channels, &socket)?;
         let capture = config.capture.as_ref().map(|path| Capture::create(path, &interface.name)).transpose()?;
+        let desk = description.probe.map(|address| ProbeDesk::open(address, description.tsi)).transpose()?;
         let count = description.channels.len();
         let outlet = Outlet {
             profile: description.profile(),
             header_len: header_len(group.ip()),
             last: (0..count).map(|channel| Layered { channel: channel as u16, ..Layered::default() }).collect(),
             socket,
+            desk,
             clock: Clock::new(),
             batch: Batch::new(),
             capture,
@@ -175,7 +185,8 @@ impl Sender {
                 }
                 due => {
                     let until = due.map_or(next_tick, |due| due.min(next_tick));
-                    clock::wait(&mut [], until).map_err(|error| NetError::Wait(error.into()))?;
+                    let asking = self.outlet.wait(until)?;
+                    (0..asking).try_for_each(|number| self.take_probe(number, payload, application))?;
                 }
             }
         }
@@ -183,6 +194,18 @@ impl Sender {
         self.step(now, Event::Finish, payload, application)?;
         self.outlet.close()?;
         Ok(self.outlet.statistics)
+    }
+
+    /// Somebody asks for the round trip. What is due on the channels goes with the answer.
+    fn take_probe(
+        &mut self,
+        number: usize,
+        payload: &mut impl Payload,
+        application: &mut impl SenderApplication,
+    ) -> Result<(), NetError> {
+        let Some((peer, packet)) = self.outlet.probe(number) else { return Ok(()) };
+        let event = Event::Packet { from: Origin::Peer(peer), packet: &packet };
+        self.step(self.outlet.clock.now(), event, payload, application)
     }
 
     fn step(
@@ -199,8 +222,12 @@ impl Sender {
                     Header::Layered(layered) => self.outlet.add(channel.0, layered, payload)?,
                     _ => self.outlet.statistics.refused += 1,
                 },
+                Action::Send { to: Destination::Peer(peer), packet } => match packet.header {
+                    Header::Probe(echo) => self.outlet.answer(peer, &echo)?,
+                    _ => self.outlet.statistics.refused += 1,
+                },
                 Action::Observe(observation) => application.observe(now, &observation),
-                // A sender of channels has no correspondents, and is no member of its own channels.
+                // A sender is no member of its own channels.
                 _ => {}
             }
         }
@@ -216,6 +243,7 @@ struct Outlet {
     /// The last header sent on each channel.
     last: Vec<Layered>,
     socket: SendSocket,
+    desk: Option<ProbeDesk>,
     clock: Clock,
     batch: Batch,
     capture: Option<Capture>,
@@ -296,6 +324,37 @@ impl Outlet {
         self.batch.packets += 1;
         self.batch.len += len;
         Ok(())
+    }
+
+    /// Waits until it is `until`, or until somebody asks: how many datagrams came.
+    fn wait(&mut self, until: Time) -> Result<usize, NetError> {
+        match &mut self.desk {
+            Some(desk) if desk.wait(until)? => desk.receive(&self.clock),
+            Some(_) => Ok(0),
+            None => clock::wait(&mut [], until).map(|_| 0).map_err(|error| NetError::Wait(error.into())),
+        }
+    }
+
+    /// What datagram `number` of those that came asks.
+    fn probe(&mut self, number: usize) -> Option<(PeerId, Packet)> {
+        let asked = self.desk.as_ref().and_then(|desk| desk.probe(number));
+        let count = if asked.is_some() { &mut self.statistics.probes } else { &mut self.statistics.foreign };
+        *count += 1;
+        let size = Bytes::new(PROBE_LEN as u64 + self.header_len);
+        asked.map(|(peer, probe)| (peer, Packet { header: Header::Probe(probe), size, ecn: Ecn::NotEct }))
+    }
+
+    /// Sends an answer to who asked.
+    fn answer(&mut self, peer: PeerId, echo: &Probe) -> Result<(), NetError> {
+        let Some(desk) = &self.desk else { return Ok(()) };
+        let Some((message, to)) = desk.answer(peer, echo) else {
+            self.statistics.refused += 1;
+            return Ok(());
+        };
+        self.statistics.echoes += 1;
+        let Some(capture) = &mut self.capture else { return Ok(()) };
+        let (unix_nanos, from) = (self.clock.unix_nanos(self.clock.now()), desk.local());
+        capture.record(&Datagram { unix_nanos, from, to, ttl: UNICAST_TTL, payload: &message, comment: None })
     }
 
     /// Hands the batch to the kernel.

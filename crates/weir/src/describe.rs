@@ -44,6 +44,9 @@ fn in_words(description: &Description) -> String {
         "receipts",
         description.receipt.map_or_else(|| "not asked for".to_owned(), |receipt| format!("to {}", receipt.address)),
     );
+    if let Some(probe) = description.probe {
+        line("probes", format!("to {probe}"));
+    }
     text
 }
 
@@ -73,6 +76,7 @@ mod tests {
             symbol_size: None,
             public_key: None,
             receipt: None,
+            probe: None,
         };
         let text = in_words(&description);
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

@@ -50,8 +50,9 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
+        probe: args.rates.cc.probes().then(|| later_port(local, args.to, PROBE_PORT)),
         receipt: args.receipts.map(|_| ReceiptAddress {
-            address: receipt_address(local, args.to),
+            address: later_port(local, args.to, RECEIPT_PORT),
             key: secret.derive("weir receipt tags", &tsi.to_be_bytes()),
         }),
     };
@@ -84,10 +85,10 @@ fn advise(error: &ConfigError) -> String {
     format!("{error}; `weir schemes` lists schemes and their settings")
 }
 
-/// Where this session's receipts go: the port after the session's own. It is fixed so that a description written
-/// beforehand (`--describe`) and the session itself agree.
-fn receipt_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
-    SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
+/// A port of the sender so many after the session's own. It is fixed so that a description written beforehand (`--describe`) and
+/// the session itself agree.
+fn later_port(local: IpAddr, to: SocketAddr, after: u16) -> SocketAddr {
+    SocketAddr::new(local, to.port().checked_add(after).unwrap_or(1023 + after))
 }
 
 /// The largest symbol that fits beside the headers, a multiple of RaptorQ's alignment.
@@ -139,6 +140,10 @@ pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
         name.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
     })
 }
+
+/// Receipts go to the port after the session's, round-trip probes to the one after that.
+const RECEIPT_PORT: u16 = 1;
+const PROBE_PORT: u16 = 2;
 
 const ALIGNMENT: usize = 8;
 

@@ -90,6 +90,7 @@ struct Reader {
     hops: Option<u8>,
     public_key: Option<[u8; 32]>,
     receipt: Option<ReceiptAddress>,
+    probe: Option<SocketAddr>,
     media: Vec<Media>,
     /// Within the section of a medium that is not FLUTE.
     is_skipping: bool,
@@ -214,6 +215,9 @@ impl Reader {
                 self.receipt =
                     Some(receipt(value).ok_or("a=weir-receipt:ADDRESS:PORT of the sender and 64 hexadecimal digits")?);
             }
+            "weir-probe" => {
+                self.probe = Some(unicast(value).ok_or("a=weir-probe:ADDRESS:PORT of the sender")?);
+            }
             _ => {}
         }
         Ok(())
@@ -255,6 +259,7 @@ impl Reader {
             symbol_size: self.symbol_size,
             public_key: self.public_key,
             receipt: self.receipt,
+            probe: self.probe,
         })
     }
 
@@ -335,9 +340,19 @@ fn ladder(value: &str) -> Option<Ladder> {
 
 fn receipt(value: &str) -> Option<ReceiptAddress> {
     let (address, digits) = value.split_once(' ')?;
-    let address: SocketAddr = address.parse().ok()?;
-    let is_usable = address.port() != 0 && !address.ip().is_multicast() && !address.ip().is_unspecified();
-    Some(ReceiptAddress { address, key: key(digits.trim())? }).filter(|_| is_usable)
+    Some(ReceiptAddress { address: unicast(address)?, key: key(digits.trim())? })
+}
+
+/// Somewhere that one host can be reached.
+fn unicast(value: &str) -> Option<SocketAddr> {
+    let is_usable = |at: &SocketAddr| {
+        at.port() != 0 && !at.ip().is_multicast() && !at.ip().is_unspecified() && !is_broadcast(at.ip())
+    };
+    value.parse().ok().filter(is_usable)
+}
+
+fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
 /// 64 hexadecimal digits.

@@ -54,6 +54,9 @@ impl Description {
         if let Some(receipt) = &self.receipt {
             write!(f, "a=weir-receipt:{} {}\r\n", receipt.address, Hex(&receipt.key))?;
         }
+        if let Some(probe) = self.probe {
+            write!(f, "a=weir-probe:{probe}\r\n")?;
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -238,9 +238,10 @@ impl ReceiveSockets {
         Ok((address, &self.sockets[socket]))
     }
 
-    /// Waits until a packet can be read or it is `until`; `true` if there is something to read.
-    pub fn wait(&mut self, until: Time) -> Result<bool, NetError> {
-        let mut waiting: Vec<PollFd<'_>> = self.sockets.iter().map(|one| clock::readable(one.socket.as_fd())).collect();
+    /// Waits until a packet can be read, `other` can be, or it is `until`; `true` if there is something to read.
+    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, until: Time) -> Result<bool, NetError> {
+        let own = self.sockets.iter().map(|one| one.socket.as_fd());
+        let mut waiting: Vec<PollFd<'_>> = own.chain(other).map(clock::readable).collect();
         let is_any_ready = clock::wait(&mut waiting, until).map_err(|error| NetError::Wait(error.into()))?;
         for (is_ready, socket) in self.is_ready.iter_mut().zip(&waiting) {
             *is_ready = socket.any().unwrap_or(true);

@@ -89,6 +89,11 @@ impl UnicastSocket {
         self.local
     }
 
+    /// To wait on together with others.
+    pub fn readable(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Waits until a datagram or word of a refusal can be read, `other` can be, or it is `until`.
     pub fn wait(&self, other: Option<BorrowedFd<'_>>, until: Time) -> Result<Ready, NetError> {
         let mut waiting = vec![clock::readable(self.socket.as_fd())];

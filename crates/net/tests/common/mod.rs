@@ -265,6 +265,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         symbol_size: Some(1_400),
         public_key: None,
         receipt: None,
+        probe: None,
     }
 }
 

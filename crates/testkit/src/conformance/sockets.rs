@@ -119,6 +119,7 @@ fn describe(scenario: &Scenario) -> Description {
         symbol_size: None,
         public_key: None,
         receipt: None,
+        probe: None,
     }
 }
 

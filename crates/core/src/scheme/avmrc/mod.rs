@@ -35,6 +35,7 @@ pub const AVMRC: Scheme = Scheme {
     paper: "Mahanti, Eager, Vernon, Computer Networks",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        probes: false,
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
         receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
     }),
@@ -47,6 +48,7 @@ pub const RMRC: Scheme = Scheme {
     summary: "AVMRC's rules with a TCP Reno throughput model",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        probes: false,
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
         receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
     }),
@@ -59,6 +61,7 @@ pub const VMRC: Scheme = Scheme {
     summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        probes: false,
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
         receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
     }),

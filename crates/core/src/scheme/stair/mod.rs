@@ -38,6 +38,7 @@ pub const STAIR: Scheme = Scheme {
     paper: "Byers, Kwon, NGC 2001",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Stair, session, settings),
+        probes: true,
         sender: |session, settings| sender(Kind::Stair, session, settings),
         receiver: |session, settings| receiver(Kind::Stair, session, settings),
     }),
@@ -51,6 +52,7 @@ pub const FGLM: Scheme = Scheme {
     paper: "Byers, Luby, Mitzenmacher, INFOCOM 2001, as STAIR describes it",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Fglm, session, settings),
+        probes: true,
         sender: |session, settings| sender(Kind::Fglm, session, settings),
         receiver: |session, settings| receiver(Kind::Fglm, session, settings),
     }),

@@ -99,6 +99,15 @@ impl Sender {
         self.next = dues.min_by_key(|(_, due)| *due);
     }
 
+    /// Stays with a channel while something of it is due: what is behind one another can be handed over together.
+    fn go_on(&mut self, now: Time, number: usize) {
+        let due = self.start.map(|start| start + self.channels[number].schedule.due(self.packet_size));
+        match due.filter(|due| *due <= now) {
+            Some(due) => self.next = Some((number, due)),
+            None => self.find_next(),
+        }
+    }
+
     fn send(&mut self, now: Time, number: usize) -> Action {
         let channel = &mut self.channels[number];
         let (signal, slot) = match &channel.schedule {
@@ -114,7 +123,7 @@ impl Sender {
         };
         channel.sequence = channel.sequence.wrapping_add(1);
         channel.schedule.advance();
-        self.find_next();
+        self.go_on(now, number);
         let packet = Packet { header: Header::Layered(layered), size: self.packet_size, ecn: Ecn::NotEct };
         Action::Send { to: Destination::Channel(ChannelId(number as u16)), packet }
     }

@@ -1,0 +1,50 @@
+//! The endpoint of a session without congestion control: all channels at once, every packet delivered. Nothing is measured.
+
+use weir_core::{Action, ChannelId, Endpoint, Event};
+use weir_units::Time;
+
+/// It joins them at the start and leaves them at the end.
+#[derive(Debug)]
+pub(crate) struct Everything {
+    joined: usize,
+    wanted: usize,
+    channels: usize,
+    has_packet: bool,
+}
+
+impl Everything {
+    /// All of so many channels.
+    pub(crate) fn new(channels: usize) -> Everything {
+        Everything { joined: 0, wanted: 0, channels, has_packet: false }
+    }
+}
+
+impl Endpoint for Everything {
+    fn handle(&mut self, _now: Time, event: Event<'_>) {
+        match event {
+            Event::Start => self.wanted = self.channels,
+            Event::Finish => self.wanted = 0,
+            Event::Packet { .. } => self.has_packet = true,
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        if std::mem::take(&mut self.has_packet) {
+            return Some(Action::Deliver);
+        }
+        if self.joined < self.wanted {
+            self.joined += 1;
+            return Some(Action::Join(ChannelId(self.joined as u16 - 1)));
+        }
+        if self.joined > self.wanted {
+            self.joined -= 1;
+            return Some(Action::Leave(ChannelId(self.joined as u16)));
+        }
+        None
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+}
