@@ -45,10 +45,21 @@ pub struct Layered {
     pub channels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
     /// Whether receivers measure their round trip to the sender, for which they have to know its unicast address.
     pub probes: bool,
+    /// What a sender on real sockets offers unless it is told otherwise.
+    pub rates: OfferedRates,
     /// Builds the sender.
     pub sender: Build<Session>,
     /// Builds a receiver.
     pub receiver: Build<Session>,
+}
+
+/// The lowest and the highest rate between which receivers choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfferedRates {
+    /// The lowest.
+    pub low: Rate,
+    /// The highest.
+    pub high: Rate,
 }
 
 /// The parties of a paced unicast stream. The source knows the sink, and the sink the source, as its first correspondent.
@@ -72,6 +83,14 @@ impl Scheme {
     /// Whether receivers of a layered session measure their round trip to the sender.
     pub const fn probes(&self) -> bool {
         matches!(self.parties, Parties::Layered(Layered { probes: true, .. }))
+    }
+
+    /// What a sender on real sockets offers unless it is told otherwise; `None` for a scheme of unicast streams.
+    pub const fn rates(&self) -> Option<OfferedRates> {
+        match self.parties {
+            Parties::Layered(Layered { rates, .. }) => Some(rates),
+            Parties::Paced(_) => None,
+        }
     }
 
     /// The channels of a layered session, each with the highest rate that it has.

@@ -179,9 +179,9 @@ pub(crate) struct SendFile {
 /// The rates of a session and what chooses among them.
 #[derive(Debug, Args)]
 pub(crate) struct Rates {
-    /// Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all.
-    #[arg(long, value_name = "LOW..HIGH", default_value = "256k..100M", help_heading = "Rates")]
-    pub(crate) rates: RateRange,
+    /// Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all [default: 256k..100M; for stair and fglm 1M..100M].
+    #[arg(long = "rates", value_name = "LOW..HIGH", help_heading = "Rates")]
+    chosen_rates: Option<RateRange>,
 
     /// Ratio of each rate to the one below it: smaller fits each link better and takes more groups.
     #[arg(long, value_name = "R", default_value = "1.5", value_parser = values::ratio, help_heading = "Rates")]
@@ -194,6 +194,14 @@ pub(crate) struct Rates {
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rates")]
     pub(crate) cc_set: Vec<Setting>,
+}
+
+impl Rates {
+    /// The lowest and the highest rate: the user's, or else the scheme's.
+    pub(crate) fn range(&self) -> RateRange {
+        let offered = || self.cc.rates().expect("the parser lets only layered schemes through");
+        self.chosen_rates.unwrap_or_else(|| RateRange { low: offered().low, high: offered().high })
+    }
 }
 
 /// `weir recv`.

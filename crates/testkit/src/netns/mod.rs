@@ -19,11 +19,13 @@
 
 mod cleanup;
 mod counters;
+mod delivery;
 mod files;
 mod link;
 mod process;
 mod rival;
 mod session;
+mod shares;
 mod stream;
 mod thread;
 mod topology;
@@ -34,12 +36,14 @@ use std::time::Duration;
 
 pub use cleanup::remove_leftovers;
 pub use counters::{Snooping, Traffic};
+pub use delivery::{Delivery, Memberships};
 pub use files::{Scratch, generated_file, same_content};
 pub use link::{LinkCounters, TokenBucket};
 pub use process::{Command, Finished, Line, Process, Usage};
 pub use rival::Rival;
 pub use session::Session;
-pub use stream::{LiveStream, Shares};
+pub use shares::Shares;
+pub use stream::LiveStream;
 pub use topology::{Builder, Host, Network};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

@@ -79,6 +79,12 @@ impl Process {
         event(&line.text, kind).expect("the line was accepted as an event")
     }
 
+    /// This field of the last event of this kind so far; 0 if there is none.
+    pub fn last_count(&self, kind: &str, field: &str) -> u64 {
+        let last = self.lines().iter().rev().find_map(|line| event(&line.text, kind));
+        last.and_then(|event| event[field].as_u64()).unwrap_or(0)
+    }
+
     /// Waits until a receiver has verified a file; how many seconds after the start of `sender` that was.
     pub fn seconds_to_verified_file(&self, sender: &Process, limit: Duration) -> f64 {
         let is_verified = |line: &str| event(line, "file").is_some_and(|file| file["verified"] == true);

@@ -163,6 +163,14 @@ impl Network {
         }
     }
 
+    /// Has every host speak this version of IGMP: 2, which has a message for every join and every leave, or 3, where what
+    /// changes within a few milliseconds goes in one report.
+    pub fn set_igmp_version(&self, version: u8) {
+        for host in &self.hosts {
+            set_kernel(&host.namespace, "net/ipv4/conf/all/force_igmp_version", &version.to_string());
+        }
+    }
+
     fn make_bridge(&self) {
         let mut script = format!("netns add {}\n", self.bridge);
         for host in &self.hosts {

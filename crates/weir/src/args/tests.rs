@@ -29,7 +29,7 @@ fn the_command_line_is_consistent() {
 fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
     let send = send("image.iso --to 239.255.0.1:5004");
     assert_eq!(send.paths, [PathBuf::from("image.iso")]);
-    assert_eq!((send.rates.rates.low, send.rates.rates.high), (Rate::from_kbps(256), Rate::from_mbps(100)));
+    assert_eq!((send.rates.range().low, send.rates.range().high), (Rate::from_kbps(256), Rate::from_mbps(100)));
     assert_eq!((send.rates.ratio, send.rates.cc.name), (1.5, "avmrc"));
     assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1456, 2, CciChoice::Auto));
     assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));

@@ -160,12 +160,13 @@ impl Plan {
 fn session_args(demo: &args::Demo, input: &Path, run: &Path) -> Result<Vec<OsString>, Failure> {
     let port = free_port().map_err(Failure::of(Exit::Network, "no UDP port is free on this machine"))?;
     let rates = &demo.rates;
+    let range = rates.range();
     let mut args: Vec<OsString> = ["send", "file"].map(OsString::from).into();
     args.push(input.into());
     let mut option = |name: &str, value: OsString| args.extend([OsString::from(name), value]);
     option("--to", format!("{GROUP}:{port}").into());
     option("--iface", LOOPBACK.into());
-    option("--rates", format!("{}..{}", rates.rates.low.bps(), rates.rates.high.bps()).into());
+    option("--rates", format!("{}..{}", range.low.bps(), range.high.bps()).into());
     option("--ratio", rates.ratio.to_string().into());
     option("--cc", rates.cc.name.into());
     for setting in &rates.cc_set {
@@ -180,12 +181,12 @@ fn session_args(demo: &args::Demo, input: &Path, run: &Path) -> Result<Vec<OsStr
     Ok(args)
 }
 
-/// A port that nobody uses at this moment, and whose successor nobody uses either: receipts go there.
+/// A port that nobody uses at this moment, and whose two successors nobody uses either: receipts and probes go there.
 fn free_port() -> io::Result<u16> {
     for _ in 0..PORT_TRIES {
         let port = UdpSocket::bind(("0.0.0.0", 0))?.local_addr()?.port();
         let is_free = |port: u16| UdpSocket::bind(("0.0.0.0", port)).is_ok();
-        if port.checked_add(1).is_some_and(is_free) {
+        if (1..=2).all(|after| port.checked_add(after).is_some_and(is_free)) {
             return Ok(port);
         }
     }

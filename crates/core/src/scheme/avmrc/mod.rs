@@ -25,8 +25,10 @@ pub use sender::Sender;
 
 use alloc::boxed::Box;
 
+use weir_units::Rate;
+
 use crate::endpoint::Endpoint;
-use crate::registry::{ConfigError, Layered, Parties, Scheme, Session, Setting};
+use crate::registry::{ConfigError, Layered, OfferedRates, Parties, Scheme, Session, Setting};
 
 /// AVMRC: the Vegas model with adaptive thresholds.
 pub const AVMRC: Scheme = Scheme {
@@ -36,6 +38,7 @@ pub const AVMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         probes: false,
+        rates: RATES,
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
         receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
     }),
@@ -49,6 +52,7 @@ pub const RMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         probes: false,
+        rates: RATES,
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
         receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
     }),
@@ -62,6 +66,7 @@ pub const VMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         probes: false,
+        rates: RATES,
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
         receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
     }),
@@ -85,3 +90,5 @@ fn receiver(
 ) -> Result<Box<dyn Endpoint>, ConfigError> {
     Ok(Box::new(Receiver::new(session, settings::read(scheme, model, session, settings)?)))
 }
+
+const RATES: OfferedRates = OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100) };

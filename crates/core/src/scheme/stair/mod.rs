@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use weir_units::Rate;
 
 use crate::endpoint::Endpoint;
-use crate::registry::{ConfigError, Layered, Parties, Scheme, Session, Setting};
+use crate::registry::{ConfigError, Layered, OfferedRates, Parties, Scheme, Session, Setting};
 use layout::{Kind, Layout};
 
 /// STAIR.
@@ -39,6 +39,7 @@ pub const STAIR: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Stair, session, settings),
         probes: true,
+        rates: RATES,
         sender: |session, settings| sender(Kind::Stair, session, settings),
         receiver: |session, settings| receiver(Kind::Stair, session, settings),
     }),
@@ -53,6 +54,7 @@ pub const FGLM: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Fglm, session, settings),
         probes: true,
+        rates: RATES,
         sender: |session, settings| sender(Kind::Fglm, session, settings),
         receiver: |session, settings| receiver(Kind::Fglm, session, settings),
     }),
@@ -73,3 +75,6 @@ fn receiver(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<d
     let config = settings::read(kind, session, settings)?;
     Ok(Box::new(Receiver::new(session, Layout::new(kind, session, &config)?, config)))
 }
+
+/// c0 = 1 Mbit/s: with packets of 1456 bytes the fastest stair is of 58 ms (decision 11).
+const RATES: OfferedRates = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(100) };

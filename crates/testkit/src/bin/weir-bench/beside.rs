@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_testkit::netns::{Network, Shares};
+use weir_testkit::netns::{LiveStream, Network, Shares};
 use weir_units::Rate;
 
 /// Measures each TCP in turn.
@@ -18,18 +18,19 @@ pub(crate) fn measure(span: Duration, weir: &Path) -> Value {
 fn row(span: Duration, weir: &Path, control: &str, limit: Option<[f64; 2]>) -> Value {
     eprintln!("a live stream beside {control}");
     let network = Network::new().links([Rate::from_mbps(10)]).build();
-    let shares = Shares::measure(&network, weir, control, WARM_UP, span);
+    let stream = LiveStream::start(&network, weir, 0, "/dev/zero", "/dev/null");
+    let shares = Shares::measure(&network, control, WARM_UP, span, || stream.received_bytes());
     let (ratio, dropped) = (shares.ratio(), shares.dropped);
     let holds = limit.map(|[low, high]| (low..=high).contains(&ratio));
     let verdict = match (limit, holds) {
         (Some([low, high]), Some(holds)) => format!("{low}–{high} {}", if holds { "✓" } else { "✗" }),
         _ => "none".to_owned(),
     };
-    let [stream, tcp] = [shares.stream, shares.tcp].map(|rate| rate.to_string());
+    let [stream, tcp] = [shares.weir, shares.tcp].map(|rate| rate.to_string());
     println!("{control:<8}{stream:>14}{tcp:>14}{ratio:>8.2}  {verdict:<8}{dropped:>10}");
     json!({
         "tcp": control,
-        "stream_bps": shares.stream.bps(),
+        "stream_bps": shares.weir.bps(),
         "tcp_bps": shares.tcp.bps(),
         "ratio": ratio,
         "limit": limit,

@@ -11,6 +11,7 @@ mod beside;
 mod machine;
 mod simulators;
 mod speed;
+mod stair;
 mod summary;
 mod uftp;
 mod unequal;
@@ -67,7 +68,7 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1.5,1.15")]
     ratio: Vec<f64>,
 
-    /// How long a live stream and a TCP connection are watched while they share a link, in seconds, after a warm-up of 15 s.
+    /// How long a flow of weir and a TCP connection are watched while they share a link, in seconds, after a warm-up of 15 s.
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     beside_seconds: u64,
 
@@ -93,6 +94,9 @@ enum Part {
     Unequal,
     /// A live stream (RAP) beside one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,
+    /// STAIR beside one TCP of the kernel over 20 Mbit/s, under each reading of its decrease, and its membership messages
+    /// beside FGLM's.
+    Stair,
     /// The simulator: TCP beside ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
@@ -128,6 +132,11 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Rap) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
         summary.set("rap", beside::measure(Duration::from_secs(options.beside_seconds), weir));
+        summary.save()?;
+    }
+    if wanted(Part::Stair) {
+        let weir = weir.as_deref().ok_or(NO_WEIR)?;
+        summary.set("stair", stair::measure(Duration::from_secs(options.beside_seconds), weir));
         summary.save()?;
     }
     if wanted(Part::Simulator) {

@@ -1,0 +1,101 @@
+//! The tables of STAIR on sockets: beside one TCP of the kernel under each reading of when its rate falls, over unequal links,
+//! and its group membership messages beside FGLM's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_testkit::netns::{Delivery, Memberships, Network, Shares, pause};
+use weir_units::{Bytes, Rate};
+
+/// Measures the shares for `span` each, and the memberships.
+pub(crate) fn measure(span: Duration, weir: &Path) -> Value {
+    json!({ "beside": beside(span, weir), "memberships": memberships(weir) })
+}
+
+fn beside(span: Duration, weir: &Path) -> Vec<Value> {
+    println!("\nSTAIR and one TCP over 20 Mbit/s with 100 ms of buffer, {} s", span.as_secs());
+    println!(
+        "{:<18}{:<8}{:>14}{:>14}{:>8}  {:<8}{:>10}",
+        "decrease", "tcp", "stair", "tcp", "ratio", "limit", "dropped"
+    );
+    let pairs = DECREASES.iter().flat_map(|decrease| CONTROLS.iter().map(move |(tcp, limit)| (decrease, tcp, *limit)));
+    pairs.map(|(decrease, tcp, limit)| share(span, weir, decrease, tcp, limit)).collect()
+}
+
+fn share(span: Duration, weir: &Path, decrease: &str, control: &str, limit: Option<[f64; 2]>) -> Value {
+    eprintln!("STAIR, decrease={decrease}, beside {control}");
+    let network = Network::new().links([Rate::from_mbps(20)]).build();
+    let words = ["--cc", "stair", "--cc-set", &format!("decrease={decrease}")].map(str::to_owned);
+    let delivery = Delivery::start(&network, weir, ENDLESS, words);
+    let shares = Shares::measure(&network, control, WARM_UP, span, || delivery.received_bytes(0));
+    let (ratio, dropped) = (shares.ratio(), shares.dropped);
+    let holds = limit.map(|[low, high]| (low..=high).contains(&ratio));
+    let verdict = match (limit, holds) {
+        (Some([low, high]), Some(holds)) => format!("{low}–{high} {}", if holds { "✓" } else { "✗" }),
+        _ => "none".to_owned(),
+    };
+    let [stair, tcp] = [shares.weir, shares.tcp].map(|rate| rate.to_string());
+    println!("{decrease:<18}{control:<8}{stair:>14}{tcp:>14}{ratio:>8.2}  {verdict:<8}{dropped:>10}");
+    json!({
+        "decrease": decrease,
+        "tcp": control,
+        "stair_bps": shares.weir.bps(),
+        "tcp_bps": shares.tcp.bps(),
+        "ratio": ratio,
+        "limit": limit,
+        "holds": holds,
+        "link_dropped_packets": dropped,
+    })
+}
+
+/// The set-up of the paper's comparison (§4.4): round trips of 128 ms, packets of 1000 bytes, c0 1 Mbit/s and B0 62.5 kbit/s.
+fn memberships(weir: &Path) -> Vec<Value> {
+    println!("\nmembership messages a second on the bridge, link of 8 Mbit/s");
+    println!("{:<8}{:>12}{:>14}{:>12}{:>14}{:>8}", "IGMP", "stair", "at", "fglm", "at", "ratio");
+    [2, 3].map(|version| membership(version, weir)).into()
+}
+
+fn membership(version: u8, weir: &Path) -> Value {
+    let [stair, fglm] = [("stair", "1M..20M"), ("fglm", "62.5k..20M")].map(|(scheme, rates)| {
+        eprintln!("{scheme}'s messages, IGMPv{version}");
+        let network = Network::new().links([Rate::from_mbps(8)]).build();
+        network.set_igmp_version(version);
+        let words = [
+            "--cc",
+            scheme,
+            "--rates",
+            rates,
+            "--packet-size",
+            "1000",
+            "--cc-set",
+            "rtt=fixed",
+            "--cc-set",
+            "initial_rtt=128ms",
+        ];
+        let delivery = Delivery::start(&network, weir, ENDLESS, words);
+        pause(WARM_UP);
+        delivery.memberships(&network, MEMBERSHIP_SPAN)
+    });
+    let ratio = fglm.per_sec / stair.per_sec;
+    let [one, other] = [stair, fglm].map(|Memberships { rate, .. }| rate.to_string());
+    println!("{version:<8}{:>12.2}{one:>14}{:>12.2}{other:>14}{ratio:>8.1}", stair.per_sec, fglm.per_sec);
+    json!({
+        "igmp_version": version,
+        "stair_per_sec": stair.per_sec,
+        "stair_bps": stair.rate.bps(),
+        "fglm_per_sec": fglm.per_sec,
+        "fglm_bps": fglm.rate.bps(),
+        "ratio": ratio,
+    })
+}
+
+const DECREASES: [&str; 3] = ["period-end", "at-once", "at-once-each-rtt"];
+/// The kernel's congestion controls, and between what STAIR's rate over theirs is claimed to lie.
+const CONTROLS: [(&str, Option<[f64; 2]>); 3] =
+    [("reno", Some([0.5, 2.0])), ("cubic", Some([0.5, 2.0])), ("bbr", None)];
+/// Start-ups are not what is measured.
+const WARM_UP: Duration = Duration::from_secs(15);
+const MEMBERSHIP_SPAN: Duration = Duration::from_secs(60);
+/// More than any of these links carries meanwhile.
+const ENDLESS: Bytes = Bytes::new(400_000_000);

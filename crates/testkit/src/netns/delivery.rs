@@ -1,0 +1,65 @@
+//! A file on its way from the sender to every receiver of a network, for as long as it is watched.
+
+use std::path::Path;
+use std::time::Duration;
+
+use weir_units::{Bytes, Rate};
+
+use super::files::{Scratch, generated_file};
+use super::pause;
+use super::process::Process;
+use super::session::Session;
+use super::topology::Network;
+
+/// `weir send file`, and a `weir recv` on every receiver. They are killed when this is dropped.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The sender, printing events.
+    pub sender: Process,
+    /// The receivers, printing events.
+    pub receivers: Vec<Process>,
+    _scratch: Scratch,
+}
+
+impl Delivery {
+    /// Starts the receivers, and then the sender of a file of `bytes`, with these words after `weir send file`.
+    pub fn start<W: Into<String>>(
+        network: &Network,
+        program: &Path,
+        bytes: Bytes,
+        words: impl IntoIterator<Item = W>,
+    ) -> Delivery {
+        let scratch = Scratch::new();
+        let file = scratch.join("input");
+        generated_file(&file, bytes.count(), 1);
+        let session = Session::new(program, &file, scratch.path()).words(words);
+        session.describe(network.sender());
+        let recv = |(index, host)| session.recv(host, &scratch.folder(format!("out{index}"))).start();
+        let receivers = network.receivers().iter().enumerate().map(recv).collect();
+        Delivery { receivers, sender: session.send(network.sender()).start(), _scratch: scratch }
+    }
+
+    /// Bytes of content that receiver `index` has gained, as it last said.
+    pub fn received_bytes(&self, index: usize) -> u64 {
+        self.receivers[index].last_count("progress", "useful_bytes")
+    }
+
+    /// What receiver 0 gains, and how many membership messages a second the bridge sees, over `span`.
+    pub fn memberships(&self, network: &Network, span: Duration) -> Memberships {
+        let counts = || (self.received_bytes(0), network.snooping());
+        let before = counts();
+        pause(span);
+        let after = counts();
+        let messages = (after.1.reports - before.1.reports) + (after.1.leaves - before.1.leaves);
+        Memberships { per_sec: messages as f64 / span.as_secs_f64(), rate: Bytes::new(after.0 - before.0).per(span) }
+    }
+}
+
+/// What changes of membership a rate takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Memberships {
+    /// Membership messages a second, joins and leaves together, of all hosts.
+    pub per_sec: f64,
+    /// What receiver 0 gained meanwhile.
+    pub rate: Rate,
+}
