@@ -24,10 +24,12 @@ pub enum Arrival {
 /// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
 /// (as in RFC 3550 A.1), and a sender that repeats itself after eight packets.
 #[derive(Debug, Clone)]
-#[repr(C)] // Every packet needs one word of `seen`, and all behind it.
+#[repr(C)] // Every packet needs what is behind `seen`, and few need more.
 pub struct SequenceTracker {
-    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024.
+    /// Which of the numbers in (`highest` − 1024, `highest`] arrived: bit number mod 1024. The word of `highest` is in `open`.
     seen: [u64; WORDS],
+    /// The word of `seen` that `highest` is in.
+    open: u64,
     /// The highest number seen.
     highest: Seq,
     /// All numbers below are received or given up.
@@ -63,6 +65,7 @@ impl SequenceTracker {
             undecided: 0,
             received_undecided: 0,
             seen: [0; WORDS],
+            open: 0,
             state: State::Fresh,
             suspect: None,
             repeats: 0,
@@ -137,7 +140,7 @@ impl SequenceTracker {
         self.highest = Seq::new(FIRST + u64::from(Seq::new(u64::from(wire)).truncate(self.bits())));
         self.undecided = self.highest.value() + 1;
         self.received_undecided = 0;
-        self.seen = [0; WORDS];
+        self.forget_all();
         self.mark(self.highest);
         self.state = if measured { State::Measured } else { State::Unmeasured };
         self.suspect = None;
@@ -145,21 +148,39 @@ impl SequenceTracker {
 
     fn advance(&mut self, ahead: u64) {
         if ahead >= WINDOW {
-            self.seen = [0; WORDS];
+            self.forget_all();
+            self.highest = Seq::new(self.highest.value() + ahead);
         } else {
-            for number in self.highest.value() + 1..=self.highest.value() + ahead {
-                self.seen[(number / 64) as usize % WORDS] &= !(1 << (number % 64));
-            }
+            (0..ahead).for_each(|_| self.advance_by_one());
         }
-        self.highest = Seq::new(self.highest.value() + ahead);
+    }
+
+    fn advance_by_one(&mut self) {
+        let next = self.highest.next();
+        if word(next) != word(self.highest) {
+            self.seen[word(self.highest)] = self.open;
+            self.open = self.seen[word(next)];
+        }
+        self.highest = next;
+        self.open &= !bit(next);
+    }
+
+    fn forget_all(&mut self) {
+        self.seen = [0; WORDS];
+        self.open = 0;
     }
 
     fn mark(&mut self, seq: Seq) {
-        self.seen[(seq.value() / 64) as usize % WORDS] |= 1 << (seq.value() % 64);
+        if word(seq) == word(self.highest) {
+            self.open |= bit(seq);
+        } else {
+            self.seen[word(seq)] |= bit(seq);
+        }
     }
 
     fn was_seen(&self, seq: Seq) -> bool {
-        self.seen[(seq.value() / 64) as usize % WORDS] & (1 << (seq.value() % 64)) != 0
+        let of_seq = if word(seq) == word(self.highest) { self.open } else { self.seen[word(seq)] };
+        of_seq & bit(seq) != 0
     }
 
     /// Numbers that fell out of the window undecided are lost, but for those that were received.
@@ -170,6 +191,7 @@ impl SequenceTracker {
         }
         let passed = oldest - self.undecided;
         // Received packets at or above `undecided` that are no longer in the window; those in it are counted again.
+        self.seen[word(self.highest)] = self.open;
         let still_seen: u64 = self.seen.iter().map(|word| u64::from(word.count_ones())).sum();
         let received_passed = u64::from(self.received_undecided).saturating_sub(still_seen).min(passed);
         self.received_undecided -= received_passed as u16;
@@ -192,6 +214,15 @@ impl SequenceTracker {
         }
         lost
     }
+}
+
+/// Which word of the window a number is in.
+fn word(seq: Seq) -> usize {
+    (seq.value() / 64) as usize % WORDS
+}
+
+fn bit(seq: Seq) -> u64 {
+    1 << (seq.value() % 64)
 }
 
 const WORDS: usize = 16;
@@ -236,6 +267,17 @@ mod tests {
         let mut tracker = SequenceTracker::new(16, 0);
         let dup = Arrival::Duplicate;
         assert_eq!(feed(&mut tracker, &[1, 1, 4, 2, 2, 1]), [new(0), dup, new(2), new(0), dup, dup]);
+    }
+
+    #[test]
+    fn what_came_is_known_of_all_numbers_of_the_window() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        (0..3000).filter(|number| number % 3 > 0).for_each(|number| _ = tracker.on_packet(number, true));
+        for number in (2999 - 1023..3000).rev() {
+            let expected = if number % 3 > 0 { Arrival::Duplicate } else { new(0) };
+            assert_eq!(tracker.on_packet(number, true), expected, "{number}");
+        }
+        assert_eq!(tracker.on_packet(2999 - 1024, true), Arrival::OutOfPlace);
     }
 
     #[test]

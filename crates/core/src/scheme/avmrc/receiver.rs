@@ -57,15 +57,15 @@ enum State {
     Finished,
 }
 
-/// A packet touches one line of the cache here, from the tracker's end to the silence's beginning, and that of its number in
-/// the tracker's window.
+/// A packet touches one line of the cache here, from the tracker's end to the silence's beginning; the tracker's window only
+/// if it is late or begins another word of it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Channel {
     tracker: SequenceTracker,
     joined: Time,
-    /// The sender's clock on the first measured packet since the join.
-    pub(super) first_clock: Option<u64>,
+    /// The sender's clock on the first measured packet since the join, in microseconds modulo 2^32, as delays are.
+    pub(super) first_clock: Option<u32>,
     silence: Silence,
 }
 
@@ -194,7 +194,7 @@ impl Receiver {
             self.leaving.on_stray(now);
         }
         if measured {
-            channel.first_clock.get_or_insert(header.clock_micros);
+            channel.first_clock.get_or_insert(header.clock_micros as u32);
             let ended = self.slots.on_packet(now, header.slot);
             if ended > 0 {
                 let next = self.delay.difference(now, header.clock_micros);

@@ -155,8 +155,8 @@ impl Receiver {
     /// Whether the newest channel's packets were there from the beginning of the slot that is being measured, but for
     /// `within`.
     fn is_newest_in_effect(&self, within: Duration) -> bool {
-        let past_empty_path =
-            self.newest().first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));
+        let first_clock = self.newest().first_clock.map(u64::from);
+        let past_empty_path = first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));
         past_empty_path.is_some_and(|micros| micros >= -(within.as_micros() as i64))
     }
 
