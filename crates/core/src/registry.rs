@@ -43,6 +43,8 @@ pub enum Parties {
 pub struct Layered {
     /// Lists the channels of a session by the rate that each has at most. They need not be the ladder's.
     pub channels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
+    /// Lists the rates between which a receiver chooses, level 1 first.
+    pub levels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
     /// Whether receivers measure their round trip to the sender, for which they have to know its unicast address.
     pub probes: bool,
     /// What a sender on real sockets offers unless it is told otherwise.
@@ -96,6 +98,11 @@ impl Scheme {
     /// The channels of a layered session, each with the highest rate that it has.
     pub fn channels(&self, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
         (self.layered()?.channels)(session, settings)
+    }
+
+    /// The rates between which a receiver of a layered session chooses, level 1 first.
+    pub fn levels(&self, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
+        (self.layered()?.levels)(session, settings)
     }
 
     /// Builds the sender of a layered session.

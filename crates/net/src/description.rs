@@ -150,6 +150,11 @@ impl Control {
         Session { ladder: self.ladder.clone(), packet_size: self.packet_size, form: self.form, habitat }
     }
 
+    /// The rates between which a receiver chooses, level 1 first.
+    pub fn levels(&self) -> Result<Vec<Rate>, ConfigError> {
+        registry::find(&self.scheme)?.levels(&self.session(Habitat::Sockets), &self.settings)
+    }
+
     /// The highest rate of each channel, as the scheme makes them on real sockets.
     pub fn channel_rates(&self) -> Result<Vec<Rate>, ConfigError> {
         registry::find(&self.scheme)?.channels(&self.session(Habitat::Sockets), &self.settings)

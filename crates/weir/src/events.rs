@@ -66,7 +66,7 @@ pub(crate) struct ReceiverStart {
     pub(crate) tsi: u64,
     /// Congestion control scheme.
     pub(crate) scheme: String,
-    /// Cumulative rates of the levels, level 1 first.
+    /// Rates of the levels, level 1 first.
     pub(crate) rates_bps: Vec<u64>,
     /// Group and port of the base layer.
     pub(crate) address: String,
@@ -83,7 +83,7 @@ pub(crate) struct ReceiverStart {
 pub(crate) struct Level {
     /// Seconds since the `start` event.
     pub(crate) t_s: f64,
-    /// The new level: how many channels are taken.
+    /// The new level: its place among the rates.
     pub(crate) level: usize,
     /// Rate of that level.
     pub(crate) rate_bps: u64,
@@ -174,6 +174,8 @@ pub(crate) struct ReceiverProgress {
     pub(crate) host_dropped_packets: u64,
     /// Short-term average of the one-way queuing delay.
     pub(crate) queuing_delay_ms: f64,
+    /// The last round trip to the sender that was measured; null where the scheme measures none.
+    pub(crate) round_trip_ms: Option<f64>,
     /// Seconds to go at the present pace; null while unknown.
     pub(crate) eta_s: Option<f64>,
 }
@@ -258,7 +260,7 @@ pub(crate) struct SenderStart {
     pub(crate) tsi: u64,
     /// Congestion control scheme.
     pub(crate) scheme: String,
-    /// Cumulative rates of the levels, level 1 first.
+    /// Rates of the levels, level 1 first.
     pub(crate) rates_bps: Vec<u64>,
     /// Group and port of the base layer.
     pub(crate) address: String,

@@ -1,13 +1,14 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_net::clock::Clock;
-use weir_net::description::{Description, ReceiptAddress};
+use weir_net::description::{Control, Description, ReceiptAddress};
 use weir_net::receipts::send_receipt;
 use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
 use weir_net::socket::ReceiveConfig;
@@ -36,7 +37,9 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
     let choice = session::interface_choice(args.iface.as_deref());
     let group = description.channels[0].ip();
     let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let endpoint = description.receiver_endpoint().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
+    let refused = |error| Failure::of(Exit::Session, args.session.to_string())(error);
+    let endpoint = description.receiver_endpoint().map_err(refused)?;
+    let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels).map_err(refused)?;
     let seed = u64::from_be_bytes(session::random()?);
     let link = args.link.clone().map(|config| LinkInFront { config, seed });
     let config = ReceiverConfig {
@@ -66,9 +69,11 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
         pace: None,
         level: 0,
-        levels: description.channels.len(),
+        levels: levels.len().max(1),
         level_rate: Rate::ZERO,
         slot: None,
+        probe: description.probe,
+        round_trip: None,
         lost_packets: 0,
         statistics: ReceiverStatistics::default(),
         files: 0,
@@ -78,7 +83,7 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         outcome: None,
         worst: None,
     };
-    run.show(&ReceiverEvent::Start(start_event(args, &description, &interface)));
+    run.show(&ReceiverEvent::Start(start_event(args, &description, &levels, &interface)));
     let buffer = receiver.capabilities().buffer;
     if buffer.granted < highest_rate(&description) * SHORTEST_TURN {
         run.trouble(started, format!("the receive buffer is small for this rate: {buffer}"), None);
@@ -129,7 +134,7 @@ fn out_folder(args: &Recv) -> &Path {
     args.out.as_deref().unwrap_or(Path::new("."))
 }
 
-fn start_event(args: &Recv, description: &Description, interface: &Interface) -> ReceiverStart {
+fn start_event(args: &Recv, description: &Description, levels: &[Rate], interface: &Interface) -> ReceiverStart {
     let control = description.control.as_ref();
     ReceiverStart {
         role: Role::Receiver,
@@ -137,8 +142,7 @@ fn start_event(args: &Recv, description: &Description, interface: &Interface) ->
         session: description.name.clone(),
         tsi: u64::from(description.tsi),
         scheme: control.map_or_else(|| "none".to_owned(), |control| control.scheme.clone()),
-        rates_bps: control
-            .map_or_else(Vec::new, |control| control.ladder.rates().iter().map(|rate| rate.bps()).collect()),
+        rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
         address: description.channels[0].to_string(),
         interface: Some(interface.name.clone()),
         link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
@@ -164,6 +168,9 @@ struct Run {
     levels: usize,
     level_rate: Rate,
     slot: Option<SlotReport>,
+    /// Where round-trip probes go, until the user has been told that none is answered.
+    probe: Option<SocketAddr>,
+    round_trip: Option<Duration>,
     lost_packets: u64,
     statistics: ReceiverStatistics,
     files: u64,
@@ -200,6 +207,7 @@ impl Application for Run {
                 self.lost_packets += report.lost_packets;
                 self.slot = Some(*report);
             }
+            Observation::RoundTrip(round_trip) => self.round_trip = Some(*round_trip),
             _ => {}
         }
     }
@@ -209,6 +217,7 @@ impl Application for Run {
         self.drain_store(now);
         if now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
+            self.look_for_answers(now);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
@@ -252,6 +261,20 @@ impl Run {
             Some(Exit::Incomplete)
         } else {
             None
+        }
+    }
+
+    /// Tells, once, of a sender that answers no probes.
+    fn look_for_answers(&mut self, now: Time) {
+        let ReceiverStatistics { probes, echoes, .. } = self.statistics;
+        let is_unanswered = echoes == 0 && probes >= PROBES_TO_WAIT_FOR;
+        if let Some(address) = self.probe.take_if(|_| is_unanswered) {
+            let message = format!(
+                "the sender answers no round-trip probes at {address}, so the rate goes by a round trip of initial_rtt; \
+                 firewalls on the way must let UDP port {} through",
+                address.port()
+            );
+            self.trouble(now, message, None);
         }
     }
 
@@ -353,6 +376,7 @@ impl Run {
             lost_packets: self.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
+            round_trip_ms: self.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
             eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
         };
         self.show(&ReceiverEvent::Progress(event));
@@ -437,6 +461,9 @@ impl Run {
 
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
+
+/// So many round-trip probes without an answer, at one a second, are no accident.
+const PROBES_TO_WAIT_FOR: u64 = 5;
 
 /// Receipts of receivers that finish together are spread over this.
 const RECEIPT_SPREAD: Duration = Duration::from_millis(200);

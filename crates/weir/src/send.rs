@@ -61,7 +61,7 @@ pub(crate) fn file(args: &SendFile) -> Result<Exit, Failure> {
     for (path, reason) in sources.skipped() {
         run.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
-    let start = start_event(args, &offer, &interface, &sources);
+    let start = start_event(args, &offer, &interface, &sources)?;
     run.show(&SenderEvent::Start(start));
     let carousel = carousel(&offer, sources, &clock)?;
     run.symbols_per_pass = carousel.stats().symbols_per_cycle;
@@ -90,22 +90,28 @@ fn write_description(args: &SendFile, description: &Description) -> Result<(), F
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
-fn start_event(args: &SendFile, offer: &Offer, interface: &Interface, sources: &SourceSet) -> SenderStart {
+fn start_event(
+    args: &SendFile,
+    offer: &Offer,
+    interface: &Interface,
+    sources: &SourceSet,
+) -> Result<SenderStart, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
-    SenderStart {
+    let levels = control.levels().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    Ok(SenderStart {
         role: Role::Sender,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         session: offer.description.name.clone(),
         tsi: u64::from(offer.description.tsi),
         scheme: control.scheme.clone(),
-        rates_bps: control.ladder.rates().iter().map(|rate| rate.bps()).collect(),
+        rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
         address: args.to.to_string(),
         interface: Some(interface.name.clone()),
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
         description: args.session.display().to_string(),
         receipts_wanted: args.receipts.map(u64::from),
-    }
+    })
 }
 
 fn carousel(offer: &Offer, sources: SourceSet, clock: &Clock) -> Result<Carousel, Failure> {

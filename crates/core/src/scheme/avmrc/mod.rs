@@ -37,6 +37,7 @@ pub const AVMRC: Scheme = Scheme {
     paper: "Mahanti, Eager, Vernon, Computer Networks",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        levels: |session, _| Ok(session.ladder.rates().to_vec()),
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
@@ -51,6 +52,7 @@ pub const RMRC: Scheme = Scheme {
     summary: "AVMRC's rules with a TCP Reno throughput model",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        levels: |session, _| Ok(session.ladder.rates().to_vec()),
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
@@ -65,6 +67,7 @@ pub const VMRC: Scheme = Scheme {
     summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        levels: |session, _| Ok(session.ladder.rates().to_vec()),
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),

@@ -72,6 +72,11 @@ impl Layout {
         fixed.chain(self.stairs.iter().map(Stair::top)).collect()
     }
 
+    /// What a receiver can have of the static layers: every whole number of units.
+    pub(super) fn levels(&self) -> Vec<Rate> {
+        (1..=self.hybrid.top()).map(|units| self.of_units(units)).collect()
+    }
+
     /// The rate of so many units.
     pub(super) fn of_units(&self, units: u64) -> Rate {
         Rate::from_bps(self.unit.bps().saturating_mul(units))

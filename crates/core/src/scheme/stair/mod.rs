@@ -5,6 +5,7 @@
 //! alone, and a receiver's own clock instead of stairs. What the paper leaves open is decided in `docs/papers/stair.md`,
 //! to which "decision n" in these files refers. Not here: what is in the packets.
 
+mod account;
 mod ahead;
 mod announcement;
 mod choice;
@@ -38,6 +39,7 @@ pub const STAIR: Scheme = Scheme {
     paper: "Byers, Kwon, NGC 2001",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Stair, session, settings),
+        levels: |session, settings| levels(Kind::Stair, session, settings),
         probes: true,
         rates: RATES,
         sender: |session, settings| sender(Kind::Stair, session, settings),
@@ -53,6 +55,7 @@ pub const FGLM: Scheme = Scheme {
     paper: "Byers, Luby, Mitzenmacher, INFOCOM 2001, as STAIR describes it",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Fglm, session, settings),
+        levels: |session, settings| levels(Kind::Fglm, session, settings),
         probes: true,
         rates: RATES,
         sender: |session, settings| sender(Kind::Fglm, session, settings),
@@ -64,6 +67,11 @@ pub const FGLM: Scheme = Scheme {
 fn channels(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
     let config = settings::read(kind, session, settings)?;
     Ok(Layout::new(kind, session, &config)?.rates())
+}
+
+fn levels(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {
+    let config = settings::read(kind, session, settings)?;
+    Ok(Layout::new(kind, session, &config)?.levels())
 }
 
 fn sender(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {

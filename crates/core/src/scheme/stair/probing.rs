@@ -14,6 +14,7 @@ use super::config::{Config, RttMethod};
 pub(super) struct Probing {
     method: RttMethod,
     rtt: Duration,
+    least_rtt: Duration,
     is_measured: bool,
     interval: Interval,
     random: Random,
@@ -28,6 +29,7 @@ impl Probing {
         Probing {
             method: config.rtt_method,
             rtt: config.initial_rtt,
+            least_rtt: config.initial_rtt,
             is_measured: false,
             interval: Interval::LEAST,
             random: Random::new(0, "probes"),
@@ -56,6 +58,11 @@ impl Probing {
     /// The smoothed round-trip time.
     pub(super) const fn rtt(&self) -> Duration {
         self.rtt
+    }
+
+    /// The shortest round-trip time that was measured.
+    pub(super) const fn least_rtt(&self) -> Duration {
+        self.least_rtt
     }
 
     /// What the sender announces.
@@ -87,6 +94,7 @@ impl Probing {
     pub(super) fn on_echo(&mut self, now: Time, clock_micros: u32) -> Option<Duration> {
         let (_, at) = self.sent.take_if(|(clock, _)| *clock == clock_micros)?;
         let sample = now.since(at).max(SHORTEST);
+        self.least_rtt = if self.is_measured { self.least_rtt.min(sample) } else { sample };
         self.rtt = match self.is_measured {
             false => sample,
             true => self.rtt - self.rtt / GAIN_DIVISOR + sample / GAIN_DIVISOR,

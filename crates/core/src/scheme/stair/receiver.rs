@@ -6,6 +6,7 @@ use core::time::Duration;
 use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
+use super::account::Account;
 use super::ahead::Latencies;
 use super::announcement::Interval;
 use super::config::Config;
@@ -31,6 +32,8 @@ pub struct Receiver {
     state: State,
     form: CciForm,
     packet_size: Bytes,
+    /// After so many later packets of a channel one counts as lost.
+    packets_to_tell_loss: u32,
     layout: Layout,
     channels: Vec<Channel>,
     /// The channels that it is a member of.
@@ -41,6 +44,7 @@ pub struct Receiver {
     latencies: Latencies,
     /// For telling what was sent before a join.
     delay: QueuingDelay,
+    account: Account,
     /// When the period began.
     period_begun: Time,
     /// What is still to be done ahead of the period's end.
@@ -97,13 +101,15 @@ impl Receiver {
             state: State::Idle,
             form: session.form,
             packet_size: session.packet_size,
+            packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels: layout.rates().into_iter().enumerate().map(|(number, rate)| channel(number, rate)).collect(),
             members: LayerSet::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
             probing: Probing::new(&config),
             latencies: Latencies::new(config.join_latency, config.leave_latency),
-            delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
+            delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
+            account: Account::default(),
             layout,
             period_begun: Time::ZERO,
             ahead: Ahead::default(),
@@ -116,6 +122,7 @@ impl Receiver {
 
     fn on_start(&mut self, now: Time) {
         self.state = State::Running;
+        self.account.begin(now);
         self.probing.start(now);
         self.following.start(self.probing.rtt());
         self.begin_period(now);
@@ -124,7 +131,10 @@ impl Receiver {
         self.change(now, Some(LevelCause::Start));
     }
 
-    fn on_finish(&mut self) {
+    fn on_finish(&mut self, now: Time) {
+        if self.state == State::Running {
+            self.report(now);
+        }
         self.state = State::Finished;
         self.following.stop();
         self.probing.stop();
@@ -174,6 +184,7 @@ impl Receiver {
             Arrival::Duplicate | Arrival::OutOfPlace => return,
         };
         self.actions.deliver();
+        self.account.on_packet(if is_member { lost } else { 0 });
         if !is_member {
             self.latencies.on_stray(now.since(channel.left));
             return;
@@ -184,7 +195,7 @@ impl Receiver {
         }
         self.heard_since_step = true;
         if lost > 0 {
-            self.on_loss(now);
+            self.on_loss(now, number);
         }
         match self.layout.stair(number) {
             Some(stair) => self.on_stair(now, stair, header.slot),
@@ -206,8 +217,10 @@ impl Receiver {
         }
     }
 
-    fn on_loss(&mut self, now: Time) {
-        let loss = self.sawtooth.on_loss(now, self.guard());
+    /// A packet of a channel is lost. It was sent some packets before the one that tells.
+    fn on_loss(&mut self, now: Time, number: usize) {
+        let since = self.channels[number].packet_time * self.packets_to_tell_loss;
+        let loss = self.sawtooth.on_loss(now, self.guard() + since);
         if loss != Loss::Known {
             self.actions.push(Action::Observe(Observation::LossEvent));
         }
@@ -216,9 +229,10 @@ impl Receiver {
         }
     }
 
-    /// For how long after a decrease losses may be what caused it: until the network has heard of it, and a round trip.
+    /// For how long after a decrease what arrives may be of before: until the network has heard of it, and a round trip, and
+    /// as long as the queue makes it now.
     fn guard(&self) -> Duration {
-        self.probing.rtt() + self.latencies.leave()
+        self.probing.rtt() + self.latencies.leave() + self.delay.short_term()
     }
 
     fn end_period(&mut self, now: Time) {
@@ -281,17 +295,36 @@ impl Receiver {
         self.prepare(now);
         if self.next_look <= now {
             self.next_look = now + LOOK;
+            self.report(now);
             self.rejoin_silent_channels(now);
         }
     }
 
-    /// A round-trip time of slow start is over.
+    fn report(&mut self, now: Time) {
+        let level = usize::try_from(self.sawtooth.units()).unwrap_or(usize::MAX);
+        self.delay.on_slot();
+        let report = self.account.report(now, level, self.packet_size, &self.delay);
+        self.actions.push(Action::Observe(Observation::Slot(report)));
+    }
+
+    /// A round-trip time of slow start is over. It goes on with the next when every layer of this one has come (decision 3).
     fn step(&mut self, now: Time) {
-        let went_well = core::mem::take(&mut self.heard_since_step);
+        let went_well = core::mem::take(&mut self.heard_since_step) && self.has_heard_all();
         self.begin_step(now);
-        if went_well && self.sawtooth.double() {
+        if !went_well {
+            return;
+        }
+        if self.delay.short_term() > (self.probing.least_rtt() / 8).clamp(LEAST_QUEUE, MOST_QUEUE) {
+            self.sawtooth.end_slow_start();
+        } else if self.sawtooth.double() {
             self.change(now, Some(LevelCause::SlowStart));
         }
+    }
+
+    /// Whether every static layer has brought a packet since it was joined.
+    fn has_heard_all(&self) -> bool {
+        let mut fixed = self.members.iter().filter(|channel| self.layout.stair(*channel).is_none());
+        fixed.all(|channel| self.channels[channel].heard)
     }
 
     fn begin_step(&mut self, now: Time) {
@@ -370,7 +403,8 @@ impl Endpoint for Receiver {
             (State::Idle, Event::Start) => self.on_start(now),
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
-            (State::Idle | State::Running, Event::Finish) => self.on_finish(),
+            (State::Running, Event::HostDropped { packets }) => self.account.on_host_dropped(packets),
+            (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }
     }
@@ -391,7 +425,12 @@ impl Endpoint for Receiver {
 
 /// The sender is a receiver's only correspondent.
 const SENDER: PeerId = PeerId(0);
-/// How often silent channels are looked for.
+/// How often silent channels are looked for, and what came is told.
 const LOOK: Duration = Duration::from_secs(1);
+/// The delay is that of the last packet.
+const DELAY_GAIN: f64 = 1.0;
+/// A queue of an eighth of the round trip ends slow start; so does one of 16 ms, and none below 4 ms does (RFC 9406 §4.2).
+const LEAST_QUEUE: Duration = Duration::from_millis(4);
+const MOST_QUEUE: Duration = Duration::from_millis(16);
 /// Over how long the empty path is remembered.
 const DELAY_WINDOW: Duration = Duration::from_secs(600);

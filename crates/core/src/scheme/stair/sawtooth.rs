@@ -102,6 +102,11 @@ impl Sawtooth {
         self.units > before
     }
 
+    /// The path is full: from here on the rate climbs step by step.
+    pub(super) fn end_slow_start(&mut self) {
+        self.is_slow_start = false;
+    }
+
     fn increase(&mut self) -> Option<LevelCause> {
         self.units = self.expected()?;
         Some(LevelCause::Add)

@@ -52,7 +52,7 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "5G,800M")]
     rates: Vec<String>,
 
-    /// More words for `weir send file` in the speed table, separated by spaces.
+    /// More words for `weir send file` in the speed table and for STAIR beside a TCP, separated by spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     send_args: String,
 
@@ -136,7 +136,7 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if wanted(Part::Stair) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
-        summary.set("stair", stair::measure(Duration::from_secs(options.beside_seconds), weir));
+        summary.set("stair", stair::measure(options, weir));
         summary.save()?;
     }
     if wanted(Part::Simulator) {

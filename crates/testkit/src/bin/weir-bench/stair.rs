@@ -6,28 +6,34 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_testkit::netns::{Delivery, Memberships, Network, Shares, pause};
-use weir_units::{Bytes, Rate};
+use weir_units::Rate;
 
-/// Measures the shares for `span` each, and the memberships.
-pub(crate) fn measure(span: Duration, weir: &Path) -> Value {
-    json!({ "beside": beside(span, weir), "memberships": memberships(weir) })
+use crate::Options;
+
+/// Measures both.
+pub(crate) fn measure(options: &Options, weir: &Path) -> Value {
+    json!({ "beside": beside(options, weir), "memberships": memberships(weir) })
 }
 
-fn beside(span: Duration, weir: &Path) -> Vec<Value> {
+fn beside(options: &Options, weir: &Path) -> Vec<Value> {
+    let span = Duration::from_secs(options.beside_seconds);
     println!("\nSTAIR and one TCP over 20 Mbit/s with 100 ms of buffer, {} s", span.as_secs());
     println!(
         "{:<18}{:<8}{:>14}{:>14}{:>8}  {:<8}{:>10}",
         "decrease", "tcp", "stair", "tcp", "ratio", "limit", "dropped"
     );
     let pairs = DECREASES.iter().flat_map(|decrease| CONTROLS.iter().map(move |(tcp, limit)| (decrease, tcp, *limit)));
-    pairs.map(|(decrease, tcp, limit)| share(span, weir, decrease, tcp, limit)).collect()
+    pairs.map(|(decrease, tcp, limit)| share(options, weir, decrease, tcp, limit)).collect()
 }
 
-fn share(span: Duration, weir: &Path, decrease: &str, control: &str, limit: Option<[f64; 2]>) -> Value {
+fn share(options: &Options, weir: &Path, decrease: &str, control: &str, limit: Option<[f64; 2]>) -> Value {
+    let span = Duration::from_secs(options.beside_seconds);
     eprintln!("STAIR, decrease={decrease}, beside {control}");
-    let network = Network::new().links([Rate::from_mbps(20)]).build();
-    let words = ["--cc", "stair", "--cc-set", &format!("decrease={decrease}")].map(str::to_owned);
-    let delivery = Delivery::start(&network, weir, ENDLESS, words);
+    let network = Network::new().links([LINK]).build();
+    let reading = format!("decrease={decrease}");
+    let words = ["--cc", "stair", "--cc-set", &reading].into_iter().chain(options.send_args.split_whitespace());
+    // More than the link carries meanwhile.
+    let delivery = Delivery::start(&network, weir, LINK * (WARM_UP + span), words);
     let shares = Shares::measure(&network, control, WARM_UP, span, || delivery.received_bytes(0));
     let (ratio, dropped) = (shares.ratio(), shares.dropped);
     let holds = limit.map(|[low, high]| (low..=high).contains(&ratio));
@@ -59,7 +65,7 @@ fn memberships(weir: &Path) -> Vec<Value> {
 fn membership(version: u8, weir: &Path) -> Value {
     let [stair, fglm] = [("stair", "1M..20M"), ("fglm", "62.5k..20M")].map(|(scheme, rates)| {
         eprintln!("{scheme}'s messages, IGMPv{version}");
-        let network = Network::new().links([Rate::from_mbps(8)]).build();
+        let network = Network::new().links([SLOW_LINK]).build();
         network.set_igmp_version(version);
         let words = [
             "--cc",
@@ -73,7 +79,7 @@ fn membership(version: u8, weir: &Path) -> Value {
             "--cc-set",
             "initial_rtt=128ms",
         ];
-        let delivery = Delivery::start(&network, weir, ENDLESS, words);
+        let delivery = Delivery::start(&network, weir, SLOW_LINK * (WARM_UP + MEMBERSHIP_SPAN), words);
         pause(WARM_UP);
         delivery.memberships(&network, MEMBERSHIP_SPAN)
     });
@@ -97,5 +103,5 @@ const CONTROLS: [(&str, Option<[f64; 2]>); 3] =
 /// Start-ups are not what is measured.
 const WARM_UP: Duration = Duration::from_secs(15);
 const MEMBERSHIP_SPAN: Duration = Duration::from_secs(60);
-/// More than any of these links carries meanwhile.
-const ENDLESS: Bytes = Bytes::new(400_000_000);
+const LINK: Rate = Rate::from_mbps(20);
+const SLOW_LINK: Rate = Rate::from_mbps(8);
