@@ -45,6 +45,8 @@ pub struct Layered {
     pub channels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
     /// Lists the rates between which a receiver chooses, level 1 first.
     pub levels: fn(&Session, &[Setting]) -> Result<Vec<Rate>, ConfigError>,
+    /// Whether a receiver is a member of channel 0 at all times.
+    pub base_channel: bool,
     /// Whether receivers measure their round trip to the sender, for which they have to know its unicast address.
     pub probes: bool,
     /// What a sender on real sockets offers unless it is told otherwise.
@@ -55,13 +57,15 @@ pub struct Layered {
     pub receiver: Build<Session>,
 }
 
-/// The lowest and the highest rate between which receivers choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The rates of a [`Ladder::geometric`].
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OfferedRates {
     /// The lowest.
     pub low: Rate,
     /// The highest.
     pub high: Rate,
+    /// Of each to the one below it.
+    pub ratio: f64,
 }
 
 /// The parties of a paced unicast stream. The source knows the sink, and the sink the source, as its first correspondent.
@@ -85,6 +89,11 @@ impl Scheme {
     /// Whether receivers of a layered session measure their round trip to the sender.
     pub const fn probes(&self) -> bool {
         matches!(self.parties, Parties::Layered(Layered { probes: true, .. }))
+    }
+
+    /// Whether a receiver of a layered session is a member of channel 0 at all times.
+    pub const fn has_base_channel(&self) -> bool {
+        matches!(self.parties, Parties::Layered(Layered { base_channel: true, .. }))
     }
 
     /// What a sender on real sockets offers unless it is told otherwise; `None` for a scheme of unicast streams.

@@ -150,6 +150,11 @@ impl Control {
         Session { ladder: self.ladder.clone(), packet_size: self.packet_size, form: self.form, habitat }
     }
 
+    /// Whether a receiver is a member of channel 0 at all times.
+    pub fn has_base_channel(&self) -> bool {
+        registry::find(&self.scheme).is_ok_and(Scheme::has_base_channel)
+    }
+
     /// The rates between which a receiver chooses, level 1 first.
     pub fn levels(&self) -> Result<Vec<Rate>, ConfigError> {
         registry::find(&self.scheme)?.levels(&self.session(Habitat::Sockets), &self.settings)

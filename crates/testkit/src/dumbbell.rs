@@ -109,6 +109,7 @@ impl Dumbbell {
         network.send_through_the_wire(plan.through_the_wire);
         let (root, far) = (network.add_node(), network.add_node());
         let link = network.add_link(root, far, &plan.link);
+        network.add_link(far, root, &LinkConfig::default());
         let channels =
             plan.scheme.channels(&plan.session, &plan.settings).expect("the plan's settings are valid").len();
         let config = SessionConfig { channels, form: plan.session.form, membership: plan.membership() };
@@ -172,7 +173,7 @@ fn hosts(network: &mut Network, far: NodeId, plan: &Plan) -> Vec<NodeId> {
         .iter()
         .map(|member| {
             let host = network.add_node();
-            network.add_link(far, host, &access(member));
+            network.connect(far, host, &access(member), &access(member));
             host
         })
         .collect()

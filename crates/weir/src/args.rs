@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use weir_core::registry::{self, SCHEMES, Scheme, Setting};
+use weir_core::registry::{self, OfferedRates, SCHEMES, Scheme, Setting};
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
@@ -183,9 +183,9 @@ pub(crate) struct Rates {
     #[arg(long = "rates", value_name = "LOW..HIGH", help_heading = "Rates")]
     chosen_rates: Option<RateRange>,
 
-    /// Ratio of each rate to the one below it: smaller fits each link better and takes more groups.
-    #[arg(long, value_name = "R", default_value = "1.5", value_parser = values::ratio, help_heading = "Rates")]
-    pub(crate) ratio: f64,
+    /// Ratio of each rate to the one below it: smaller fits each link better and takes more groups [default: 1.5; for stair 1.2].
+    #[arg(long = "ratio", value_name = "R", value_parser = values::ratio, help_heading = "Rates")]
+    chosen_ratio: Option<f64>,
 
     /// Congestion control scheme; `weir schemes` tells them apart.
     #[arg(long, value_name = "SCHEME", default_value = "avmrc", value_parser = scheme_parser(), help_heading = "Rates")]
@@ -197,10 +197,11 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// The lowest and the highest rate: the user's, or else the scheme's.
-    pub(crate) fn range(&self) -> RateRange {
-        let offered = || self.cc.rates().expect("the parser lets only layered schemes through");
-        self.chosen_rates.unwrap_or_else(|| RateRange { low: offered().low, high: offered().high })
+    /// What the user chose, and the scheme's for what he did not.
+    pub(crate) fn offered(&self) -> OfferedRates {
+        let OfferedRates { low, high, ratio } = self.cc.rates().expect("the parser lets only layered schemes through");
+        let RateRange { low, high } = self.chosen_rates.unwrap_or(RateRange { low, high });
+        OfferedRates { low, high, ratio: self.chosen_ratio.unwrap_or(ratio) }
     }
 }
 

@@ -119,6 +119,7 @@ fn carousel(offer: &Offer, sources: SourceSet, clock: &Clock) -> Result<Carousel
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
+        base_channel: control.has_base_channel(),
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
         flute_version: offer.description.flute_version,
         expires: expires(clock),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path};
 
 use weir_core::layers::Ladder;
-use weir_core::registry::ConfigError;
+use weir_core::registry::{ConfigError, OfferedRates};
 use weir_net::description::{Control, Description, ReceiptAddress};
 use weir_net::interface::{Interface, InterfaceChoice};
 use weir_net::socket::header_len;
@@ -13,7 +13,7 @@ use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
-use crate::args::{CciChoice, RateRange, SendFile};
+use crate::args::{CciChoice, SendFile};
 use crate::exit::{Exit, Failure};
 
 /// A session that can be sent: what receivers are told, and what they are not.
@@ -67,11 +67,11 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
 /// The congestion control that the options ask for, and how many bytes of symbol are left in a packet.
 fn control(args: &SendFile) -> Result<(Control, u16), ConfigError> {
     let rates = &args.rates;
-    let RateRange { low, high } = rates.range();
+    let OfferedRates { low, high, ratio } = rates.offered();
     let widest = Control {
         scheme: rates.cc.name.to_owned(),
         settings: rates.cc_set.clone(),
-        ladder: Ladder::geometric(low, high, rates.ratio)?,
+        ladder: Ladder::geometric(low, high, ratio)?,
         form: CciForm::Clocked,
         packet_size: Bytes::new(args.packet_size.into()),
     };

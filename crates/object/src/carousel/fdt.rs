@@ -26,7 +26,8 @@ struct Turn {
 
 impl FdtCarousel {
     /// The table for `channels` channels. `interval` is how many packets of channel 0 pass from one turn of the whole
-    /// table to the next; it is stretched so that at most one packet in ten is the table's.
+    /// table to the next; it is stretched so that at most one packet in ten is the table's. `everywhere` has all channels carry
+    /// it, not only channel 0.
     ///
     /// Instances take the ids from `first_id` on. Each packet of the table is as long as a packet of data: the symbols are
     /// shorter by what EXT_FDT and EXT_FTI take.
@@ -37,6 +38,7 @@ impl FdtCarousel {
         symbol_size: u16,
         channels: usize,
         interval: u64,
+        everywhere: bool,
     ) -> FdtCarousel {
         let symbol_size = symbol_size - HEADER_DIFFERENCE;
         let mut symbols = Vec::new();
@@ -56,14 +58,14 @@ impl FdtCarousel {
                 symbols.push((content, bytes.to_vec()));
             }
         }
-        let large = symbols.len() > QUICK_SYMBOLS;
+        // A large table on the lowest channel alone would keep everybody waiting.
+        let everywhere = everywhere || symbols.len() > QUICK_SYMBOLS;
         let base_spacing = (interval / symbols.len() as u64).clamp(MIN_SPACING, 1 << 30) as u32;
         let channels = (0..channels)
             .map(|channel| match channel {
                 0 => Turn { next: 0, spacing: Some(base_spacing), wait: 0, first_round: symbols.len() },
-                // A large table on the lowest channel alone would keep everybody waiting. Elsewhere it starts at other
-                // places, so that a receiver of many channels has it soonest.
-                _ if large => Turn {
+                // It starts at other places there, so that a receiver of many channels has it soonest.
+                _ if everywhere => Turn {
                     next: symbols.len() * channel / channels,
                     spacing: Some(OTHER_SPACING),
                     wait: 0,

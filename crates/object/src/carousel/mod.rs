@@ -41,6 +41,9 @@ pub struct CarouselOptions {
     /// Rate of each channel (not cumulative). Only their proportions count for the order; their sum bounds how much work
     /// goes into encoding.
     pub channel_rates: Vec<Rate>,
+    /// Whether every receiver takes channel 0 at all times. If not, every channel carries the file delivery table, in one
+    /// packet of 50.
+    pub base_channel: bool,
     /// Bytes of memory for symbols and encoders.
     pub memory_limit: u64,
     /// Source symbols of a block, about. The default is a compromise: with fewer, more blocks wait for their last
@@ -67,6 +70,7 @@ impl Default for CarouselOptions {
             tsi: 1,
             symbol_size: 1400,
             channel_rates: vec![Rate::from_mbps(1)],
+            base_channel: true,
             memory_limit: 256_000_000,
             block_symbols: 2048,
             max_blocks: 255,
@@ -130,8 +134,15 @@ impl Carousel {
         let set_id = manifests[0].set.expect("our manifests have a set").id;
         let first_id = u32::from_be_bytes([0, set_id[0] & 0x0f, set_id[1], set_id[2]]);
         let channels = rates.len();
-        let fdt =
-            FdtCarousel::new(&manifests, options.flute_version, first_id, options.symbol_size, channels, interval);
+        let fdt = FdtCarousel::new(
+            &manifests,
+            options.flute_version,
+            first_id,
+            options.symbol_size,
+            channels,
+            interval,
+            !options.base_channel,
+        );
         let plan = Arc::new(plan);
         let (batch_sender, batches) = sync_channel(1);
         let (used, used_receiver) = channel();

@@ -20,6 +20,20 @@ fn recv(line: &str) -> Recv {
     }
 }
 
+fn rates(low_kbps: u64, high_kbps: u64, ratio: f64) -> OfferedRates {
+    OfferedRates { low: Rate::from_kbps(low_kbps), high: Rate::from_kbps(high_kbps), ratio }
+}
+
+#[test]
+fn a_scheme_has_rates_of_its_own_and_the_help_names_them() {
+    let stair = |words: &str| send(&format!("a --to 239.255.0.1:5004 --cc stair {words}")).rates.offered();
+    assert_eq!(stair(""), rates(1_000, 100_000, 1.2));
+    assert_eq!(stair("--rates 512k..20M"), rates(512, 20_000, 1.2));
+    assert_eq!(stair("--ratio 2"), rates(1_000, 100_000, 2.0));
+    let help = parse("send file --help").expect_err("help is no command");
+    assert!(help.contains("256k..100M; for stair and fglm 1M..100M") && help.contains("1.5; for stair 1.2"), "{help}");
+}
+
 #[test]
 fn the_command_line_is_consistent() {
     Cli::command().debug_assert();
@@ -29,8 +43,7 @@ fn the_command_line_is_consistent() {
 fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
     let send = send("image.iso --to 239.255.0.1:5004");
     assert_eq!(send.paths, [PathBuf::from("image.iso")]);
-    assert_eq!((send.rates.range().low, send.rates.range().high), (Rate::from_kbps(256), Rate::from_mbps(100)));
-    assert_eq!((send.rates.ratio, send.rates.cc.name), (1.5, "avmrc"));
+    assert_eq!((send.rates.offered(), send.rates.cc.name), (rates(256, 100_000, 1.5), "avmrc"));
     assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1456, 2, CciChoice::Auto));
     assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));
     assert_eq!(send.session, PathBuf::from("weir.sdp"));
@@ -44,7 +57,10 @@ fn every_option_of_send_is_read() {
          --cci clocked --flute-version 1 --md5 --json --pcap p",
     );
     assert_eq!((send.paths.len(), send.to.port(), send.iface.as_deref()), (2, 6000, Some("eth1")));
-    assert_eq!((send.rates.cc.name, send.rates.cc_set.len(), send.rates.ratio), ("rmrc", 2, 1.15));
+    assert_eq!(
+        (send.rates.cc.name, send.rates.cc_set.len(), send.rates.offered()),
+        ("rmrc", 2, rates(64, 20_000, 1.15))
+    );
     assert_eq!((send.duration, send.receipts), (Some(Duration::from_secs(5400)), Some(3)));
     assert_eq!((send.tsi, send.cci, send.flute_version, send.packet_size), (Some(7), CciChoice::Clocked, 1, 1200));
     assert!(send.describe && send.md5 && send.source_specific && send.output.json && send.output.pcap.is_some());

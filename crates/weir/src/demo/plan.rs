@@ -160,14 +160,14 @@ impl Plan {
 fn session_args(demo: &args::Demo, input: &Path, run: &Path) -> Result<Vec<OsString>, Failure> {
     let port = free_port().map_err(Failure::of(Exit::Network, "no UDP port is free on this machine"))?;
     let rates = &demo.rates;
-    let range = rates.range();
+    let offered = rates.offered();
     let mut args: Vec<OsString> = ["send", "file"].map(OsString::from).into();
     args.push(input.into());
     let mut option = |name: &str, value: OsString| args.extend([OsString::from(name), value]);
     option("--to", format!("{GROUP}:{port}").into());
     option("--iface", LOOPBACK.into());
-    option("--rates", format!("{}..{}", range.low.bps(), range.high.bps()).into());
-    option("--ratio", rates.ratio.to_string().into());
+    option("--rates", format!("{}..{}", offered.low.bps(), offered.high.bps()).into());
+    option("--ratio", offered.ratio.to_string().into());
     option("--cc", rates.cc.name.into());
     for setting in &rates.cc_set {
         option("--cc-set", format!("{}={}", setting.key, setting.value).into());

@@ -38,6 +38,7 @@ pub const AVMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
+        base_channel: true,
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
@@ -53,6 +54,7 @@ pub const RMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
+        base_channel: true,
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
@@ -68,6 +70,7 @@ pub const VMRC: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
+        base_channel: true,
         probes: false,
         rates: RATES,
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
@@ -94,4 +97,4 @@ fn receiver(
     Ok(Box::new(Receiver::new(session, settings::read(scheme, model, session, settings)?)))
 }
 
-const RATES: OfferedRates = OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100) };
+const RATES: OfferedRates = OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100), ratio: 1.5 };

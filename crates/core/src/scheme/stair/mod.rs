@@ -40,6 +40,7 @@ pub const STAIR: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Stair, session, settings),
         levels: |session, settings| levels(Kind::Stair, session, settings),
+        base_channel: true,
         probes: true,
         rates: RATES,
         sender: |session, settings| sender(Kind::Stair, session, settings),
@@ -56,6 +57,7 @@ pub const FGLM: Scheme = Scheme {
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Fglm, session, settings),
         levels: |session, settings| levels(Kind::Fglm, session, settings),
+        base_channel: false,
         probes: true,
         rates: RATES,
         sender: |session, settings| sender(Kind::Fglm, session, settings),
@@ -84,5 +86,5 @@ fn receiver(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<d
     Ok(Box::new(Receiver::new(session, Layout::new(kind, session, &config)?, config)))
 }
 
-/// c0 = 1 Mbit/s: with packets of 1456 bytes the fastest stair is of 58 ms (decision 11).
-const RATES: OfferedRates = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(100) };
+/// What they are chosen by: decision 11.
+const RATES: OfferedRates = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(100), ratio: 1.2 };

@@ -94,8 +94,8 @@ enum Part {
     Unequal,
     /// A live stream (RAP) beside one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,
-    /// STAIR beside one TCP of the kernel over 20 Mbit/s, under each reading of its decrease, and its membership messages
-    /// beside FGLM's.
+    /// STAIR to receivers behind unequal links, beside one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
+    /// and its membership messages beside FGLM's.
     Stair,
     /// The simulator: TCP beside ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
@@ -136,7 +136,7 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if wanted(Part::Stair) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
-        summary.set("stair", stair::measure(options, weir));
+        summary.set("stair", stair::measure(options, weir)?);
         summary.save()?;
     }
     if wanted(Part::Simulator) {

@@ -8,11 +8,16 @@ use serde_json::{Value, json};
 use weir_testkit::netns::{Delivery, Memberships, Network, Shares, pause};
 use weir_units::Rate;
 
-use crate::Options;
+use crate::{Options, unequal};
 
-/// Measures both.
-pub(crate) fn measure(options: &Options, weir: &Path) -> Value {
-    json!({ "beside": beside(options, weir), "memberships": memberships(weir) })
+/// Measures all three.
+pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
+    let words = ["--cc", "stair"].map(str::to_owned);
+    Ok(json!({
+        "unequal": unequal::session(options, weir, "stair", &words, Some(TIMES_IDEAL))?,
+        "beside": beside(options, weir),
+        "memberships": memberships(weir),
+    }))
 }
 
 fn beside(options: &Options, weir: &Path) -> Vec<Value> {
@@ -96,6 +101,8 @@ fn membership(version: u8, weir: &Path) -> Value {
     })
 }
 
+/// How many times its ideal a receiver may take.
+const TIMES_IDEAL: f64 = 1.5;
 const DECREASES: [&str; 3] = ["period-end", "at-once", "at-once-each-rtt"];
 /// The kernel's congestion controls, and between what STAIR's rate over theirs is claimed to lie.
 const CONTROLS: [(&str, Option<[f64; 2]>); 3] =

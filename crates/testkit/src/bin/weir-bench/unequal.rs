@@ -13,42 +13,47 @@ use crate::weir::Weir;
 
 /// Measures each ratio in turn.
 pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
-    let input = Scratch::new();
-    let file = input.join("input");
-    let bytes = options.unequal_size.count();
-    generated_file(&file, bytes, 2);
-    let slowest = options
-        .links
-        .iter()
-        .copied()
-        .min()
-        .filter(|rate| *rate > Rate::ZERO)
-        .ok_or("--links needs rates above zero")?;
-    let limit = (options.unequal_size / slowest) * 4 + Duration::from_secs(60);
-    let mut rows = Vec::new();
-    for ratio in &options.ratio {
-        eprintln!("unequal links, ratio {ratio}");
-        let scratch = Scratch::new();
-        let folders: Vec<PathBuf> = (0..options.links.len()).map(|index| scratch.folder(format!("{index}"))).collect();
-        let job = Job { file: &file, folders: &folders, scratch: scratch.path(), limit };
-        let network = Network::new().links(options.links.iter().copied()).build();
-        let send_words = ["--rates", "256k..100M", "--ratio", &ratio.to_string()].map(str::to_owned).to_vec();
-        let run = Weir { program: weir, send_words }.transfer(&network, &job)?;
-        job.verify()?;
-        let counters: Vec<LinkCounters> = (0..options.links.len()).map(|index| network.link_counters(index)).collect();
-        rows.push(row(options, *ratio, &run, &counters));
-    }
-    Ok(json!({ "size_bytes": bytes, "ratios": rows }))
+    let row = |ratio: &f64| {
+        let words = ["--rates", "256k..100M", "--ratio", &ratio.to_string()].map(str::to_owned);
+        let mut row = session(options, weir, &format!("ratio {ratio}"), &words, limit(*ratio))?;
+        row["ratio"] = json!(ratio);
+        Ok(row)
+    };
+    let rows: Result<Vec<Value>, String> = options.ratio.iter().map(row).collect();
+    Ok(json!({ "size_bytes": options.unequal_size.count(), "ratios": rows? }))
 }
 
-fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> Value {
+/// Measures a session of `weir send file` with these words, where a receiver may take `limit` times its ideal.
+pub(crate) fn session(
+    options: &Options,
+    weir: &Path,
+    name: &str,
+    words: &[String],
+    limit: Option<f64>,
+) -> Result<Value, String> {
+    eprintln!("unequal links, {name}");
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, options.unequal_size.count(), 2);
+    let slowest = options.links.iter().copied().min().filter(|rate| *rate > Rate::ZERO);
+    let slowest = slowest.ok_or("--links needs rates above zero")?;
+    let patience = (options.unequal_size / slowest) * 4 + Duration::from_secs(60);
+    let folders: Vec<PathBuf> = (0..options.links.len()).map(|index| scratch.folder(format!("{index}"))).collect();
+    let job = Job { file: &file, folders: &folders, scratch: scratch.path(), limit: patience };
+    let network = Network::new().links(options.links.iter().copied()).build();
+    let run = Weir { program: weir, send_words: words.to_vec() }.transfer(&network, &job)?;
+    job.verify()?;
+    let counters: Vec<LinkCounters> = (0..options.links.len()).map(|index| network.link_counters(index)).collect();
+    Ok(row(options, name, limit, &run, &counters))
+}
+
+fn row(options: &Options, name: &str, limit: Option<f64>, run: &Run, counters: &[LinkCounters]) -> Value {
     let bytes = options.unequal_size.count();
-    println!("\n{} MB over unequal links, ratio {ratio}", bytes / 1_000_000);
+    println!("\n{} MB over unequal links, {name}", bytes / 1_000_000);
     println!(
         "{:<14}{:>10}{:>10}{:>8}  {:<7}{:>16}{:>16}",
         "link", "seconds", "ideal", "times", "limit", "over the link", "dropped there"
     );
-    let limit = limit(ratio);
     let mut receivers = Vec::new();
     for (index, link) in options.links.iter().enumerate() {
         let seconds = run.seconds[index];
@@ -75,7 +80,7 @@ fn row(options: &Options, ratio: f64, run: &Run, counters: &[LinkCounters]) -> V
     }
     let sent = run.details["sender"]["sent_bytes"].as_f64().unwrap_or(f64::NAN) / bytes as f64;
     println!("sent {sent:.1} × the file");
-    json!({ "ratio": ratio, "receivers": receivers, "sent_over_file": sent, "sender_end": run.details["sender"] })
+    json!({ "receivers": receivers, "sent_over_file": sent, "sender_end": run.details["sender"] })
 }
 
 /// How many times the ideal a receiver may take, where we claim something for the ratio.
