@@ -14,7 +14,8 @@ use weir_wire::probe::{Kind, LEN};
 
 use crate::clock::Clock;
 use crate::error::NetError;
-use crate::socket::{Received, UnicastSocket};
+use crate::interface::Interface;
+use crate::socket::{Received, UnicastSocket, scoped};
 
 /// The sender's side.
 #[derive(Debug)]
@@ -24,9 +25,9 @@ pub(crate) struct ProbeDesk {
 }
 
 impl ProbeDesk {
-    /// A desk of session `tsi` on `address`.
-    pub(crate) fn open(address: SocketAddr, tsi: u16) -> Result<ProbeDesk, NetError> {
-        Ok(ProbeDesk { socket: UnicastSocket::listen(address)?, tsi })
+    /// A desk of session `tsi` on `address` of an interface.
+    pub(crate) fn open(address: SocketAddr, interface: &Interface, tsi: u16) -> Result<ProbeDesk, NetError> {
+        Ok(ProbeDesk { socket: UnicastSocket::listen(scoped(address, interface.index))?, tsi })
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
@@ -71,8 +72,9 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// Asks the desk of session `tsi` at `desk`.
-    pub(crate) fn new(desk: SocketAddr, tsi: u16) -> Result<Prober, NetError> {
+    /// Asks the desk of session `tsi` at `desk`, which is reached by an interface if its address does not tell.
+    pub(crate) fn new(desk: SocketAddr, interface: &Interface, tsi: u16) -> Result<Prober, NetError> {
+        let desk = scoped(desk, interface.index);
         Ok(Prober { socket: UnicastSocket::connect(desk)?, desk, tsi, taken: 0 })
     }
 

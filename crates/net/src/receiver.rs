@@ -127,8 +127,8 @@ impl Receiver {
         let group = description.channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?;
         let interface = Interface::choose(&config.interface, group.ip())?;
         let capture = config.capture.as_ref().map(|path| Capture::create(path, &interface.name)).transpose()?;
+        let prober = description.probe.map(|desk| Prober::new(desk, &interface, description.tsi)).transpose()?;
         let sockets = ReceiveSockets::new(interface, &description.channels, description.source, &config.sockets)?;
-        let prober = description.probe.map(|desk| Prober::new(desk, description.tsi)).transpose()?;
         let form = description.form().filter(|_| endpoint.is_some());
         let endpoint = endpoint.unwrap_or_else(|| Box::new(Everything::new(description.channels.len())));
         let session = Session {

@@ -128,7 +128,8 @@ impl Sender {
         let socket = SendConfig { ttl: description.ttl, ..config.socket.clone() };
         let socket = SendSocket::new(&interface, &description.channels, &socket)?;
         let capture = config.capture.as_ref().map(|path| Capture::create(path, &interface.name)).transpose()?;
-        let desk = description.probe.map(|address| ProbeDesk::open(address, description.tsi)).transpose()?;
+        let open = |address| ProbeDesk::open(address, &interface, description.tsi);
+        let desk = description.probe.map(open).transpose()?;
         let count = description.channels.len();
         let outlet = Outlet {
             profile: description.profile(),

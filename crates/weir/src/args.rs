@@ -109,7 +109,7 @@ pub(crate) struct SendFile {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts the next port.
+    /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts the next port, round-trip probes the one after that.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
     pub(crate) to: SocketAddr,
 

@@ -67,11 +67,16 @@ impl fmt::Display for BufferSize {
 
 /// Two addresses for one thing: the kind that is compared and shown, and the kind that the system takes.
 fn sockaddr(address: SocketAddr, interface: u32) -> SockAddr {
+    SockAddr::from(scoped(address, interface))
+}
+
+/// The address on this interface, where it means nothing without one.
+pub(crate) fn scoped(address: SocketAddr, interface: u32) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.scope_id() == 0 && needs_scope(*v6.ip()) => {
-            SockAddr::from(SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), interface))
+            SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), interface).into()
         }
-        _ => SockAddr::from(address),
+        _ => address,
     }
 }
 

@@ -1,13 +1,13 @@
 //! A file on its way from the sender to every receiver of a network, for as long as it is watched.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
-use super::files::{Scratch, generated_file};
+use super::files::{Scratch, generated_file, same_content};
 use super::pause;
-use super::process::Process;
+use super::process::{Finished, Process};
 use super::session::Session;
 use super::topology::Network;
 
@@ -18,7 +18,8 @@ pub struct Delivery {
     pub sender: Process,
     /// The receivers, printing events.
     pub receivers: Vec<Process>,
-    _scratch: Scratch,
+    scratch: Scratch,
+    session: Session,
 }
 
 impl Delivery {
@@ -30,13 +31,27 @@ impl Delivery {
         words: impl IntoIterator<Item = W>,
     ) -> Delivery {
         let scratch = Scratch::new();
-        let file = scratch.join("input");
+        let file = scratch.join(INPUT);
         generated_file(&file, bytes.count(), 1);
         let session = Session::new(program, &file, scratch.path()).words(words);
         session.describe(network.sender());
         let recv = |(index, host)| session.recv(host, &scratch.folder(format!("out{index}"))).start();
         let receivers = network.receivers().iter().enumerate().map(recv).collect();
-        Delivery { receivers, sender: session.send(network.sender()).start(), _scratch: scratch }
+        Delivery { receivers, sender: session.send(network.sender()).start(), scratch, session }
+    }
+
+    /// The session's description.
+    pub fn description(&self) -> PathBuf {
+        self.session.description()
+    }
+
+    /// Waits until receiver `index` has ended. Panics if it has not verified its file, or if that is another.
+    pub fn verified(&self, index: usize, limit: Duration) -> Finished {
+        let done = self.receivers[index].wait(limit);
+        assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
+        let arrived = self.scratch.join(format!("out{index}")).join(INPUT);
+        assert!(same_content(&self.scratch.join(INPUT), &arrived), "receiver {index} has something else");
+        done
     }
 
     /// Bytes of content that receiver `index` has gained, as it last said.
@@ -63,3 +78,6 @@ pub struct Memberships {
     /// What receiver 0 gained meanwhile.
     pub rate: Rate,
 }
+
+/// The name of the file.
+const INPUT: &str = "input";

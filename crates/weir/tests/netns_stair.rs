@@ -1,0 +1,149 @@
+//! STAIR and FGLM between hosts of their own: a STAIR receiver's share beside the kernel's TCP, files over unequal links, and what
+//! its changes of membership cost.
+//!
+//! All limits are claims of `docs/papers/stair.md`, in real time; `weir-bench --part stair` prints the figures. One test runs at a
+//! time. Needs root; see `weir_testkit::netns::require_root`.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_testkit::netns::{Delivery, Network, Shares, pause, require_root};
+use weir_units::{Bytes, Rate};
+
+#[test]
+fn stair_and_reno_share_a_link_within_a_factor_of_two() {
+    assert_shares("reno");
+}
+
+#[test]
+fn stair_and_cubic_share_a_link_within_a_factor_of_two() {
+    assert_shares("cubic");
+}
+
+fn assert_shares(control: &str) {
+    let Some(_turn) = turn() else { return };
+    let link = Rate::from_mbps(20);
+    let network = Network::new().links([link]).build();
+    let (warm_up, span) = (Duration::from_secs(8), Duration::from_secs(45));
+    let delivery = Delivery::start(&network, Path::new(WEIR), link * (warm_up + span), STAIR);
+    let shares = Shares::measure(&network, control, warm_up, span, || delivery.received_bytes(0));
+    eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
+    assert!(shares.dropped > 0, "the link was never full: {shares:?}");
+    assert!(shares.weir.bps() + shares.tcp.bps() > 14_000_000, "the link was not used: {shares:?}");
+    assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
+}
+
+#[test]
+fn over_slow_links_a_receiver_of_stair_takes_at_most_1_5_times_its_ideal() {
+    assert_times(&[2, 8, 32, 100], Bytes::new(8_000_000), &[0, 1]);
+}
+
+/// A file that is to show a rate must take several times as long as slow start.
+#[test]
+fn over_fast_links_a_receiver_of_stair_takes_at_most_1_5_times_its_ideal() {
+    assert_times(&[32, 100], Bytes::new(64_000_000), &[0, 1]);
+}
+
+/// All receive one session; those of these numbers are timed, each from its own first join to its verified file.
+fn assert_times(links_mbps: &[u64], bytes: Bytes, timed: &[usize]) {
+    let Some(_turn) = turn() else { return };
+    let links: Vec<Rate> = links_mbps.iter().copied().map(Rate::from_mbps).collect();
+    let network = Network::new().links(links.iter().copied()).build();
+    let receipts = links.len().to_string();
+    let words = STAIR.into_iter().chain(["--receipts", &receipts]);
+    let delivery = Delivery::start(&network, Path::new(WEIR), bytes, words);
+    for (index, link) in links.iter().enumerate().rev() {
+        let ideal = (bytes / *link).as_secs_f64();
+        let end = delivery.verified(index, Duration::from_secs_f64(ideal * 4.0) + SHORT).last_event("end");
+        let seconds = end["seconds"].as_f64().expect("the end has its seconds");
+        let (lost, host) = (number(&end, "lost_packets"), number(&end, "host_dropped_packets"));
+        let times = seconds / ideal;
+        eprintln!("{link}: {seconds:.1} s, {times:.2} times its ideal; {lost} lost, {host} dropped by the host");
+        assert!(network.link_counters(index).delays > 0, "the link of {link} never made a packet wait");
+        assert!(times <= 1.5 || !timed.contains(&index), "{link}: {times:.2} times the ideal");
+    }
+    assert!(delivery.sender.wait(SHORT).is_success());
+}
+
+/// The set-up of the paper's comparison (§4.4): round trips of 128 ms, packets of 1000 bytes, c0 1 Mbit/s, B0 62.5 kbit/s. Hosts
+/// speak IGMPv2, which has a message for each join and each leave, as the paper counts.
+#[test]
+fn stair_s_memberships_take_at_most_a_tenth_of_the_messages_of_fglm_s() {
+    let Some(_turn) = turn() else { return };
+    let link = Rate::from_mbps(8);
+    let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(40));
+    let started = [("stair", "1M..20M"), ("fglm", "62.5k..20M")].map(|(scheme, rates)| {
+        let network = Network::new().links([link]).build();
+        network.set_igmp_version(2);
+        let words = ["--cc", scheme, "--rates", rates, "--packet-size", "1000"];
+        let words = words.into_iter().chain(["--cc-set", "rtt=fixed", "--cc-set", "initial_rtt=128ms"]);
+        let delivery = Delivery::start(&network, Path::new(WEIR), link * (warm_up + span), words);
+        (network, delivery)
+    });
+    pause(warm_up);
+    let [stair, fglm] = std::thread::scope(|scope| {
+        let counting =
+            started.each_ref().map(|(network, delivery)| scope.spawn(|| delivery.memberships(network, span)));
+        counting.map(|counting| counting.join().expect("no panic"))
+    });
+    eprintln!("{stair:?} {fglm:?}");
+    assert!(stair.per_sec > 0.5, "STAIR joins and leaves: {stair:?}");
+    let rates = stair.rate.bps() as f64 / fglm.rate.bps() as f64;
+    assert!((0.75..1.33).contains(&rates), "at the same rate: {stair:?} {fglm:?}");
+    assert!(stair.per_sec * 10.0 <= fglm.per_sec, "{stair:?} {fglm:?}");
+}
+
+#[test]
+fn fglm_delivers_a_file() {
+    let Some(_turn) = turn() else { return };
+    let network = Network::new().links([4, 16].map(Rate::from_mbps)).build();
+    let words = ["--cc", "fglm", "--rates", "500k..40M", "--receipts", "2"];
+    let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(4_000_000), words);
+    for index in 0..2 {
+        let done = delivery.verified(index, MINUTE);
+        let adds = done.events("level").iter().filter(|level| level["cause"] == "add").count();
+        assert!(adds > 5, "its rate climbed: {}", done.told());
+        let measured = done.events("progress").iter().any(|progress| progress["round_trip_ms"].is_number());
+        assert!(measured, "the sender answered: {}", done.told());
+    }
+    assert!(delivery.sender.wait(SHORT).is_success());
+}
+
+#[test]
+fn a_receiver_whose_probes_are_not_answered_says_so_and_goes_on() {
+    let Some(_turn) = turn() else { return };
+    let network = Network::new().links([Rate::from_mbps(4)]).build();
+    let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(8_000_000), STAIR);
+    let text = std::fs::read_to_string(delivery.description()).expect("the sender wrote it");
+    let elsewhere = text.replace(":5006\r\n", ":5999\r\n");
+    assert_ne!(text, elsewhere, "the description says where probes go");
+    let description = delivery.description().with_extension("elsewhere.sdp");
+    std::fs::write(&description, elsewhere).expect("room for a description");
+    delivery.receivers[0].kill();
+    let host = network.receiver(0);
+    let again = host.command(WEIR).arg("recv").arg(&description).args(["--iface", host.interface(), "--json"]);
+    let again = again.arg("--out").arg(description.with_extension("out")).start();
+    let told =
+        again.event("error", MINUTE, |error| error["message"].as_str().is_some_and(|text| text.contains("5999")));
+    assert!(told["exit_code"].is_null(), "{told}");
+    let done = again.wait(MINUTE);
+    assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
+}
+
+/// The right to run, one test at a time; none where namespaces are left out.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed has spoilt nothing.
+    require_root().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn number(event: &Value, field: &str) -> u64 {
+    event[field].as_u64().unwrap_or_else(|| panic!("{field} is a count: {event}"))
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const STAIR: [&str; 2] = ["--cc", "stair"];
+const SHORT: Duration = Duration::from_secs(15);
+const MINUTE: Duration = Duration::from_secs(60);
