@@ -10,8 +10,9 @@ use crate::multicast::Member;
 use crate::party::Party;
 use crate::{Address, AgentId, Body, FlowId, NodeId, Packet, Probe, SessionId};
 
-/// Something that runs on a node.
+/// Something that runs on a node. Two lines of the cache: many run on a large network, and each packet fetches one.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Agent {
     pub(crate) node: NodeId,
     pub(crate) flow: FlowId,
@@ -213,5 +214,15 @@ impl Agent {
             self.armed = Some(at);
         }
         is_earlier.then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_takes_two_lines_of_the_cache() {
+        assert_eq!(size_of::<Agent>(), 128);
     }
 }

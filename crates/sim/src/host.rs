@@ -1,5 +1,5 @@
-//! What a host does beside running an endpoint: it is late with what is due, and its application hands over payloads.
-//! Most hosts do neither.
+//! What a host does beside running an endpoint: its clock is ahead, it is late with what is due, and its application hands
+//! over payloads. Most hosts do none of these.
 
 use std::time::Duration;
 
@@ -7,9 +7,10 @@ use weir_units::{Random, Time};
 
 use crate::traffic::{Supply, UdpSource};
 
-/// A host that is late, or has an application with payloads to send.
+/// A host whose clock is ahead, that is late, or has an application with payloads to send.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
+    clock_ahead: Duration,
     lateness: Option<Lateness>,
     application: Option<Application>,
 }
@@ -30,6 +31,16 @@ enum Application {
 }
 
 impl Host {
+    pub(crate) fn ahead(mut self, clock_ahead: Duration) -> Host {
+        self.clock_ahead = clock_ahead;
+        self
+    }
+
+    /// How far its clock is ahead of the network's.
+    pub(crate) fn clock_ahead(&self) -> Duration {
+        self.clock_ahead
+    }
+
     pub(crate) fn late(mut self, most: Duration, random: Random) -> Host {
         self.lateness = Some(Lateness { most, random, drawn: None });
         self

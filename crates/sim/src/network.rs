@@ -502,7 +502,9 @@ impl Network {
 
     fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
         let id = self.next_agent();
-        party.set_clock_ahead(config.clock_ahead);
+        if !config.clock_ahead.is_zero() {
+            party.change_host(|host| host.ahead(config.clock_ahead));
+        }
         if !config.lateness.is_zero() {
             let random = Random::new(self.seed, &format!("lateness {}", id.index()));
             party.change_host(|host| host.late(config.lateness, random));

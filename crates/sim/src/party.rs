@@ -19,7 +19,6 @@ pub(crate) struct Party {
     session: Option<SessionId>,
     /// Where it is attached to the session's tree; a sender is not.
     member: Option<Member>,
-    clock_ahead: Duration,
     /// What is not as on most hosts.
     host: Option<Box<Host>>,
     wake: Option<Time>,
@@ -29,20 +28,7 @@ pub(crate) struct Party {
 
 impl Party {
     pub(crate) fn new(endpoint: Box<dyn Endpoint>, session: Option<SessionId>, member: Option<Member>) -> Party {
-        Party {
-            endpoint,
-            session,
-            member,
-            clock_ahead: Duration::ZERO,
-            host: None,
-            wake: None,
-            started: false,
-            peers: Vec::new(),
-        }
-    }
-
-    pub(crate) fn set_clock_ahead(&mut self, ahead: Duration) {
-        self.clock_ahead = ahead;
+        Party { endpoint, session, member, host: None, wake: None, started: false, peers: Vec::new() }
     }
 
     pub(crate) fn change_host(&mut self, change: impl FnOnce(Host) -> Host) {
@@ -142,13 +128,14 @@ impl Party {
 
     #[inline]
     fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&Party, &Action)) {
-        let local = now + self.clock_ahead;
+        let ahead = self.host.as_ref().map_or(Duration::ZERO, |host| host.clock_ahead());
+        let local = now + ahead;
         self.endpoint.handle(local, event);
         // By reference, so that an action, which is large, is not moved once more.
         while let Some(action) = &self.endpoint.poll(local) {
             act(self, action);
         }
-        self.wake = self.endpoint.deadline().map(|at| at - self.clock_ahead);
+        self.wake = self.endpoint.deadline().map(|at| at - ahead);
         if let Some(host) = &mut self.host {
             self.wake = host.wakes_at(self.wake);
         }
