@@ -54,26 +54,31 @@ impl Together {
         self.logs.len() > 1 && packets >= MANY
     }
 
-    /// Lets endpoints handle the packets that have reached them at `now`.
+    /// Lets endpoints handle the packets that have reached them at `now`. The last share is this thread's own.
     pub(crate) fn handle(&mut self, now: Time, reached: &[(AgentId, Handle)], pool: &Pool, agents: &mut [Agent]) {
-        self.divide(reached, agents.len());
+        self.divide(reached.iter().map(|(agent, _)| agent.index()), agents.len());
+        let Some((own, others)) = self.logs.split_last_mut() else { return };
         std::thread::scope(|scope| {
             let mut rest = agents;
-            for log in &mut self.logs {
-                let (mine, others) = rest.split_at_mut(log.agents.len());
+            for log in others {
+                let (theirs, others) = rest.split_at_mut(log.agents.len());
                 rest = others;
-                scope.spawn(move || log.handle(now, reached, pool, mine));
+                scope.spawn(move || log.handle(now, reached, pool, theirs));
             }
+            own.handle(now, reached, pool, rest);
         });
     }
 
-    /// Gives every thread about as many packets, if they have reached the agents in these' order.
-    fn divide(&mut self, reached: &[(AgentId, Handle)], agents: usize) {
+    /// Gives every thread about as many packets, to judge by a sample. They come in no order of their agents: where levels
+    /// differ, some have waited behind others.
+    fn divide(&mut self, reached: impl Iterator<Item = usize>, agents: usize) {
+        let mut sample: Vec<usize> = reached.step_by(SAMPLE_STEP).collect();
+        sample.sort_unstable();
         let (threads, mut begin) = (self.logs.len(), 0);
         for (number, log) in self.logs.iter_mut().enumerate() {
-            let end = reached.get(reached.len() * (number + 1) / threads).map_or(agents, |(agent, _)| agent.index());
-            log.agents = begin..end.max(begin);
-            begin = log.agents.end;
+            let end = sample.get(sample.len() * (number + 1) / threads).copied().unwrap_or(agents);
+            log.agents = begin..end;
+            begin = end;
         }
     }
 
@@ -111,3 +116,24 @@ impl Log {
 
 /// Packets in one instant from which on threads save more than they cost.
 const MANY: usize = 2_000;
+/// One packet in so many tells where the agents are that packets have reached.
+const SAMPLE_STEP: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_get_equal_shares_of_packets_that_come_in_no_order() {
+        let is_late = |agent: &usize| agent.is_multiple_of(5);
+        let agents = || 10_000..40_000;
+        let reached: Vec<usize> = agents().filter(|agent| !is_late(agent)).chain(agents().filter(is_late)).collect();
+        let mut together = Together::new(3);
+        together.divide(reached.iter().copied(), 50_000);
+        for log in &together.logs {
+            let share = reached.iter().filter(|agent| log.agents.contains(agent)).count();
+            assert!((9_900..=10_100).contains(&share), "{share} of 30 000");
+        }
+        assert_eq!((together.logs[0].agents.start, together.logs[2].agents.end), (0, 50_000));
+    }
+}
