@@ -59,22 +59,28 @@ impl Delivery {
         self.receivers[index].last_count("progress", "useful_bytes")
     }
 
-    /// What receiver 0 gains, and how many membership messages a second the bridge sees, over `span`.
+    /// What receiver 0 gains, and what all receivers say by IGMP, over `span`.
     pub fn memberships(&self, network: &Network, span: Duration) -> Memberships {
-        let counts = || (self.received_bytes(0), network.snooping());
-        let before = counts();
+        let before = self.received_bytes(0);
+        let watch = network.watch_igmp();
         pause(span);
-        let after = counts();
-        let messages = (after.1.reports - before.1.reports) + (after.1.leaves - before.1.leaves);
-        Memberships { per_sec: messages as f64 / span.as_secs_f64(), rate: Bytes::new(after.0 - before.0).per(span) }
+        let (count, after) = (watch.count(), self.received_bytes(0));
+        let per_sec = |count: u64| count as f64 / span.as_secs_f64();
+        Memberships {
+            messages_per_sec: per_sec(count.messages),
+            groups_per_sec: per_sec(count.groups),
+            rate: Bytes::new(after - before).per(span),
+        }
     }
 }
 
 /// What changes of membership a rate takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Memberships {
-    /// Membership messages a second, joins and leaves together, of all hosts.
-    pub per_sec: f64,
+    /// IGMP messages a second of all hosts.
+    pub messages_per_sec: f64,
+    /// Groups a second that they speak of.
+    pub groups_per_sec: f64,
     /// What receiver 0 gained meanwhile.
     pub rate: Rate,
 }

@@ -12,6 +12,7 @@ use weir_units::{Bytes, Rate};
 
 use super::cleanup::{PREFIX, remove_leftovers, remove_namespace};
 use super::counters::{Snooping, Traffic, member_ports};
+use super::igmp::IgmpWatch;
 use super::link::{LinkCounters, TokenBucket};
 use super::process::Command;
 
@@ -140,6 +141,11 @@ impl Network {
     pub fn traffic(&self, host: &Host) -> Traffic {
         let text = run("ip", &["-n", &self.bridge, "-j", "-s", "link", "show", "dev", &host.port()]);
         Traffic::from_json(&text).unwrap_or_else(|| panic!("no counters in what ip prints: {text}"))
+    }
+
+    /// Counts the IGMP messages that receivers send from now on.
+    pub fn watch_igmp(&self) -> IgmpWatch {
+        IgmpWatch::start(&self.bridge, self.receivers().iter().map(Host::port).collect())
     }
 
     /// The membership messages that the bridge has seen.
