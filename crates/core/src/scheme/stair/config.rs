@@ -77,7 +77,7 @@ impl Config {
     pub fn new(habitat: Habitat) -> Config {
         let sockets = habitat == Habitat::Sockets;
         Config {
-            decrease: if sockets { Decrease::AtOnceEachRtt } else { Decrease::PeriodEnd },
+            decrease: Decrease::PeriodEnd,
             stair_rule: StairRule::One,
             stairs: 4,
             stair_height: 4,

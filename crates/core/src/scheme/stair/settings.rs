@@ -15,7 +15,7 @@ pub(super) const HELP: &[SettingHelp] = &[
     help("stair_height", "steps of the fastest stair at least, 1 to 64 (4)"),
     help(
         "decrease",
-        "when a loss lowers the rate: period-end, at the end of its stair period; at-once, once a period; at-once-each-rtt (lab period-end, sockets at-once-each-rtt)",
+        "when a loss lowers the rate: period-end, at the end of its stair period; at-once, once a period; at-once-each-rtt (period-end)",
     ),
     help("rtt", "measured, by probes to the sender; fixed, initial_rtt (measured)"),
     help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (100ms)"),
