@@ -17,6 +17,7 @@ pub struct Hybrid {
     /// By cumulative layer: the rate of it and all below. Strictly rising, from 1.
     totals: Vec<u64>,
     fine: Fibonacci,
+    top: u64,
 }
 
 impl Hybrid {
@@ -37,19 +38,20 @@ impl Hybrid {
     pub fn non_cumulative(ladder: &Ladder) -> Hybrid {
         let unit = ladder.level_rate(1).bps().max(1);
         let top = ladder.level_rate(ladder.levels()).bps() / unit;
-        Hybrid { totals: Vec::new(), fine: Fibonacci::up_to(top) }
+        Hybrid { totals: Vec::new(), fine: Fibonacci::up_to(top), top }
     }
 
     fn from_totals(totals: impl Iterator<Item = u64>) -> Hybrid {
         let mut totals: Vec<u64> = totals.collect();
         totals.dedup();
         let widest = totals.windows(2).map(|pair| pair[1] - pair[0] - 1).max().unwrap_or(0);
-        Hybrid { totals, fine: Fibonacci::up_to(widest) }
+        let top = totals.last().copied().unwrap_or(0);
+        Hybrid { totals, fine: Fibonacci::up_to(widest), top }
     }
 
-    /// The highest rate.
+    /// The highest rate. The non-cumulative layers together may have a higher one.
     pub fn top(&self) -> u64 {
-        self.totals.last().copied().unwrap_or_else(|| self.fine.rates().iter().sum())
+        self.top
     }
 
     /// The layers' rates, in units.
@@ -125,6 +127,15 @@ mod tests {
             let ladder = Ladder::geometric(unit, Rate::from_bps(512_000 * 243), alpha).expect("valid");
             assert_eq!(Hybrid::from_ladder(&ladder), Hybrid::new(alpha, 243), "alpha {alpha}");
         }
+    }
+
+    #[test]
+    fn non_cumulative_layers_alone_make_every_rate_up_to_the_ladder_s_highest() {
+        let ladder = Ladder::geometric(Rate::from_kbps(500), Rate::from_mbps(40), 1.5).expect("valid");
+        let layers = Hybrid::non_cumulative(&ladder);
+        assert_eq!(layers.top(), 80);
+        assert!(layers.rates().iter().sum::<u64>() > 80);
+        assert!((1..=80).all(|units| rate(&layers, layers.set(units)) == units));
     }
 
     #[test]

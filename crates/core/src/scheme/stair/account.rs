@@ -22,12 +22,12 @@ impl Account {
     /// A packet came, and so many before it are missing.
     pub(super) fn on_packet(&mut self, lost: u64) {
         self.packets += 1;
-        self.lost += lost;
+        self.lost = self.lost.saturating_add(lost);
     }
 
     /// The host threw so many away. They will be missing too.
     pub(super) fn on_host_dropped(&mut self, packets: u64) {
-        self.host_dropped += packets;
+        self.host_dropped = self.host_dropped.saturating_add(packets);
     }
 
     /// The report, of packets of this size at this level; the account begins anew.
