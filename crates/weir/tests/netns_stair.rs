@@ -1,11 +1,11 @@
 //! STAIR and FGLM between hosts of their own: a STAIR receiver's share beside the kernel's TCP, files over unequal links, and what
 //! its changes of membership cost.
 //!
-//! All limits are claims of `docs/papers/stair.md`, in real time; `weir-bench --part stair` prints the figures. One test runs at a
-//! time. Needs root; see `weir_testkit::netns::require_root`.
+//! All limits are claims of `docs/papers/stair.md`, in real time; `weir-bench --part stair` prints the figures. What is to show a rate
+//! of the fast links runs alone, the rest side by side. Needs root; see `weir_testkit::netns::require_root`.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -23,10 +23,10 @@ fn stair_and_cubic_share_a_link_within_a_factor_of_two() {
 }
 
 fn assert_shares(control: &str) {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = alone() else { return };
     let link = Rate::from_mbps(20);
     let network = Network::new().links([link]).build();
-    let (warm_up, span) = (Duration::from_secs(8), Duration::from_secs(45));
+    let (warm_up, span) = (Duration::from_secs(8), Duration::from_secs(35));
     let delivery = Delivery::start(&network, Path::new(WEIR), link * (warm_up + span), STAIR);
     let shares = Shares::measure(&network, control, warm_up, span, || delivery.received_bytes(0));
     eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
@@ -48,7 +48,7 @@ fn over_fast_links_a_receiver_of_stair_takes_at_most_1_5_times_its_ideal() {
 
 /// All receive one session; those of these numbers are timed, each from its own first join to its verified file.
 fn assert_times(links_mbps: &[u64], bytes: Bytes, timed: &[usize]) {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = alone() else { return };
     let links: Vec<Rate> = links_mbps.iter().copied().map(Rate::from_mbps).collect();
     let network = Network::new().links(links.iter().copied()).build();
     let receipts = links.len().to_string();
@@ -71,7 +71,7 @@ fn assert_times(links_mbps: &[u64], bytes: Bytes, timed: &[usize]) {
 /// speak IGMPv2, which has a message for each join and each leave, as the paper counts.
 #[test]
 fn stair_s_memberships_take_at_most_a_tenth_of_the_messages_of_fglm_s() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = beside_others() else { return };
     let link = Rate::from_mbps(8);
     let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(40));
     let started = [("stair", "1M..20M"), ("fglm", "62.5k..20M")].map(|(scheme, rates)| {
@@ -97,7 +97,7 @@ fn stair_s_memberships_take_at_most_a_tenth_of_the_messages_of_fglm_s() {
 
 #[test]
 fn fglm_delivers_a_file() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = beside_others() else { return };
     let network = Network::new().links([4, 8].map(Rate::from_mbps)).build();
     let words = ["--cc", "fglm", "--rates", "500k..20M", "--receipts", "2"];
     let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(6_000_000), words);
@@ -113,7 +113,7 @@ fn fglm_delivers_a_file() {
 
 #[test]
 fn a_receiver_whose_probes_are_not_answered_says_so_and_goes_on() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = beside_others() else { return };
     let network = Network::new().links([Rate::from_mbps(4)]).build();
     let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(8_000_000), STAIR);
     let text = std::fs::read_to_string(delivery.description()).expect("the sender wrote it");
@@ -132,12 +132,18 @@ fn a_receiver_whose_probes_are_not_answered_says_so_and_goes_on() {
     assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
 }
 
-/// The right to run, one test at a time; none where namespaces are left out.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
-    // A test that failed has spoilt nothing.
-    require_root().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+/// The right to run alone; none where namespaces are left out.
+fn alone() -> Option<RwLockWriteGuard<'static, ()>> {
+    require_root().then(|| TURNS.write().unwrap_or_else(PoisonError::into_inner))
 }
+
+/// The right to run beside others that take little of the processors; none where namespaces are left out.
+fn beside_others() -> Option<RwLockReadGuard<'static, ()>> {
+    require_root().then(|| TURNS.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A test that failed has spoilt nothing.
+static TURNS: RwLock<()> = RwLock::new(());
 
 fn number(event: &Value, field: &str) -> u64 {
     event[field].as_u64().unwrap_or_else(|| panic!("{field} is a count: {event}"))
