@@ -68,16 +68,22 @@ fn a_stream_and_a_tcp_share_a_link_within_a_factor_of_two() {
     if !require_root() {
         return;
     }
-    for control in ["reno", "cubic"] {
-        let network = Network::new().links([Rate::from_mbps(10)]).build();
-        let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(60));
-        let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
-        let shares = Shares::measure(&network, control, warm_up, span, || stream.received_bytes());
-        eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
-        assert!(shares.dropped > 0, "the link was never full: {shares:?}");
-        assert!(shares.weir.bps() + shares.tcp.bps() > 7_000_000, "the link was not used: {shares:?}");
-        assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
-    }
+    std::thread::scope(|scope| {
+        for control in ["reno", "cubic"] {
+            scope.spawn(move || assert_shares(control));
+        }
+    });
+}
+
+fn assert_shares(control: &str) {
+    let network = Network::new().links([Rate::from_mbps(10)]).build();
+    let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(60));
+    let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
+    let shares = Shares::measure(&network, control, warm_up, span, || stream.received_bytes());
+    eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
+    assert!(shares.dropped > 0, "the link was never full: {shares:?}");
+    assert!(shares.weir.bps() + shares.tcp.bps() > 7_000_000, "the link was not used: {shares:?}");
+    assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
 }
 
 fn number(event: &serde_json::Value, field: &str) -> u64 {
