@@ -19,10 +19,10 @@ test: need-cargo need-test-tools
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 	@for crate in units wire core link; do grep -q '^#!\[no_std\]' crates/$$crate/src/lib.rs || { echo "weir-$$crate must be no_std"; exit 1; }; done
-	cargo build --locked -p weir-units -p weir-wire -p weir-core -p weir-link
-	cargo build --release --locked -p weir
-	cargo test --locked --workspace
-	target/release/weir lab verify avmrc/fig01 avmrc/fig04 avmrc/fig06 rap/fig08 --no-cache --scenarios scenarios
+	cargo check --locked -p weir-units -p weir-wire -p weir-core -p weir-link
+	cargo test --locked --workspace --no-fail-fast --lib --bins --tests
+	cargo test --locked --workspace --doc
+	target/debug/weir lab verify avmrc/fig01 avmrc/fig04 avmrc/fig06 rap/fig08 --no-cache --scenarios scenarios
 
 # A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
 reproduce: build
