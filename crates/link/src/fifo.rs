@@ -6,36 +6,26 @@
 
 use alloc::collections::VecDeque;
 
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Time};
 
-use crate::Buffer;
+use crate::kind::{Limit, Plain};
+use crate::ring::Ring;
 use crate::serialiser::Serialiser;
 
+/// What its kind says comes with each call: it is the same for many links, and has no room in each.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo<P> {
-    ring: VecDeque<Entry<P>>,
+    ring: Ring<Entry<P>>,
     /// Entries at the front that have begun to be sent; up to date only after `catch_up`.
-    begun: usize,
-    /// Bytes of the others.
-    waiting_bytes: u64,
+    begun: u32,
+    /// Bytes of the others, modulo 2^32; a limit in bytes is below that.
+    waiting_bytes: u32,
     /// When the last packet is sent whole.
     free_at: Time,
-    /// Propagation delay, nanoseconds.
-    delay: u64,
-    limit: Limit,
-    /// `None` is without limit of rate.
-    serialiser: Option<Serialiser>,
+    serialiser: Serialiser,
 }
 
-/// A [`Buffer`] in plain numbers.
-#[derive(Debug, Clone, Copy)]
-enum Limit {
-    Packets(usize),
-    Bytes(u64),
-    Nanos(u64),
-}
-
-/// A packet on the link: 16 bytes for a packet of 4.
+/// A packet on the link: 16 bytes for a packet of 4, also in an option if the packet itself cannot be zero.
 #[derive(Debug, Clone, Copy)]
 struct Entry<P> {
     departs: Time,
@@ -55,86 +45,81 @@ pub(crate) struct Out<P> {
 }
 
 impl<P> Fifo<P> {
-    pub(crate) fn new(rate: Option<Rate>, delay: u64, limit: Buffer) -> Fifo<P> {
-        Fifo {
-            ring: VecDeque::new(),
-            begun: 0,
-            waiting_bytes: 0,
-            free_at: Time::ZERO,
-            delay,
-            limit: match limit {
-                Buffer::Packets(packets) => Limit::Packets(packets),
-                Buffer::Bytes(bytes) => Limit::Bytes(bytes.count()),
-                Buffer::Span(span) => Limit::Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
-            },
-            serialiser: rate.map(Serialiser::new),
-        }
+    pub(crate) fn new() -> Fifo<P> {
+        Fifo { ring: Ring::new(), begun: 0, waiting_bytes: 0, free_at: Time::ZERO, serialiser: Serialiser::default() }
     }
 
     /// Takes a packet if there is room. `lost` is asked only then: whether this packet will be lost on the way.
     #[inline]
-    pub(crate) fn enqueue(&mut self, now: Time, size: u32, packet: P, lost: impl FnOnce() -> bool) -> Result<(), P> {
+    pub(crate) fn enqueue(
+        &mut self,
+        kind: &Plain,
+        now: Time,
+        size: u32,
+        packet: P,
+        lost: impl FnOnce() -> bool,
+    ) -> Result<(), P> {
         let idle = self.free_at <= now;
-        if !idle && !self.has_room(now, size) {
+        if !idle && !self.has_room(kind.limit, now, size) {
             return Err(packet);
         }
         let begins = if idle { now } else { self.free_at };
-        let takes = match &mut self.serialiser {
-            Some(serialiser) => {
-                if idle {
-                    serialiser.restart();
-                }
-                serialiser.next(size)
-            }
-            None => 0,
-        };
+        if idle {
+            self.serialiser.restart();
+        }
+        let takes = kind.rate.map_or(0, |rate| self.serialiser.next(rate, size));
         self.free_at = Time::from_nanos(begins.as_nanos().saturating_add(takes));
         let size_and_lost = size << 1 | u32::from(lost());
         self.ring.push_back(Entry { departs: self.free_at, size_and_lost, packet });
         if idle {
-            self.begun = self.ring.len();
+            self.begun = self.ring.len() as u32;
             self.waiting_bytes = 0;
         } else {
-            self.waiting_bytes += u64::from(size);
+            self.waiting_bytes = self.waiting_bytes.wrapping_add(size);
         }
         Ok(())
     }
 
     /// Asked while the link is busy.
     #[inline]
-    fn has_room(&mut self, now: Time, size: u32) -> bool {
-        match self.limit {
+    fn has_room(&mut self, limit: Limit, now: Time, size: u32) -> bool {
+        match limit {
             Limit::Nanos(nanos) => self.free_at.as_nanos() - now.as_nanos() <= nanos,
             Limit::Packets(packets) => {
                 // Where all that is on the link would fit, nothing needs to be counted.
                 self.ring.len() < packets || {
                     self.catch_up(now);
-                    self.ring.len() - self.begun < packets
+                    self.ring.len() - (self.begun as usize) < packets
                 }
             }
             Limit::Bytes(bytes) => {
                 self.catch_up(now);
-                self.waiting_bytes + u64::from(size) <= bytes
+                u64::from(self.waiting_bytes) + u64::from(size) <= bytes
             }
         }
     }
 
+    /// Packets on the link, those that wait among them.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
     #[inline]
-    pub(crate) fn next_arrival(&self) -> Option<Time> {
-        self.ring.front().map(|entry| self.arrival(entry))
+    pub(crate) fn next_arrival(&self, kind: &Plain) -> Option<Time> {
+        self.ring.front().map(|entry| entry.arrives(kind))
     }
 
     /// The next packet that is at the end by `now`.
     #[inline]
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<Out<P>> {
-        let at = self.next_arrival().filter(|at| *at <= now)?;
+    pub(crate) fn dequeue(&mut self, kind: &Plain, now: Time) -> Option<Out<P>> {
+        let at = self.next_arrival(kind).filter(|at| *at <= now)?;
         if self.begun == 0 {
             self.catch_up(now);
         }
         // It has departed by now, so it has begun.
         self.begun -= 1;
         let entry = self.ring.pop_front()?;
-        Some(self.out(entry, at))
+        Some(entry.out(at))
     }
 
     /// Packets that wait at `now`.
@@ -147,10 +132,10 @@ impl<P> Fifo<P> {
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_begins() <= now
-            && let Some(entry) = self.ring.get(self.begun)
+            && let Some(entry) = self.ring.get(self.begun as usize)
         {
             self.begun += 1;
-            self.waiting_bytes -= u64::from(entry.size_and_lost >> 1);
+            self.waiting_bytes = self.waiting_bytes.wrapping_sub(entry.size_and_lost >> 1);
         }
     }
 
@@ -158,38 +143,40 @@ impl<P> Fifo<P> {
     /// past if that one has arrived.
     #[inline]
     fn next_begins(&self) -> Time {
-        self.begun.checked_sub(1).map_or(Time::ZERO, |before| self.ring[before].departs)
+        let before = self.begun.checked_sub(1).and_then(|before| self.ring.get(before as usize));
+        before.map_or(Time::ZERO, |entry| entry.departs)
     }
 
     /// Takes the link apart: what travels or is being sent, and what waits, both in order.
-    pub(crate) fn take_apart(mut self, now: Time) -> Parts<P> {
+    pub(crate) fn take_apart(mut self, kind: &Plain, now: Time) -> Parts<P> {
         self.catch_up(now);
         let busy_until = (self.free_at > now).then(|| self.next_begins());
-        let waiting = self.ring.split_off(self.begun);
-        let travelling = core::mem::take(&mut self.ring);
-        let travelling = travelling.into_iter().map(|entry| {
-            let at = self.arrival(&entry);
-            self.out(entry, at)
+        let mut entries = core::iter::from_fn(|| self.ring.pop_front());
+        let travelling = entries.by_ref().take(self.begun as usize).map(|entry| {
+            let at = entry.arrives(kind);
+            entry.out(at)
         });
         Parts {
             travelling: travelling.collect(),
-            waiting: waiting.into_iter().map(|entry| (entry.size_and_lost >> 1, entry.packet)).collect(),
+            waiting: entries.map(|entry| (entry.size_and_lost >> 1, entry.packet)).collect(),
             busy_until,
         }
     }
+}
 
+impl<P> Entry<P> {
     #[inline]
-    fn arrival(&self, entry: &Entry<P>) -> Time {
-        Time::from_nanos(entry.departs.as_nanos().saturating_add(self.delay))
+    fn arrives(&self, kind: &Plain) -> Time {
+        Time::from_nanos(self.departs.as_nanos().saturating_add(kind.delay))
     }
 
     #[inline]
-    fn out(&self, entry: Entry<P>, at: Time) -> Out<P> {
+    fn out(self, at: Time) -> Out<P> {
         Out {
-            packet: entry.packet,
-            size: Bytes::new(u64::from(entry.size_and_lost >> 1)),
+            packet: self.packet,
+            size: Bytes::new(u64::from(self.size_and_lost >> 1)),
             at,
-            lost: entry.size_and_lost & 1 == 1,
+            lost: self.size_and_lost & 1 == 1,
             marked: false,
         }
     }

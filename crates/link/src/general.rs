@@ -1,23 +1,25 @@
 //! The link that can do everything: any queueing discipline, a delay that varies, changes while it runs. What a plain link
 //! needs is in `fifo`, and faster.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::num::NonZeroU64;
 
-use weir_units::{Bytes, Random, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 
 use crate::fifo::{Out, Parts};
 use crate::loss::LossProcess;
 use crate::queue::{Discipline, Drops, Queue, Queued};
-use crate::serialiser::Serialiser;
+use crate::serialiser::{Serialiser, per_second};
 use crate::{Label, LinkConfig, LinkState, Variation};
 
 /// The loss model of a link that has one.
-type LossOf<'a> = &'a mut Option<Box<LossProcess>>;
+type LossOf<'a> = &'a mut Option<LossProcess>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct General<P> {
-    serialiser: Option<Serialiser>,
+    /// Bits per second; `None` is without limit.
+    rate: Option<NonZeroU64>,
+    serialiser: Serialiser,
     /// Propagation delay, nanoseconds.
     delay: u64,
     variation: Option<Variation>,
@@ -33,7 +35,8 @@ pub(crate) struct General<P> {
 impl<P> General<P> {
     pub(crate) fn new(config: &LinkConfig, mut random: Random) -> General<P> {
         General {
-            serialiser: config.rate.map(Serialiser::new),
+            rate: config.rate.map(per_second),
+            serialiser: Serialiser::default(),
             delay: config.delay_nanos(),
             variation: config.variation,
             queue: Discipline::new(&config.queue, config.buffer, &mut random),
@@ -70,15 +73,13 @@ impl<P> General<P> {
         let now = packet.arrived;
         self.advance(now, loss, drops);
         let sending_for = (!self.idle).then(|| self.busy_until.since(now));
-        let rate = self.serialiser.as_ref().map(Serialiser::rate);
+        let rate = self.rate.map(|bps| Rate::from_bps(bps.get()));
         self.queue.enqueue(packet, LinkState { rate, sending_for }, drops);
         if self.idle {
             // A busy period begins, unless the queue dropped the packet.
             self.idle = false;
             self.busy_until = now;
-            if let Some(serialiser) = &mut self.serialiser {
-                serialiser.restart();
-            }
+            self.serialiser.restart();
             self.advance(now, loss, drops);
         }
     }
@@ -104,6 +105,11 @@ impl<P> General<P> {
         self.queue.len()
     }
 
+    /// Packets on the link, those that wait among them.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.travelling.len()
+    }
+
     /// Goes on as a link of `new`. The packet that is being sent keeps the rate and the delay that it began with.
     pub(crate) fn change(
         &mut self,
@@ -115,7 +121,8 @@ impl<P> General<P> {
     ) {
         self.advance(now, loss, drops);
         if old.rate != new.rate {
-            self.serialiser = new.rate.map(Serialiser::new);
+            self.rate = new.rate.map(per_second);
+            self.serialiser.restart();
         }
         self.delay = new.delay_nanos();
         self.variation = new.variation;
@@ -141,7 +148,7 @@ impl<P> General<P> {
 
     /// The packet is sent from `busy_until` on; what becomes of it is settled here.
     fn begin(&mut self, packet: Queued<P>, loss: LossOf<'_>) {
-        let takes = self.serialiser.as_mut().map_or(0, |serialiser| serialiser.next(crate::link::size32(packet.size)));
+        let takes = self.rate.map_or(0, |bps| self.serialiser.next(bps, crate::link::size32(packet.size)));
         self.busy_until = after(self.busy_until, takes);
         let delay = self.variation.map_or(self.delay, |variation| variation.draw(self.delay, &mut self.random));
         let mut at = after(self.busy_until, delay);

@@ -12,15 +12,18 @@ mod buffer;
 mod config;
 mod fifo;
 mod general;
+mod kind;
 mod link;
 mod loss;
 mod packet;
 mod queue;
+mod ring;
 mod serialiser;
 mod variation;
 
 pub use buffer::{Buffer, LinkState};
 pub use config::{LinkConfig, LinkConfigError};
+pub use kind::LinkKind;
 pub use link::{Counters, Link};
 pub use loss::{GilbertElliott, Loss};
 pub use packet::{Delivered, DropReason, Dropped, Label};

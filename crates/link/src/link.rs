@@ -1,7 +1,6 @@
 //! The link as its owner sees it.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 
 use weir_units::{Bytes, Random, Time};
 
@@ -9,7 +8,7 @@ use crate::fifo::Fifo;
 use crate::general::General;
 use crate::loss::LossProcess;
 use crate::queue::Queued;
-use crate::{Delivered, DropReason, Dropped, Label, LinkConfig, Loss, QueueConfig};
+use crate::{Delivered, DropReason, Dropped, Label, LinkConfig, LinkKind, Loss};
 
 /// One direction of a link: packets wait in a queue, are sent one after the other at the link's rate, may be lost, travel
 /// for the propagation delay, and come out, in the order in which they were sent unless the delay varies and may reorder.
@@ -21,12 +20,22 @@ use crate::{Delivered, DropReason, Dropped, Label, LinkConfig, Loss, QueueConfig
 #[derive(Debug, Clone)]
 pub struct Link<P> {
     engine: Engine<P>,
+    kind: LinkKind,
+    delivered: u64,
+    delivered_bytes: Bytes,
+    rare: Box<Rare>,
+}
+
+/// What most packets on most links have no need of, and do not fetch.
+#[derive(Debug, Clone)]
+struct Rare {
     /// `None` if nothing is lost on the way.
-    loss: Option<Box<LossProcess>>,
+    loss: Option<LossProcess>,
     /// For the streams of what the link may need later.
     seed: u64,
-    counters: Counters,
-    config: Arc<LinkConfig>,
+    dropped: u64,
+    lost: u64,
+    marked: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -54,19 +63,18 @@ pub struct Counters {
 
 impl<P> Link<P> {
     /// An idle link. `random` decides which packets are lost, how delays vary, and what its queue leaves to luck.
-    ///
-    /// Links of one kind may share their description.
-    pub fn new(config: impl Into<Arc<LinkConfig>>, random: Random) -> Link<P> {
-        let config = config.into();
+    pub fn new(kind: impl Into<LinkKind>, random: Random) -> Link<P> {
+        let kind = kind.into();
+        let config = kind.config();
         let seed = random.clone().bits();
-        let plain = config.queue == QueueConfig::DropTail && config.variation.is_none();
-        let engine = if plain {
-            Engine::Fifo(Fifo::new(config.rate, config.delay_nanos(), config.buffer))
+        let engine = if kind.is_plain() {
+            Engine::Fifo(Fifo::new())
         } else {
-            Engine::General(Box::new(General::new(&config, Random::new(seed, "queue and delay"))))
+            Engine::General(Box::new(General::new(config, Random::new(seed, "queue and delay"))))
         };
-        let loss = (config.loss != Loss::None).then(|| Box::new(LossProcess::new(config.loss.clone(), random)));
-        Link { engine, loss, seed, counters: Counters::default(), config }
+        let loss = (config.loss != Loss::None).then(|| LossProcess::new(config.loss.clone(), random));
+        let rare = Box::new(Rare { loss, seed, dropped: 0, lost: 0, marked: 0 });
+        Link { engine, kind, delivered: 0, delivered_bytes: Bytes::ZERO, rare }
     }
 
     /// A packet of `size` comes to the link at `now`. Whatever is dropped by then goes to `drops`.
@@ -76,22 +84,19 @@ impl<P> Link<P> {
     /// If the packet has 2 GiB or more.
     #[inline]
     pub fn enqueue(&mut self, now: Time, size: Bytes, label: Label, packet: P, drops: &mut impl FnMut(Dropped<P>)) {
-        self.counters.received += 1;
-        let loss = &mut self.loss;
         match &mut self.engine {
             Engine::Fifo(fifo) => {
-                let strikes = || loss.as_mut().is_some_and(|loss| loss.strikes());
-                if let Err(packet) = fifo.enqueue(now, size32(size), packet, strikes) {
-                    self.counters.dropped += 1;
+                let plain = self.kind.plain();
+                let lost = || plain.loses && self.rare.loss.as_mut().is_some_and(|loss| loss.strikes());
+                if let Err(packet) = fifo.enqueue(plain, now, size32(size), packet, lost) {
+                    self.rare.dropped += 1;
                     drops(Dropped { packet, size, at: now, reason: DropReason::Overflow });
                 }
             }
             Engine::General(general) => {
+                let Rare { loss, dropped, .. } = &mut *self.rare;
                 let packet = Queued { size, arrived: now, label, marked: false, packet };
-                general.enqueue(packet, loss, &mut |dropped| {
-                    self.counters.dropped += 1;
-                    drops(dropped);
-                });
+                general.enqueue(packet, loss, &mut counting(dropped, drops));
             }
         }
     }
@@ -101,7 +106,7 @@ impl<P> Link<P> {
     #[inline]
     pub fn next_arrival(&self) -> Option<Time> {
         match &self.engine {
-            Engine::Fifo(fifo) => fifo.next_arrival(),
+            Engine::Fifo(fifo) => fifo.next_arrival(self.kind.plain()),
             Engine::General(general) => general.next_arrival(),
         }
     }
@@ -111,20 +116,22 @@ impl<P> Link<P> {
     pub fn dequeue(&mut self, now: Time, drops: &mut impl FnMut(Dropped<P>)) -> Option<Delivered<P>> {
         loop {
             let out = match &mut self.engine {
-                Engine::Fifo(fifo) => fifo.dequeue(now),
-                Engine::General(general) => general.dequeue(now, &mut self.loss, &mut |dropped| {
-                    self.counters.dropped += 1;
-                    drops(dropped);
-                }),
+                Engine::Fifo(fifo) => fifo.dequeue(self.kind.plain(), now),
+                Engine::General(general) => {
+                    let Rare { loss, dropped, .. } = &mut *self.rare;
+                    general.dequeue(now, loss, &mut counting(dropped, drops))
+                }
             }?;
             if out.lost {
-                self.counters.lost += 1;
+                self.rare.lost += 1;
                 drops(Dropped { packet: out.packet, size: out.size, at: out.at, reason: DropReason::Lost });
                 continue;
             }
-            self.counters.delivered += 1;
-            self.counters.delivered_bytes += out.size;
-            self.counters.marked += u64::from(out.marked);
+            self.delivered += 1;
+            self.delivered_bytes += out.size;
+            if out.marked {
+                self.rare.marked += 1;
+            }
             return Some(Delivered { packet: out.packet, at: out.at, marked: out.marked });
         }
     }
@@ -135,35 +142,42 @@ impl<P> Link<P> {
     /// A queue of another discipline or another buffer takes over what waits, in the order in which it would have been sent,
     /// and applies its limit from the next packet on.
     pub fn change(&mut self, now: Time, config: LinkConfig, drops: &mut impl FnMut(Dropped<P>)) {
-        let drops = &mut |dropped| {
-            self.counters.dropped += 1;
-            drops(dropped);
-        };
+        let Rare { loss, seed, dropped, .. } = &mut *self.rare;
+        let drops = &mut counting(dropped, drops);
         match &mut self.engine {
             Engine::Fifo(fifo) => {
-                let parts = core::mem::replace(fifo, Fifo::new(None, 0, config.buffer)).take_apart(now);
-                if let Some(loss) = &mut self.loss {
+                let parts = core::mem::replace(fifo, Fifo::new()).take_apart(self.kind.plain(), now);
+                if let Some(loss) = loss {
                     loss.take_back(parts.waiting.len());
                 }
-                let random = Random::new(self.seed, "queue and delay");
+                let random = Random::new(*seed, "queue and delay");
                 self.engine = Engine::General(Box::new(General::with_parts(&config, random, parts, now, drops)));
             }
-            Engine::General(general) => general.change(now, &self.config, &config, &mut self.loss, drops),
+            Engine::General(general) => general.change(now, self.kind.config(), &config, loss, drops),
         }
-        match &mut self.loss {
+        match loss {
             Some(loss) => loss.change(&config.loss),
             None if config.loss == Loss::None => {}
-            loss @ None => {
-                let random = Random::new(self.seed, "loss from a change on");
-                *loss = Some(Box::new(LossProcess::new(config.loss.clone(), random)));
-            }
+            None => *loss = Some(LossProcess::new(config.loss.clone(), Random::new(*seed, "loss from a change on"))),
         }
-        self.config = Arc::new(config);
+        self.kind = config.into();
     }
 
     /// What the link has done so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        let Rare { dropped, lost, marked, .. } = *self.rare;
+        let on_the_link = match &self.engine {
+            Engine::Fifo(fifo) => fifo.len(),
+            Engine::General(general) => general.len(),
+        };
+        Counters {
+            received: dropped + lost + self.delivered + on_the_link as u64,
+            dropped,
+            lost,
+            delivered: self.delivered,
+            delivered_bytes: self.delivered_bytes,
+            marked,
+        }
     }
 
     /// Packets that wait at `now`, not counting the one that is being sent. A link that is not drop-tail says what it was
@@ -177,7 +191,15 @@ impl<P> Link<P> {
 
     /// What the link is like.
     pub fn config(&self) -> &LinkConfig {
-        &self.config
+        self.kind.config()
+    }
+}
+
+/// Counts what is dropped on its way to `drops`.
+fn counting<P>(dropped: &mut u64, drops: &mut impl FnMut(Dropped<P>)) -> impl FnMut(Dropped<P>) {
+    move |packet| {
+        *dropped += 1;
+        drops(packet);
     }
 }
 
