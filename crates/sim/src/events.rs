@@ -3,6 +3,8 @@
 //! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, 1990): virtual time never goes back, so an event needs to be ordered
 //! only against the last one taken, by the highest bit in which their times differ. An event is touched a few times in its
 //! life, always in the order of memory, and events of one instant come out in the order in which they went in.
+//!
+//! Where a packet is on thousands of links, thousands of events go in for one instant in a row. These are moved as one.
 
 use weir_units::Time;
 
@@ -15,11 +17,43 @@ pub(crate) struct EventQueue<E> {
     current: Vec<E>,
     next: usize,
     /// Bucket b holds the events whose time differs from `last` first in bit b.
-    buckets: Vec<Vec<(u64, E)>>,
+    buckets: Vec<Vec<(u64, Events<E>)>>,
     /// Bit b is set if bucket b holds anything.
     occupied: u64,
     /// A bucket's memory while its events are being distributed.
-    spare: Vec<(u64, E)>,
+    spare: Vec<(u64, Events<E>)>,
+    crowds: Crowds<E>,
+}
+
+/// Events of one instant.
+#[derive(Debug, Clone, Copy)]
+enum Events<E> {
+    One(E),
+    /// Those of this crowd.
+    Many(u32),
+}
+
+/// Events of one instant that went in one after the other, by number.
+#[derive(Debug)]
+struct Crowds<E> {
+    crowds: Vec<Vec<E>>,
+    free: Vec<u32>,
+}
+
+impl<E> Crowds<E> {
+    fn add(&mut self, events: Vec<E>) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.crowds.push(Vec::new());
+            self.crowds.len() as u32 - 1
+        });
+        self.crowds[number as usize] = events;
+        number
+    }
+
+    fn take(&mut self, number: u32) -> Vec<E> {
+        self.free.push(number);
+        std::mem::take(&mut self.crowds[number as usize])
+    }
 }
 
 impl<E: Copy> EventQueue<E> {
@@ -31,6 +65,7 @@ impl<E: Copy> EventQueue<E> {
             buckets: (0..u64::BITS).map(|_| Vec::new()).collect(),
             occupied: 0,
             spare: Vec::new(),
+            crowds: Crowds { crowds: Vec::new(), free: Vec::new() },
         }
     }
 
@@ -41,7 +76,14 @@ impl<E: Copy> EventQueue<E> {
         if at <= self.last {
             self.current.push(event);
         } else {
-            self.file(at, event);
+            let bucket = self.bucket(at);
+            match self.buckets[bucket].last_mut() {
+                Some((last, events)) if *last == at => match events {
+                    Events::One(first) => *events = Events::Many(self.crowds.add(vec![*first, event])),
+                    Events::Many(crowd) => self.crowds.crowds[*crowd as usize].push(event),
+                },
+                _ => self.file(at, Events::One(event)),
+            }
         }
     }
 
@@ -63,9 +105,14 @@ impl<E: Copy> EventQueue<E> {
     }
 
     #[inline]
-    fn file(&mut self, at: u64, event: E) {
-        let bucket = (u64::BITS - 1 - (at ^ self.last).leading_zeros()) as usize;
-        self.buckets[bucket].push((at, event));
+    fn bucket(&self, at: u64) -> usize {
+        (u64::BITS - 1 - (at ^ self.last).leading_zeros()) as usize
+    }
+
+    #[inline]
+    fn file(&mut self, at: u64, events: Events<E>) {
+        let bucket = self.bucket(at);
+        self.buckets[bucket].push((at, events));
         self.occupied |= 1 << bucket;
     }
 
@@ -84,15 +131,18 @@ impl<E: Copy> EventQueue<E> {
         self.last = earliest;
         self.occupied &= !(1 << lowest);
         self.current.clear();
-        if bucket.len() == 1 {
+        if let [(_, Events::One(event))] = bucket[..] {
+            bucket.clear();
             self.next = 0;
-            return bucket.pop().map(|(at, event)| (Time::from_nanos(at), event));
+            return Some((Time::from_nanos(earliest), event));
         }
         let mut bucket = std::mem::replace(bucket, std::mem::take(&mut self.spare));
-        for (at, event) in bucket.drain(..) {
-            match at == earliest {
-                true => self.current.push(event),
-                false => self.file(at, event),
+        for (at, events) in bucket.drain(..) {
+            match events {
+                _ if at != earliest => self.file(at, events),
+                Events::One(event) => self.current.push(event),
+                Events::Many(crowd) if self.current.is_empty() => self.current = self.crowds.take(crowd),
+                Events::Many(crowd) => self.current.append(&mut self.crowds.take(crowd)),
             }
         }
         self.spare = bucket;
