@@ -8,9 +8,9 @@ use weir_wire::CciForm;
 
 use crate::events::EventQueue;
 use crate::graph::Graph;
-use crate::multicast::{LeadsTo, Member, Membership, Pending, Tree};
+use crate::multicast::{LeadsTo, Member, Pending, Tree};
 use crate::packet::{Handle, Packet, Pool};
-use crate::{Address, AgentId, FlowId, LinkId, NodeId, Probe, SessionId};
+use crate::{Address, AgentId, FlowId, LinkId, NodeId, Probe, SessionConfig, SessionId};
 
 /// What has to be looked at.
 #[derive(Debug, Clone, Copy)]
@@ -147,14 +147,10 @@ impl Fabric {
         self.links.iter().map(|wire| wire.link.counters().delivered).sum()
     }
 
-    pub(crate) fn add_session(
-        &mut self,
-        root: NodeId,
-        form: CciForm,
-        flow: FlowId,
-        membership: Membership,
-    ) -> SessionId {
-        self.sessions.push(Session { root, flow, form, sender: None, tree: Tree::new(&self.graph, root, membership) });
+    pub(crate) fn add_session(&mut self, root: NodeId, flow: FlowId, config: SessionConfig) -> SessionId {
+        let SessionConfig { channels, form, membership } = config;
+        let tree = Tree::new(&self.graph, root, channels, membership);
+        self.sessions.push(Session { root, flow, form, sender: None, tree });
         SessionId::new(self.sessions.len() - 1)
     }
 

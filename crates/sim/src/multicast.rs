@@ -25,22 +25,33 @@ pub struct Membership {
     pub stragglers: bool,
 }
 
-/// Channels of a session, at most [`ChannelSet::CAPACITY`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct ChannelSet([u64; ChannelSet::CAPACITY / 64]);
+/// Which of a session's channels each branch wants.
+#[derive(Debug)]
+struct Wants {
+    /// Bits by channel, in as many words a branch as the session's channels need: most need one.
+    bits: Vec<u64>,
+    words: usize,
+}
 
-impl ChannelSet {
-    const CAPACITY: usize = 256;
-
-    #[inline]
-    fn contains(&self, channel: u16) -> bool {
-        self.0[usize::from(channel) / 64] >> (channel % 64) & 1 == 1
+impl Wants {
+    fn new(channels: usize) -> Wants {
+        Wants { bits: Vec::new(), words: channels.div_ceil(64) }
     }
 
-    /// Says whether the set changed.
-    fn set(&mut self, channel: u16, wanted: bool) -> bool {
-        let (word, bit) = (&mut self.0[usize::from(channel) / 64], 1 << (channel % 64));
-        let before = *word;
+    /// One more branch, which wants nothing.
+    fn grow(&mut self) {
+        self.bits.resize(self.bits.len() + self.words, 0);
+    }
+
+    #[inline]
+    fn contains(&self, branch: BranchId, channel: u16) -> bool {
+        self.bits[branch.index() * self.words..][..self.words][usize::from(channel) / 64] >> (channel % 64) & 1 == 1
+    }
+
+    /// Says whether that changed anything.
+    fn set(&mut self, branch: BranchId, channel: u16, wanted: bool) -> bool {
+        let word = &mut self.bits[branch.index() * self.words..][..self.words][usize::from(channel) / 64];
+        let (before, bit) = (*word, 1 << (channel % 64));
         *word = if wanted { before | bit } else { before & !bit };
         *word != before
     }
@@ -55,21 +66,23 @@ pub(crate) struct Tree {
     membership: Membership,
     root: NodeId,
     ways: Vec<Option<LinkId>>,
+    /// By node: the first of its branches.
+    firsts: Vec<Option<BranchId>>,
     nodes: Vec<Node>,
     branches: Vec<Branch>,
+    wants: Wants,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Node {
-    /// The first and the last of the node's branches.
-    ends: Option<(BranchId, BranchId)>,
+    /// The last of the node's branches.
+    last: Option<BranchId>,
     /// The node's parent, and which of its branches leads here; `None` at the root and outside the tree.
     above: Option<(NodeId, BranchId)>,
 }
 
 #[derive(Debug)]
 struct Branch {
-    wants: ChannelSet,
     leads_to: LeadsTo,
     /// The next branch of the same node.
     next: Option<BranchId>,
@@ -108,12 +121,19 @@ pub(crate) struct Pending {
 
 impl Tree {
     /// Most channels that a session can have.
-    pub(crate) const MAX_CHANNELS: usize = ChannelSet::CAPACITY;
+    pub(crate) const MAX_CHANNELS: usize = 256;
 
-    /// A tree without members, from the node where the sender is.
-    pub(crate) fn new(graph: &Graph, root: NodeId, membership: Membership) -> Tree {
-        let nodes = vec![Node::default(); graph.nodes()];
-        Tree { membership, root, ways: graph.ways_from(root), nodes, branches: Vec::new() }
+    /// The tree of a session of so many channels, without members, from the node where the sender is.
+    pub(crate) fn new(graph: &Graph, root: NodeId, channels: usize, membership: Membership) -> Tree {
+        Tree {
+            membership,
+            root,
+            ways: graph.ways_from(root),
+            firsts: vec![None; graph.nodes()],
+            nodes: vec![Node::default(); graph.nodes()],
+            branches: Vec::new(),
+            wants: Wants::new(channels),
+        }
     }
 
     /// Attaches an agent, which is not a member of any channel yet. `None` if the sender cannot reach the node.
@@ -121,6 +141,7 @@ impl Tree {
         if self.nodes.len() < graph.nodes() {
             // The network has grown since; ways that members take already stay.
             self.ways = graph.ways_from(self.root);
+            self.firsts.resize(graph.nodes(), None);
             self.nodes.resize(graph.nodes(), Node::default());
         }
         let mut at = node;
@@ -135,16 +156,13 @@ impl Tree {
     }
 
     fn grow(&mut self, node: NodeId, leads_to: LeadsTo) -> BranchId {
-        self.branches.push(Branch { wants: ChannelSet::default(), leads_to, next: None });
+        self.branches.push(Branch { leads_to, next: None });
+        self.wants.grow();
         let count = u32::try_from(self.branches.len()).ok().and_then(NonZeroU32::new);
         let new = BranchId(count.expect("memory ends before four billion branches"));
-        let ends = &mut self.nodes[node.index()].ends;
-        match ends {
-            Some((_, last)) => {
-                self.branches[last.index()].next = Some(new);
-                *last = new;
-            }
-            None => *ends = Some((new, new)),
+        match self.nodes[node.index()].last.replace(new) {
+            Some(last) => self.branches[last.index()].next = Some(new),
+            None => self.firsts[node.index()] = Some(new),
         }
         new
     }
@@ -152,7 +170,7 @@ impl Tree {
     /// The first branch of a node.
     #[inline]
     pub(crate) fn first(&self, node: NodeId) -> Option<BranchId> {
-        self.nodes[node.index()].ends.map(|(first, _)| first)
+        self.firsts[node.index()]
     }
 
     /// The next branch of the same node.
@@ -164,10 +182,10 @@ impl Tree {
     /// Where a branch leads, if packets of the channel go there.
     #[inline]
     pub(crate) fn wanted(&self, branch: BranchId, channel: u16) -> Option<LeadsTo> {
-        let branch = &self.branches[branch.index()];
-        let passes = branch.wants.contains(channel)
-            || self.membership.stragglers && matches!(branch.leads_to, LeadsTo::Agent(_));
-        passes.then_some(branch.leads_to)
+        let leads_to = self.branches[branch.index()].leads_to;
+        let passes =
+            self.wants.contains(branch, channel) || self.membership.stragglers && matches!(leads_to, LeadsTo::Agent(_));
+        passes.then_some(leads_to)
     }
 
     /// The branches of a node, in the order in which they grew.
@@ -185,7 +203,7 @@ impl Tree {
         join: bool,
         later: &mut impl FnMut(Time, Pending),
     ) {
-        if self.branches[member.branch.index()].wants.set(channel, join) {
+        if self.wants.set(member.branch, channel, join) {
             let latency = if join { self.membership.join_latency } else { self.membership.leave_latency };
             self.pass_on(now, latency, Pending { node: member.node, channel }, later);
         }
@@ -194,9 +212,8 @@ impl Tree {
     /// A join or leave has reached the node above.
     pub(crate) fn arrive(&mut self, now: Time, pending: Pending, later: &mut impl FnMut(Time, Pending)) {
         let Some((parent, branch)) = self.nodes[pending.node.index()].above else { return };
-        let wanted =
-            self.branches(pending.node).any(|below| self.branches[below.index()].wants.contains(pending.channel));
-        if self.branches[branch.index()].wants.set(pending.channel, wanted) {
+        let wanted = self.branches(pending.node).any(|below| self.wants.contains(below, pending.channel));
+        if self.wants.set(branch, pending.channel, wanted) {
             self.pass_on(now, self.membership.hop_latency, Pending { node: parent, ..pending }, later);
         }
     }
@@ -223,7 +240,7 @@ mod tests {
         graph.add_link(nodes[0], nodes[1]);
         graph.add_link(nodes[1], nodes[2]);
         graph.add_link(nodes[1], nodes[3]);
-        let mut tree = Tree::new(&graph, nodes[0], membership);
+        let mut tree = Tree::new(&graph, nodes[0], 65, membership);
         let members = [2, 3].map(|host| tree.attach(&graph, nodes[host], AgentId::new(host)).expect("it is reached"));
         (tree, nodes, members)
     }

@@ -196,7 +196,7 @@ impl Network {
             return Err(NetworkError::Channels { channels: config.channels });
         }
         let flow = self.add_flow();
-        Ok(self.fabric.add_session(root, config.form, flow, config.membership))
+        Ok(self.fabric.add_session(root, flow, config))
     }
 
     /// Adds the sender of a session, on the session's root.
