@@ -13,7 +13,7 @@ use crate::datagrams::{self, To};
 use crate::fabric::{Control, Due, Fabric};
 use crate::multicast::{Membership, Tree};
 use crate::party::Party;
-use crate::together::{Reply, Together};
+use crate::together::{Outcome, Together};
 use crate::traffic::{HttpConfig, HttpServer, Supply, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
 
@@ -412,17 +412,14 @@ impl Network {
     #[cold]
     fn hand_over_together(&mut self, probe: &mut impl Probe) {
         let now = self.now;
-        let reached = self.fabric.reached.make_contiguous();
-        let count = reached.len();
-        self.together.handle(now, reached, &self.fabric.pool, &mut self.agents);
-        for (id, handle) in self.fabric.reached.drain(..count).collect::<Vec<_>>() {
+        let mut reached = std::mem::take(&mut self.fabric.reached);
+        self.together.handle(now, reached.make_contiguous(), &self.fabric.pool, &mut self.agents);
+        for (place, (id, handle)) in reached.drain(..).enumerate() {
             let packet = *self.fabric.pool.get(handle);
             self.fabric.pool.release(handle);
-            match self.together.reply(id) {
-                None | Some(Reply::Unseen) => {
-                    self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, probe);
-                }
-                Some(Reply::Seen { delivers, actions, wake }) => {
+            match self.together.outcome(place) {
+                Outcome::Unseen => self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, probe),
+                Outcome::Seen { delivers, actions, wake } => {
                     probe.arrive(now, id, &packet);
                     if delivers {
                         probe.deliver(now, id, packet.size.count());
@@ -436,6 +433,9 @@ impl Network {
                 }
             }
         }
+        // What has reached agents meanwhile comes next.
+        reached.append(&mut self.fabric.reached);
+        self.fabric.reached = reached;
     }
 
     fn control(&mut self, number: u32, probe: &mut impl Probe) {

@@ -28,20 +28,32 @@ struct Log {
     actions: VecDeque<Action>,
 }
 
-/// What an agent made of a packet.
+/// What an agent made of a packet, unless it was an endpoint that wanted the payload given to its application and nothing
+/// else: so it is with most packets, and of these nothing is written.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub(crate) struct Reply {
+    /// The packet's place among those that have reached agents.
+    place: usize,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
     /// Nothing yet: it is no endpoint.
     Unseen,
     /// The endpoint handled it.
     Seen {
-        /// Whether the first thing it wanted was the payload given to its application: of most packets it is the only one.
+        /// Whether the first thing it wanted was the payload given to its application.
         delivers: bool,
         /// How many other things it wanted: [`Together::action`] has them.
         actions: usize,
         /// When it is to be woken, if an event is to be put out for that.
         wake: Option<Time>,
     },
+}
+
+impl Outcome {
+    const USUAL: Outcome = Outcome::Seen { delivers: true, actions: 0, wake: None };
 }
 
 impl Together {
@@ -82,9 +94,12 @@ impl Together {
         }
     }
 
-    /// What the agent made of the first of its packets that has not been asked about yet.
-    pub(crate) fn reply(&mut self, agent: AgentId) -> Option<Reply> {
-        self.log(agent)?.replies.pop_front()
+    /// What its agent made of the packet of this place. They are asked about in order, every one.
+    #[inline]
+    pub(crate) fn outcome(&mut self, place: usize) -> Outcome {
+        let next = |log: &&mut Log| log.replies.front().is_some_and(|reply| reply.place == place);
+        let reply = self.logs.iter_mut().find(next).and_then(|log| log.replies.pop_front());
+        reply.map_or(Outcome::USUAL, |reply| reply.outcome)
     }
 
     /// The next thing that the agent wanted when it handled the packet asked about last.
@@ -99,17 +114,21 @@ impl Together {
 
 impl Log {
     fn handle(&mut self, now: Time, reached: &[(AgentId, Handle)], pool: &Pool, agents: &mut [Agent]) {
-        for (agent, handle) in reached.iter().filter(|(agent, _)| self.agents.contains(&agent.index())) {
+        let packets = reached.iter().enumerate();
+        for (place, (agent, handle)) in packets.filter(|(_, (agent, _))| self.agents.contains(&agent.index())) {
             let (mut delivers, begin) = (false, self.actions.len());
             let agent = &mut agents[agent.index() - self.agents.start];
             let seen = agent.receive_apart(now, pool.get(*handle), &mut |action| match action {
                 Action::Deliver if !delivers && self.actions.len() == begin => delivers = true,
                 action => self.actions.push_back(action.clone()),
             });
-            self.replies.push_back(match seen {
-                None => Reply::Unseen,
-                Some(wake) => Reply::Seen { delivers, actions: self.actions.len() - begin, wake },
-            });
+            let outcome = match seen {
+                None => Outcome::Unseen,
+                Some(wake) => Outcome::Seen { delivers, actions: self.actions.len() - begin, wake },
+            };
+            if outcome != Outcome::USUAL {
+                self.replies.push_back(Reply { place, outcome });
+            }
         }
     }
 }
