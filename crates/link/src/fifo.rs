@@ -9,13 +9,12 @@ use alloc::collections::VecDeque;
 use weir_units::{Bytes, Time};
 
 use crate::kind::{Limit, Plain};
-use crate::ring::Ring;
 use crate::serialiser::Serialiser;
 
 /// What its kind says comes with each call: it is the same for many links, and has no room in each.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo<P> {
-    ring: Ring<Entry<P>>,
+    ring: VecDeque<Entry<P>>,
     /// Entries at the front that have begun to be sent; up to date only after `catch_up`.
     begun: u32,
     /// Bytes of the others, modulo 2^32; a limit in bytes is below that.
@@ -25,7 +24,7 @@ pub(crate) struct Fifo<P> {
     serialiser: Serialiser,
 }
 
-/// A packet on the link: 16 bytes for a packet of 4, also in an option if the packet itself cannot be zero.
+/// A packet on the link: 16 bytes for a packet of 4.
 #[derive(Debug, Clone, Copy)]
 struct Entry<P> {
     departs: Time,
@@ -46,7 +45,13 @@ pub(crate) struct Out<P> {
 
 impl<P> Fifo<P> {
     pub(crate) fn new() -> Fifo<P> {
-        Fifo { ring: Ring::new(), begun: 0, waiting_bytes: 0, free_at: Time::ZERO, serialiser: Serialiser::default() }
+        Fifo {
+            ring: VecDeque::new(),
+            begun: 0,
+            waiting_bytes: 0,
+            free_at: Time::ZERO,
+            serialiser: Serialiser::default(),
+        }
     }
 
     /// Takes a packet if there is room. `lost` is asked only then: whether this packet will be lost on the way.

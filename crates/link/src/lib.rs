@@ -17,7 +17,6 @@ mod link;
 mod loss;
 mod packet;
 mod queue;
-mod ring;
 mod serialiser;
 mod variation;
 

@@ -74,29 +74,14 @@ pub(crate) struct Fabric {
     free_controls: Vec<u32>,
 }
 
-/// Two lines of the cache, fetched as a pair, with what is on the link as long as that is a few packets: a packet of a large
-/// multicast session costs what it takes to fetch the links that it crosses.
+/// Two lines of the cache: a packet of a large multicast session costs what it takes to fetch the links that it crosses.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(align(64))]
 struct Wire {
     link: Link<Handle>,
     to: NodeId,
-    /// Whether an event is out, and for which instant.
-    is_awaited: bool,
-    awaited: Time,
-}
-
-impl Wire {
-    /// An event that is out is early enough but for packets that overtake others. Gives for when to put one out now.
-    #[inline]
-    fn await_earlier(&mut self) -> Option<Time> {
-        let at = self.link.next_arrival()?;
-        let is_earlier = !self.is_awaited || at < self.awaited;
-        if is_earlier {
-            (self.is_awaited, self.awaited) = (true, at);
-        }
-        is_earlier.then_some(at)
-    }
+    /// The instant for which an event is out.
+    awaited: Option<Time>,
 }
 
 impl Fabric {
@@ -122,7 +107,7 @@ impl Fabric {
         // Networks are built of many links of one kind.
         let kind = self.link_kind.take().filter(|kind| kind.config() == config);
         let kind = kind.unwrap_or_else(|| config.clone().into());
-        self.links.push(Wire { link: Link::new(kind.clone(), random), to, is_awaited: false, awaited: Time::ZERO });
+        self.links.push(Wire { link: Link::new(kind.clone(), random), to, awaited: None });
         self.link_kind = Some(kind);
         self.graph.add_link(from, to)
     }
@@ -137,8 +122,8 @@ impl Fabric {
         let wire = &mut self.links[id.index()];
         wire.link.change(now, config.clone(), &mut |drop| pool.lose(id, drop, probe));
         // What waits may come out sooner now; an event that finds nothing does no harm.
-        wire.is_awaited = false;
-        if let Some(at) = wire.await_earlier() {
+        if let Some(at) = wire.link.next_arrival() {
+            wire.awaited = Some(at);
             self.events.push(at, Due::Link(id));
         }
     }
@@ -237,8 +222,7 @@ impl Fabric {
     /// What comes out of a link at `now` goes on; the link's next arrival is awaited.
     #[inline]
     pub(crate) fn arrivals(&mut self, now: Time, id: LinkId, probe: &mut impl Probe) {
-        let wire = &self.links[id.index()];
-        if !wire.is_awaited || wire.awaited != now {
+        if self.links[id.index()].awaited != Some(now) {
             return;
         }
         while self.links[id.index()].link.next_arrival().is_some_and(|at| at <= now) {
@@ -253,8 +237,8 @@ impl Fabric {
             }
         }
         let wire = &mut self.links[id.index()];
-        wire.is_awaited = false;
-        if let Some(at) = wire.await_earlier() {
+        wire.awaited = wire.link.next_arrival();
+        if let Some(at) = wire.awaited {
             self.events.push(at, Due::Link(id));
         }
     }
@@ -303,7 +287,12 @@ impl Fabric {
         let (size, label) = (packet.size, Label { flow: packet.flow.index() as u64, ecn: packet.ecn });
         let wire = &mut self.links[id.index()];
         wire.link.enqueue(now, size, label, handle, &mut |drop| pool.lose(id, drop, probe));
-        if let Some(at) = wire.await_earlier() {
+        // An event that is out is early enough but for packets that overtake others.
+        let next = wire.link.next_arrival();
+        if let Some(at) = next
+            && wire.awaited.is_none_or(|awaited| at < awaited)
+        {
+            wire.awaited = next;
             self.events.push(at, Due::Link(id));
         }
     }

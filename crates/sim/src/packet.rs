@@ -1,7 +1,5 @@
 //! What travels through the simulated network, and the pool that holds it.
 
-use std::num::NonZeroU32;
-
 use weir_core::Header;
 use weir_units::{Bytes, Ecn};
 
@@ -46,21 +44,15 @@ pub enum Body {
     Datagram(u64),
 }
 
-/// A packet in the pool: its place, counted from 1 so that an option of it takes no more room.
+/// A packet in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handle(NonZeroU32);
-
-impl Handle {
-    fn index(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
+pub(crate) struct Handle(u32);
 
 /// Where packets live while they travel. A link carries handles; a multicast packet is one packet with many handles.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     slots: Vec<Slot>,
-    free: Vec<Handle>,
+    free: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -78,27 +70,26 @@ impl Pool {
     pub(crate) fn insert(&mut self, packet: Packet, route: Route) -> Handle {
         let slot = Slot { packet, route, handles: 1 };
         match self.free.pop() {
-            Some(handle) => {
-                self.slots[handle.index()] = slot;
-                handle
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                Handle(index)
             }
             None => {
                 self.slots.push(slot);
-                let count = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
-                Handle(count.expect("memory ends before four billion packets"))
+                Handle(u32::try_from(self.slots.len() - 1).expect("memory ends before four billion packets"))
             }
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, handle: Handle) -> &Packet {
-        &self.slots[handle.index()].packet
+        &self.slots[handle.0 as usize].packet
     }
 
     /// The packet has crossed a link: the rest of its way, if it takes a route and not a tree.
     #[inline]
     pub(crate) fn cross(&mut self, handle: Handle) -> Option<Route> {
-        let slot = &mut self.slots[handle.index()];
+        let slot = &mut self.slots[handle.0 as usize];
         match slot.packet.to {
             Address::Agent(_) => {
                 slot.route.0 += 1;
@@ -111,13 +102,13 @@ impl Pool {
     /// One more handle to the same packet.
     #[inline]
     pub(crate) fn share(&mut self, handle: Handle) -> Handle {
-        self.slots[handle.index()].handles += 1;
+        self.slots[handle.0 as usize].handles += 1;
         handle
     }
 
     /// A handle with a congestion mark: the same packet if nobody else holds it, or a marked copy.
     pub(crate) fn mark(&mut self, handle: Handle) -> Handle {
-        let slot = &mut self.slots[handle.index()];
+        let slot = &mut self.slots[handle.0 as usize];
         if slot.handles == 1 {
             slot.packet.ecn = Ecn::Ce;
             return handle;
@@ -130,10 +121,10 @@ impl Pool {
     /// A handle comes back.
     #[inline]
     pub(crate) fn release(&mut self, handle: Handle) {
-        let slot = &mut self.slots[handle.index()];
+        let slot = &mut self.slots[handle.0 as usize];
         slot.handles -= 1;
         if slot.handles == 0 {
-            self.free.push(handle);
+            self.free.push(handle.0);
         }
     }
 
