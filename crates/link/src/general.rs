@@ -162,7 +162,7 @@ impl<P> General<P> {
             packet: packet.packet,
             size: packet.size,
             at,
-            lost: loss.as_mut().is_some_and(|loss| loss.strikes()),
+            lost: loss.as_mut().is_some_and(LossProcess::strikes),
             marked: packet.marked,
         };
         self.travelling.insert(place, out);

@@ -87,7 +87,7 @@ impl<P> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => {
                 let plain = self.kind.plain();
-                let lost = || plain.loses && self.rare.loss.as_mut().is_some_and(|loss| loss.strikes());
+                let lost = || plain.loses && self.rare.loss.as_mut().is_some_and(LossProcess::strikes);
                 if let Err(packet) = fifo.enqueue(plain, now, size32(size), packet, lost) {
                     self.rare.dropped += 1;
                     drops(Dropped { packet, size, at: now, reason: DropReason::Overflow });

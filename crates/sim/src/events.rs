@@ -162,6 +162,11 @@ mod tests {
     }
 
     #[test]
+    fn what_is_moved_from_bucket_to_bucket_takes_16_bytes() {
+        assert_eq!(size_of::<(u64, Events<crate::fabric::Due>)>(), 16);
+    }
+
+    #[test]
     fn an_event_after_the_limit_stays() {
         let mut queue = EventQueue::new();
         queue.push(nanos(5), 'a');

@@ -245,6 +245,11 @@ mod tests {
         (tree, nodes, members)
     }
 
+    #[test]
+    fn a_branch_takes_12_bytes() {
+        assert_eq!(size_of::<Branch>(), 12);
+    }
+
     fn wanting(tree: &Tree, node: NodeId, channel: u16) -> usize {
         tree.branches(node).filter(|branch| tree.wanted(*branch, channel).is_some()).count()
     }
