@@ -140,6 +140,10 @@ pub(crate) struct SendFile {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
     pub(crate) receipts: Option<u32>,
 
+    /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once, larger ones again and again.
+    #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
+    pub(crate) memory: Bytes,
+
     /// Where to write the session description that receivers need.
     #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
     pub(crate) session: PathBuf,

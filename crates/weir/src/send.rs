@@ -13,7 +13,7 @@ use weir_net::receipts::ReceiptDesk;
 use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
 use weir_object::carousel::{Carousel, CarouselOptions};
 use weir_object::source::SourceSet;
-use weir_units::Time;
+use weir_units::{Bytes, Time};
 use weir_wire::alc::Content;
 use weir_wire::receipt::Receipt;
 
@@ -63,7 +63,7 @@ pub(crate) fn file(args: &SendFile) -> Result<Exit, Failure> {
     }
     let start = start_event(args, &offer, &interface, &sources)?;
     run.show(&SenderEvent::Start(start));
-    let carousel = carousel(&offer, sources, &clock)?;
+    let carousel = carousel(&offer, sources, args.memory, &clock)?;
     run.symbols_per_pass = carousel.stats().symbols_per_cycle;
     let mut content = CarouselPayload { carousel, failure: Rc::clone(&run.content_failure) };
     let statistics = sender.run(&mut content, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
@@ -114,13 +114,14 @@ fn start_event(
     })
 }
 
-fn carousel(offer: &Offer, sources: SourceSet, clock: &Clock) -> Result<Carousel, Failure> {
+fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
         base_channel: control.has_base_channel(),
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
+        memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
         expires: expires(clock),
         key: Some(offer.secret.clone()),

@@ -71,7 +71,7 @@ impl Default for CarouselOptions {
             symbol_size: 1400,
             channel_rates: vec![Rate::from_mbps(1)],
             base_channel: true,
-            memory_limit: 256_000_000,
+            memory_limit: 512_000_000,
             block_symbols: 2048,
             max_blocks: 255,
             flute_version: 2,

@@ -46,6 +46,7 @@ fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
     assert_eq!((send.rates.offered(), send.rates.cc.name), (rates(256, 100_000, 1.5), "avmrc"));
     assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1456, 2, CciChoice::Auto));
     assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));
+    assert_eq!(send.memory, Bytes::new(512_000_000));
     assert_eq!(send.session, PathBuf::from("weir.sdp"));
 }
 
@@ -53,7 +54,7 @@ fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
 fn every_option_of_send_is_read() {
     let send = send(
         "a b --to [ff15::7]:6000 --iface eth1 --ttl 8 --source-specific --packet-size 1200 --rates 64k..20M --ratio 1.15 \
-         --cc rmrc --cc-set a=1 --cc-set b=2 --for 1h30m --receipts 3 --session s.sdp --describe --name N --tsi 7 --key k \
+         --cc rmrc --cc-set a=1 --cc-set b=2 --for 1h30m --receipts 3 --memory 1G --session s.sdp --describe --name N --tsi 7 --key k \
          --cci clocked --flute-version 1 --md5 --json --pcap p",
     );
     assert_eq!((send.paths.len(), send.to.port(), send.iface.as_deref()), (2, 6000, Some("eth1")));
@@ -62,6 +63,7 @@ fn every_option_of_send_is_read() {
         ("rmrc", 2, rates(64, 20_000, 1.15))
     );
     assert_eq!((send.duration, send.receipts), (Some(Duration::from_secs(5400)), Some(3)));
+    assert_eq!(send.memory, Bytes::new(1_000_000_000));
     assert_eq!((send.tsi, send.cci, send.flute_version, send.packet_size), (Some(7), CciChoice::Clocked, 1, 1200));
     assert!(send.describe && send.md5 && send.source_specific && send.output.json && send.output.pcap.is_some());
 }
