@@ -55,7 +55,8 @@ fn a_link_passes_its_rate_of_tcp_and_of_segmented_udp_and_drops_the_rest() {
     let (bytes, secs) = numbers(&sink.wait(SHORT));
     // Of 1514 bytes of a frame, 1448 are payload.
     let tcp_bps = bytes * 8.0 / secs * (1514.0 / 1448.0);
-    assert_near("TCP", tcp_bps, rate);
+    // A TCP that has lost a packet leaves a little unused.
+    assert!((0.85..=1.05).contains(&(tcp_bps / rate.bps() as f64)), "TCP: {:.2} Mbit/s of {rate}", tcp_bps / 1e6);
 
     // Twice what the link takes, in segmented batches of 40 packets: larger than the bucket.
     let to = "239.255.7.2:5004";
