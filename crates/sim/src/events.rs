@@ -23,6 +23,8 @@ pub(crate) struct EventQueue<E> {
     /// A bucket's memory while its events are being distributed.
     spare: Vec<(u64, Events<E>)>,
     crowds: Crowds<E>,
+    /// The time of the event that went in last, of those that wait.
+    latest: u64,
 }
 
 /// Events of one instant.
@@ -41,18 +43,24 @@ struct Crowds<E> {
 }
 
 impl<E> Crowds<E> {
-    fn add(&mut self, events: Vec<E>) -> u32 {
+    /// A crowd of two.
+    fn add(&mut self, events: [E; 2]) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.crowds.push(Vec::new());
             self.crowds.len() as u32 - 1
         });
-        self.crowds[number as usize] = events;
+        self.crowds[number as usize].extend(events);
         number
     }
 
-    fn take(&mut self, number: u32) -> Vec<E> {
+    /// Moves a crowd's events to the end of `to`. The next crowd of this number gets the memory.
+    fn take(&mut self, number: u32, to: &mut Vec<E>) {
         self.free.push(number);
-        std::mem::take(&mut self.crowds[number as usize])
+        let crowd = &mut self.crowds[number as usize];
+        match to.is_empty() {
+            true => std::mem::swap(to, crowd),
+            false => to.append(crowd),
+        }
     }
 }
 
@@ -66,6 +74,7 @@ impl<E: Copy> EventQueue<E> {
             occupied: 0,
             spare: Vec::new(),
             crowds: Crowds { crowds: Vec::new(), free: Vec::new() },
+            latest: 0,
         }
     }
 
@@ -75,15 +84,23 @@ impl<E: Copy> EventQueue<E> {
         let at = at.as_nanos();
         if at <= self.last {
             self.current.push(event);
+        } else if at == self.latest {
+            self.join(at, event);
         } else {
-            let bucket = self.bucket(at);
-            match self.buckets[bucket].last_mut() {
-                Some((last, events)) if *last == at => match events {
-                    Events::One(first) => *events = Events::Many(self.crowds.add(vec![*first, event])),
-                    Events::Many(crowd) => self.crowds.crowds[*crowd as usize].push(event),
-                },
-                _ => self.file(at, Events::One(event)),
-            }
+            self.latest = at;
+            self.file(at, Events::One(event));
+        }
+    }
+
+    /// Puts an event in beside the one that went in before it, for the same instant; by itself if that has been moved since.
+    fn join(&mut self, at: u64, event: E) {
+        let bucket = self.bucket(at);
+        match self.buckets[bucket].last_mut() {
+            Some((last, events)) if *last == at => match events {
+                Events::One(first) => *events = Events::Many(self.crowds.add([*first, event])),
+                Events::Many(crowd) => self.crowds.crowds[*crowd as usize].push(event),
+            },
+            _ => self.file(at, Events::One(event)),
         }
     }
 
@@ -141,8 +158,7 @@ impl<E: Copy> EventQueue<E> {
             match events {
                 _ if at != earliest => self.file(at, events),
                 Events::One(event) => self.current.push(event),
-                Events::Many(crowd) if self.current.is_empty() => self.current = self.crowds.take(crowd),
-                Events::Many(crowd) => self.current.append(&mut self.crowds.take(crowd)),
+                Events::Many(crowd) => self.crowds.take(crowd, &mut self.current),
             }
         }
         self.spare = bucket;
