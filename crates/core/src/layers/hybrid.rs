@@ -69,15 +69,15 @@ impl Hybrid {
     }
 
     /// The rate after a multiplicative decrease: without the highest non-cumulative layer, and without so many cumulative
-    /// ones as come nearest to half of their rate, at least one (§4.1 drops one, which for α = 2 is the same). The lowest
-    /// rate there is stays.
+    /// ones, at least one, as bring the whole nearest to half (§4.1 drops one, which for α = 2 is the same). The lowest rate
+    /// there is stays.
     pub fn halve(&self, units: u64) -> u64 {
         let (cumulative, rest) = self.split(units);
+        let fine = self.fine.halve(rest);
         let below = &self.totals[..cumulative.saturating_sub(1)];
-        let full = self.totals.get(cumulative.wrapping_sub(1)).copied().unwrap_or(0);
-        let half = below.iter().copied().min_by_key(|total| (2 * total).abs_diff(full));
-        let kept = half.unwrap_or_else(|| self.totals.first().copied().unwrap_or(0).min(full));
-        (kept + self.fine.halve(rest)).max(1)
+        let lower = below.iter().copied().min_by_key(|total| (2 * (total + fine)).abs_diff(units));
+        let lowest = self.totals[..cumulative].first().copied().unwrap_or(0);
+        (lower.unwrap_or(lowest) + fine).max(1)
     }
 
     /// How many cumulative layers a rate takes, and what is left for the non-cumulative ones.
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn at_any_alpha_a_decrease_halves_as_nearly_as_the_layers_allow() {
-        for (alpha, low, high) in [(1.2, 0.38, 0.62), (1.5, 0.33, 0.67), (3.0, 0.2, 0.61), (4.0, 0.15, 0.61)] {
+        for (alpha, low, high) in [(1.2, 0.44, 0.56), (1.5, 0.39, 0.61), (3.0, 0.2, 0.61), (4.0, 0.15, 0.61)] {
             let layers = Hybrid::new(alpha, 2_000);
             for units in 20..=1_999 {
                 let left = layers.halve(units) as f64 / units as f64;
