@@ -193,7 +193,8 @@ impl Carousel {
         Some((content, self.open[batch].data(slot, self.plan.symbol_size)))
     }
 
-    /// Chooses the slot: the channel's own in the oldest batch, else its own in the next, else whoever's is left.
+    /// Chooses the slot: the channel's own in the oldest batch, else its own in the next, else whoever's is left. The rest of a
+    /// batch is anybody's: a channel that is behind its share must not keep the worker from making the next.
     fn pick(&mut self, channel: usize) -> Option<(usize, Slot)> {
         loop {
             while self.open.front().is_some_and(|batch| batch.left() == 0) {
@@ -209,7 +210,8 @@ impl Carousel {
                     let batch = self.receive()?;
                     self.open.push_back(batch);
                 }
-                if let Some(slot) = self.open[i].take(channel) {
+                let slot = self.open[i].take(channel).or_else(|| self.open[i].steal_rest());
+                if let Some(slot) = slot {
                     return Some((i, slot));
                 }
             }

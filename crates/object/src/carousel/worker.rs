@@ -55,6 +55,11 @@ impl Batch {
         Some(self.slots[slot as usize])
     }
 
+    /// A slot of whoever has most left, if few are left.
+    pub(crate) fn steal_rest(&mut self) -> Option<Slot> {
+        if self.left * REST > self.slots.len() { None } else { self.steal() }
+    }
+
     /// A slot of the channel that has most left, for one that has none.
     pub(crate) fn steal(&mut self) -> Option<Slot> {
         let channel = (0..self.regions.len()).max_by_key(|channel| self.regions[*channel].len())?;
@@ -304,9 +309,31 @@ const FIRST_CYCLE_VISITS: u64 = 16;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
+/// The last of so many parts of a batch is anybody's.
+const REST: usize = 64;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;
 /// Not worth encoding all blocks for.
 const SHORTEST_ROUND: u64 = CYCLE / 64;
 const REPAIR_LOT: u32 = 32;
 const MAX_PLANS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_64th_of_a_batch_is_anybody_s() {
+        let slot = |i: u32| Slot { block: 0, symbol: i, at: i };
+        let slots: Vec<Slot> = (0..256).map(slot).collect();
+        let mut batch = Batch { slots, regions: vec![0..250, 250..256], left: 256, ..Batch::default() };
+        assert!(batch.steal_rest().is_none());
+        let own = std::iter::from_fn(|| batch.take(0)).count();
+        assert_eq!((own, batch.left()), (250, 6));
+        assert!(batch.steal_rest().is_none(), "6 of 256 are more than a 64th");
+        batch.take(1);
+        batch.take(1);
+        let rest: Vec<u32> = std::iter::from_fn(|| batch.steal_rest()).map(|slot| slot.symbol).collect();
+        assert_eq!((rest, batch.left()), (vec![252, 253, 254, 255], 0));
+    }
+}
