@@ -42,9 +42,11 @@ pub struct Receiver {
     following: Following,
     probing: Probing,
     latencies: Latencies,
-    /// For telling what was sent before a join.
+    /// For telling what was sent before a join, or before a decrease.
     delay: QueuingDelay,
     account: Account,
+    /// What was joined before the first packet may have waited for the sender, which tells nothing of how long joins take.
+    first_packet: Option<Time>,
     /// When the period began.
     period_begun: Time,
     /// What is still to be done ahead of the period's end.
@@ -78,6 +80,27 @@ struct Channel {
     joined: Time,
     left: Time,
     heard: bool,
+    since_decrease: SinceDecrease,
+}
+
+/// A channel's packets in a row that were sent after the network had heard of a decrease.
+#[derive(Debug, Clone, Copy, Default)]
+struct SinceDecrease {
+    decrease: Option<Time>,
+    packets: u32,
+}
+
+impl SinceDecrease {
+    /// A packet came. `latest` is the latest decrease, `is_after` whether it was sent after that.
+    fn on_packet(&mut self, latest: Option<Time>, is_after: bool) {
+        let before = if self.decrease == latest { self.packets } else { 0 };
+        *self = SinceDecrease { decrease: latest, packets: if is_after { before.saturating_add(1) } else { 0 } };
+    }
+
+    /// Whether one of the last `packets` packets was sent before.
+    fn is_answered(&self, packets: u32) -> bool {
+        self.decrease.is_some() && self.packets < packets
+    }
 }
 
 impl Receiver {
@@ -95,6 +118,7 @@ impl Receiver {
                 joined: Time::ZERO,
                 left: Time::ZERO,
                 heard: false,
+                since_decrease: SinceDecrease::default(),
             }
         };
         Receiver {
@@ -111,6 +135,7 @@ impl Receiver {
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             account: Account::default(),
             layout,
+            first_packet: None,
             period_begun: Time::ZERO,
             ahead: Ahead::default(),
             next_step: Time::ZERO,
@@ -173,16 +198,18 @@ impl Receiver {
     fn on_data(&mut self, now: Time, header: Layered) {
         let number = usize::from(header.channel);
         let is_member = self.members.contains(number);
-        let joined = self.channels[number].joined;
         // What was sent before the join and stood in a queue is followed by a gap that is no loss.
-        let past = self.delay.micros_past_empty_path(joined, header.clock_micros);
-        let measured = is_member && past.is_none_or(|micros| micros <= 0);
+        let measured = is_member && self.was_sent_after(self.channels[number].joined, &header);
+        let decreased = self.sawtooth.decreased();
+        let is_after = decreased.is_none_or(|at| self.was_sent_after(at + self.guard(), &header));
         self.delay.on_packet(now, header.clock_micros);
+        self.first_packet.get_or_insert(now);
         let channel = &mut self.channels[number];
         let lost = match channel.tracker.on_packet(header.sequence, measured) {
             Arrival::New { lost } => lost,
             Arrival::Duplicate | Arrival::OutOfPlace => return,
         };
+        channel.since_decrease.on_packet(decreased, is_after);
         self.actions.deliver();
         self.account.on_packet(if is_member { lost } else { 0 });
         if !is_member {
@@ -190,8 +217,8 @@ impl Receiver {
             return;
         }
         channel.silence.on_heard(now);
-        if measured && !core::mem::replace(&mut channel.heard, true) {
-            self.latencies.on_joined(now.since(joined), channel.packet_time);
+        if measured && !core::mem::replace(&mut channel.heard, true) && self.first_packet < Some(channel.joined) {
+            self.latencies.on_joined(now.since(channel.joined), channel.packet_time);
         }
         self.heard_since_step = true;
         if lost > 0 {
@@ -203,6 +230,11 @@ impl Receiver {
         }
     }
 
+    /// Whether a packet would have come at `time` or later over the empty path.
+    fn was_sent_after(&self, time: Time, header: &Layered) -> bool {
+        self.delay.micros_past_empty_path(time, header.clock_micros).is_none_or(|micros| micros <= 0)
+    }
+
     fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
         match self.following.on_packet(stair, period) {
             Some(Recycle::Pace(period)) => {
@@ -210,17 +242,18 @@ impl Receiver {
                 self.end_period(now);
             }
             Some(Recycle::Slower) => {
-                let cause = self.sawtooth.on_slower_recycle(now, self.guard());
+                let answered = self.channels[self.layout.fixed + stair].since_decrease.is_answered(1);
+                let cause = self.sawtooth.on_slower_recycle(answered);
                 self.change(now, cause);
             }
             None => {}
         }
     }
 
-    /// A packet of a channel is lost. It was sent some packets before the one that tells.
+    /// A packet of a channel is lost: one between those that tell and the one before them.
     fn on_loss(&mut self, now: Time, number: usize) {
-        let since = self.channels[number].packet_time * self.packets_to_tell_loss;
-        let loss = self.sawtooth.on_loss(now, self.guard() + since);
+        let answered = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
+        let loss = self.sawtooth.on_loss(now, answered);
         if loss != Loss::Known {
             self.actions.push(Action::Observe(Observation::LossEvent));
         }
@@ -229,10 +262,9 @@ impl Receiver {
         }
     }
 
-    /// For how long after a decrease what arrives may be of before: until the network has heard of it, and a round trip, and
-    /// as long as the queue makes it now.
+    /// For how long after a decrease what is sent may be of before: until the network has heard of it, and a round trip.
     fn guard(&self) -> Duration {
-        self.probing.rtt() + self.latencies.leave() + self.delay.short_term()
+        self.probing.rtt() + self.latencies.leave()
     }
 
     fn end_period(&mut self, now: Time) {
@@ -315,7 +347,8 @@ impl Receiver {
             return;
         }
         if self.delay.short_term() > (self.probing.least_rtt() / 8).clamp(LEAST_QUEUE, MOST_QUEUE) {
-            self.sawtooth.end_slow_start();
+            let cause = self.sawtooth.end_slow_start(now);
+            self.change(now, Some(cause));
         } else if self.sawtooth.double() {
             self.change(now, Some(LevelCause::SlowStart));
         }

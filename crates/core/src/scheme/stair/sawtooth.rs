@@ -1,7 +1,5 @@
 //! When a receiver's rate goes up and down (§4.1), in units of the lowest layer. Not here: layers, stairs, times of day.
 
-use core::time::Duration;
-
 use weir_units::Time;
 
 use super::config::{Decrease, StartUp};
@@ -45,20 +43,23 @@ impl Sawtooth {
         self.is_slow_start
     }
 
+    /// When the latest decrease was.
+    pub(super) const fn decreased(&self) -> Option<Time> {
+        self.decreased
+    }
+
     /// The rate that the end of the period will bring if nothing is lost until then.
     pub(super) fn expected(&self) -> Option<u64> {
         (!self.is_slow_start && !self.lossy && self.units < self.hybrid.top()).then_some(self.units + 1)
     }
 
-    /// Packets are lost. Within `guard` of a decrease they belong to what caused it.
-    pub(super) fn on_loss(&mut self, now: Time, guard: Duration) -> Loss {
-        if self.decreased.is_some_and(|at| now.since(at) < guard) {
+    /// Packets are lost. `answered`: before the network had heard of the latest decrease, so that they belong to what caused it.
+    pub(super) fn on_loss(&mut self, now: Time, answered: bool) -> Loss {
+        if answered {
             return Loss::Known;
         }
         if self.is_slow_start {
-            self.is_slow_start = false;
-            self.decrease(now);
-            return Loss::Decreased(LevelCause::SlowStartEnd);
+            return Loss::Decreased(self.end_slow_start(now));
         }
         let known = core::mem::replace(&mut self.lossy, self.reading != Decrease::AtOnceEachRtt);
         match self.reading {
@@ -88,9 +89,9 @@ impl Sawtooth {
         }
     }
 
-    /// Another stair, a slower one, recycled: the static layers make up for it, unless a decrease is due or has just been.
-    pub(super) fn on_slower_recycle(&mut self, now: Time, guard: Duration) -> Option<LevelCause> {
-        let answered = self.decreased.is_some_and(|at| now.since(at) < guard);
+    /// Another stair, a slower one, recycled: the static layers make up for it, unless a decrease is due, or the network had
+    /// not heard of the latest one.
+    pub(super) fn on_slower_recycle(&mut self, answered: bool) -> Option<LevelCause> {
         if self.is_slow_start || self.lossy || answered { None } else { self.increase() }
     }
 
@@ -102,9 +103,11 @@ impl Sawtooth {
         self.units > before
     }
 
-    /// The path is full: from here on the rate climbs step by step.
-    pub(super) fn end_slow_start(&mut self) {
+    /// The path is full: the last doubling is undone, and from here on the rate climbs step by step.
+    pub(super) fn end_slow_start(&mut self, now: Time) -> LevelCause {
         self.is_slow_start = false;
+        self.decrease(now);
+        LevelCause::SlowStartEnd
     }
 
     fn increase(&mut self) -> Option<LevelCause> {
@@ -123,8 +126,6 @@ mod tests {
     use super::*;
     use weir_units::Random;
 
-    const GUARD: Duration = Duration::from_millis(100);
-
     fn sawtooth(reading: Decrease) -> Sawtooth {
         let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 64), reading, StartUp::Additive);
         (0..15).for_each(|_| _ = sawtooth.on_period_end(Time::ZERO));
@@ -139,19 +140,19 @@ mod tests {
     #[test]
     fn at_the_period_s_end_a_period_with_losses_lowers_the_rate_once() {
         let mut sawtooth = sawtooth(Decrease::PeriodEnd);
-        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Noted);
-        assert_eq!(sawtooth.on_loss(at(1_900), GUARD), Loss::Known);
+        assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Noted);
+        assert_eq!(sawtooth.on_loss(at(1_900), false), Loss::Known);
         assert_eq!(sawtooth.units(), 16);
         assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Drop), 8));
-        assert_eq!(sawtooth.on_loss(at(2_050), GUARD), Loss::Known, "within a round trip of the decrease");
+        assert_eq!(sawtooth.on_loss(at(2_050), true), Loss::Known, "the decrease has answered it");
         assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
     }
 
     #[test]
     fn at_once_lowers_the_rate_once_a_period_and_does_not_raise_it_at_its_end() {
         let mut sawtooth = sawtooth(Decrease::AtOnce);
-        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Decreased(LevelCause::Drop));
-        assert_eq!(sawtooth.on_loss(at(1_900), GUARD), Loss::Known);
+        assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Decreased(LevelCause::Drop));
+        assert_eq!(sawtooth.on_loss(at(1_900), false), Loss::Known);
         assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 8));
         assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
     }
@@ -159,9 +160,9 @@ mod tests {
     #[test]
     fn at_once_each_rtt_lowers_the_rate_as_often_as_that_and_goes_on_climbing() {
         let mut sawtooth = sawtooth(Decrease::AtOnceEachRtt);
-        assert_eq!(sawtooth.on_loss(at(1_000), GUARD), Loss::Decreased(LevelCause::Drop));
-        assert_eq!(sawtooth.on_loss(at(1_050), GUARD), Loss::Known);
-        assert_eq!(sawtooth.on_loss(at(1_100), GUARD), Loss::Decreased(LevelCause::Drop));
+        assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Decreased(LevelCause::Drop));
+        assert_eq!(sawtooth.on_loss(at(1_050), true), Loss::Known);
+        assert_eq!(sawtooth.on_loss(at(1_100), false), Loss::Decreased(LevelCause::Drop));
         assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Add), 5));
     }
 
@@ -178,25 +179,25 @@ mod tests {
         lossy.double();
         lossy.double();
         assert_eq!(lossy.on_period_end(at(1)), None, "slow start has steps of its own");
-        assert_eq!(lossy.on_loss(at(2), GUARD), Loss::Decreased(LevelCause::SlowStartEnd));
+        assert_eq!(lossy.on_loss(at(2), false), Loss::Decreased(LevelCause::SlowStartEnd));
         assert_eq!((lossy.units(), lossy.is_slow_start()), (2, false));
     }
 
     #[test]
     fn a_slower_stair_is_made_up_for_unless_the_rate_falls() {
         let mut sawtooth = sawtooth(Decrease::PeriodEnd);
-        assert_eq!(sawtooth.on_slower_recycle(at(1_000), GUARD), Some(LevelCause::Add));
-        sawtooth.on_loss(at(1_500), GUARD);
-        assert_eq!(sawtooth.on_slower_recycle(at(2_000), GUARD), None, "the faster stair's end is yet to come");
+        assert_eq!(sawtooth.on_slower_recycle(false), Some(LevelCause::Add));
+        sawtooth.on_loss(at(1_500), false);
+        assert_eq!(sawtooth.on_slower_recycle(false), None, "the faster stair's end is yet to come");
         sawtooth.on_period_end(at(2_000));
-        assert_eq!(sawtooth.on_slower_recycle(at(2_001), GUARD), None, "or has just been");
-        assert_eq!(sawtooth.on_slower_recycle(at(2_500), GUARD), Some(LevelCause::Add));
+        assert_eq!(sawtooth.on_slower_recycle(true), None, "or has just been");
+        assert_eq!(sawtooth.on_slower_recycle(false), Some(LevelCause::Add));
     }
 
     #[test]
     fn the_lowest_and_the_highest_rate_are_kept() {
         let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 2), Decrease::PeriodEnd, StartUp::Additive);
-        sawtooth.on_loss(at(1_000), GUARD);
+        sawtooth.on_loss(at(1_000), false);
         assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 1));
         (3..9).for_each(|i| _ = sawtooth.on_period_end(at(1_000 * i)));
         assert_eq!((sawtooth.units(), sawtooth.expected()), (2, None));
@@ -246,7 +247,7 @@ mod tests {
             let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 128), reading, StartUp::Additive);
             mean_rate(|now, what| {
                 match what {
-                    What::Loss => _ = sawtooth.on_loss(now, GUARD),
+                    What::Loss => _ = sawtooth.on_loss(now, false),
                     What::PeriodEnd => _ = sawtooth.on_period_end(now),
                 }
                 sawtooth.units() as f64
