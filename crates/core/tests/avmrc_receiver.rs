@@ -179,6 +179,23 @@ fn a_step_to_the_top_that_arrives_ends_slow_start() {
     assert!(reports(&actions).last().is_some_and(|report| report.target_rate.is_some()));
 }
 
+/// Clocks on the wire repeat after 71 minutes, and half of that is the future.
+#[test]
+fn losses_on_channels_that_were_joined_long_ago_count() {
+    for minutes in [20, 37, 60, 73] {
+        let mut script = at_the_top();
+        for _ in 0..minutes * 600 {
+            script.now += Duration::from_millis(90);
+            script.pass(10, 0..9);
+        }
+        script.taken();
+        script.sequences[0] += 1;
+        script.pass(2_000, 0..9);
+        let events = count(&script.taken(), &Action::Observe(Observation::LossEvent));
+        assert!(events > 0, "after {minutes} minutes");
+    }
+}
+
 #[test]
 fn losses_within_tau_are_one_event_and_later_ones_another() {
     let mut script = Script::new(Habitat::Lab, &[]);

@@ -134,6 +134,24 @@ fn what_was_lost_before_the_network_heard_of_a_decrease_does_not_lower_the_rate_
     assert_eq!(tested.drops(), 1, "{:?}", tested.levels);
 }
 
+/// Clocks on the wire repeat after 71 minutes, and half of that is the future.
+#[test]
+fn a_loss_long_after_the_last_decrease_lowers_the_rate() {
+    for minutes in [20, 37, 60, 73] {
+        let mut tested = Tested::new("at-once-each-rtt");
+        tested.starts_up();
+        tested.ticks(RTT, QUEUE);
+        for _ in 0..minutes * 60 {
+            tested.wait(Duration::from_secs(1) - TICK);
+            tested.tick(Duration::ZERO);
+        }
+        let before = tested.drops();
+        tested.lose();
+        tested.ticks(RTT, Duration::ZERO);
+        assert_eq!(tested.drops(), before + 1, "after {minutes} minutes");
+    }
+}
+
 #[test]
 fn a_loss_that_is_told_after_a_pause_of_the_sender_belongs_to_when_it_happened() {
     let mut tested = Tested::new("at-once-each-rtt");

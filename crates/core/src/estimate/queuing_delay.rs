@@ -117,12 +117,14 @@ impl QueuingDelay {
         (step.abs() <= LARGEST_STEP_MICROS).then_some(TimestampDifference(last + step))
     }
 
-    /// Microseconds from the moment at which the packet with `clock_micros` would have arrived over the empty path to
-    /// `now`; negative if that moment is yet to come. `None` before the first packet.
-    pub fn micros_past_empty_path(&self, now: Time, clock_micros: u64) -> Option<i64> {
+    /// Microseconds from the moment at which the packet that left at `clock_micros` would have arrived over the empty path, to
+    /// `time`; negative if `time` is before it. The packet arrived around `now`, within half of the 71 minutes after which
+    /// clocks repeat; `time` may be any. `None` before the first packet.
+    pub fn micros_past_empty_path(&self, now: Time, clock_micros: u64, time: Time) -> Option<i64> {
         let (last_wire, last) = self.last?;
-        let wire = wire_difference(now, clock_micros);
-        Some(last + i64::from(wire.wrapping_sub(last_wire) as i32) - self.minimum()?.0)
+        let step = i64::from(wire_difference(now, clock_micros).wrapping_sub(last_wire) as i32);
+        let waited = last + step - self.minimum()?.0;
+        Some(waited - (now.as_micros() as i64 - time.as_micros() as i64))
     }
 
     fn above_minimum(&self, average: Option<f64>) -> Duration {

@@ -63,7 +63,7 @@ enum State {
 #[repr(C, align(64))]
 pub(super) struct Channel {
     tracker: SequenceTracker,
-    joined: Time,
+    pub(super) joined: Time,
     /// The sender's clock on the first measured packet since the join, in microseconds modulo 2^32, as delays are.
     pub(super) first_clock: Option<u32>,
     silence: Silence,
@@ -221,7 +221,7 @@ impl Receiver {
     /// channel was left and joined again, is followed by a gap that is no loss. A clock that jumps says nothing about when.
     fn is_of_this_membership(&self, now: Time, header: &Layered) -> bool {
         let joined = self.channels[usize::from(header.channel)].joined;
-        let past_empty_path = self.delay.micros_past_empty_path(joined, header.clock_micros);
+        let past_empty_path = self.delay.micros_past_empty_path(now, header.clock_micros, joined);
         self.delay.difference(now, header.clock_micros).is_none() || past_empty_path.is_none_or(|micros| micros <= 0)
     }
 

@@ -155,8 +155,12 @@ impl Receiver {
     /// Whether the newest channel's packets were there from the beginning of the slot that is being measured, but for
     /// `within`.
     fn is_newest_in_effect(&self, within: Duration) -> bool {
-        let first_clock = self.newest().first_clock.map(u64::from);
-        let past_empty_path = first_clock.and_then(|clock| self.delay.micros_past_empty_path(self.slot_begun, clock));
+        let Some(clock) = self.newest().first_clock.map(u64::from) else { return false };
+        // The clock of a packet that long ago could be taken for one that is yet to come.
+        if self.slot_begun.since(self.newest().joined) > LONG_AGO {
+            return true;
+        }
+        let past_empty_path = self.delay.micros_past_empty_path(self.slot_begun, clock, self.slot_begun);
         past_empty_path.is_some_and(|micros| micros >= -(within.as_micros() as i64))
     }
 
@@ -171,5 +175,7 @@ impl Receiver {
     }
 }
 
+/// A channel that was joined so long ago and has brought packets has done so for longer than any slot takes.
+const LONG_AGO: Duration = Duration::from_secs(600);
 /// After a long silence the averages do not move any further.
 const MOST_SLOTS_AT_ONCE: u64 = 200;

@@ -199,9 +199,9 @@ impl Receiver {
         let number = usize::from(header.channel);
         let is_member = self.members.contains(number);
         // What was sent before the join and stood in a queue is followed by a gap that is no loss.
-        let measured = is_member && self.was_sent_after(self.channels[number].joined, &header);
+        let measured = is_member && self.was_sent_after(self.channels[number].joined, now, &header);
         let decreased = self.sawtooth.decreased();
-        let is_after = decreased.is_none_or(|at| self.was_sent_after(at + self.guard(), &header));
+        let is_after = decreased.is_none_or(|at| self.was_sent_after(at + self.guard(), now, &header));
         self.delay.on_packet(now, header.clock_micros);
         self.first_packet.get_or_insert(now);
         let channel = &mut self.channels[number];
@@ -230,9 +230,9 @@ impl Receiver {
         }
     }
 
-    /// Whether a packet would have come at `time` or later over the empty path.
-    fn was_sent_after(&self, time: Time, header: &Layered) -> bool {
-        self.delay.micros_past_empty_path(time, header.clock_micros).is_none_or(|micros| micros <= 0)
+    /// Whether a packet that came now would have come at `time` or later over the empty path.
+    fn was_sent_after(&self, time: Time, now: Time, header: &Layered) -> bool {
+        self.delay.micros_past_empty_path(now, header.clock_micros, time).is_none_or(|micros| micros <= 0)
     }
 
     fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
