@@ -14,6 +14,7 @@ const PACKET: Bytes = Bytes::new(1456);
 const RTT: Duration = Duration::from_millis(100);
 /// Each channel that it is a member of brings a packet so often.
 const TICK: Duration = Duration::from_millis(5);
+const QUEUE: Duration = Duration::from_millis(50);
 
 /// The receiver, a path to it, and what it did.
 struct Tested {
@@ -90,16 +91,26 @@ impl Tested {
         self.levels.iter().filter(|(_, _, cause)| *cause == LevelCause::Drop).count()
     }
 
-    /// To a level of some units, by slow start and a queue.
-    fn starts_up(&mut self) {
-        self.ticks(RTT * 9 / 2, Duration::ZERO);
-        self.ticks(RTT, QUEUE);
-        self.ticks(RTT, Duration::ZERO);
-        assert_eq!(self.levels.iter().filter(|(_, _, cause)| *cause == LevelCause::SlowStartEnd).count(), 1);
+    /// One that climbed by slow start to where a queue ended it, and has a queue again.
+    fn behind_a_queue() -> Tested {
+        let mut tested = Tested::new("at-once-each-rtt");
+        tested.ticks(RTT * 9 / 2, Duration::ZERO);
+        tested.ticks(RTT, QUEUE);
+        tested.ticks(RTT, Duration::ZERO);
+        assert_eq!(tested.levels.iter().filter(|(_, _, cause)| *cause == LevelCause::SlowStartEnd).count(), 1);
+        tested.ticks(RTT, QUEUE);
+        tested
+    }
+
+    /// One whose rate a loss has lowered less than a round trip ago.
+    fn just_decreased() -> Tested {
+        let mut tested = Tested::behind_a_queue();
+        tested.lose();
+        tested.ticks(RTT / 5, QUEUE);
+        assert_eq!(tested.drops(), 1, "{:?}", tested.levels);
+        tested
     }
 }
-
-const QUEUE: Duration = Duration::from_millis(50);
 
 #[test]
 fn slow_start_doubles_each_round_trip_however_long_the_receiver_was_there_before_the_sender() {
@@ -122,13 +133,7 @@ fn a_queue_ends_slow_start_and_takes_the_last_doubling_back() {
 
 #[test]
 fn what_was_lost_before_the_network_heard_of_a_decrease_does_not_lower_the_rate_again() {
-    let mut tested = Tested::new("at-once-each-rtt");
-    tested.starts_up();
-    tested.ticks(RTT, QUEUE);
-    tested.lose();
-    tested.ticks(RTT / 2, QUEUE);
-    assert_eq!(tested.drops(), 1, "{:?}", tested.levels);
-    // Sent within a round trip of that.
+    let mut tested = Tested::just_decreased();
     tested.lose();
     tested.ticks(RTT / 2, QUEUE);
     assert_eq!(tested.drops(), 1, "{:?}", tested.levels);
@@ -138,9 +143,7 @@ fn what_was_lost_before_the_network_heard_of_a_decrease_does_not_lower_the_rate_
 #[test]
 fn a_loss_long_after_the_last_decrease_lowers_the_rate() {
     for minutes in [20, 37, 60, 73] {
-        let mut tested = Tested::new("at-once-each-rtt");
-        tested.starts_up();
-        tested.ticks(RTT, QUEUE);
+        let mut tested = Tested::behind_a_queue();
         for _ in 0..minutes * 60 {
             tested.wait(Duration::from_secs(1) - TICK);
             tested.tick(Duration::ZERO);
@@ -154,12 +157,7 @@ fn a_loss_long_after_the_last_decrease_lowers_the_rate() {
 
 #[test]
 fn a_loss_that_is_told_after_a_pause_of_the_sender_belongs_to_when_it_happened() {
-    let mut tested = Tested::new("at-once-each-rtt");
-    tested.starts_up();
-    tested.ticks(RTT, QUEUE);
-    tested.lose();
-    tested.ticks(RTT / 5, QUEUE);
-    assert_eq!(tested.drops(), 1, "{:?}", tested.levels);
+    let mut tested = Tested::just_decreased();
     tested.lose();
     tested.wait(RTT * 5);
     tested.ticks(RTT, Duration::ZERO);
