@@ -1,22 +1,40 @@
-//! The seam: how a protocol meets whatever drives it, be it the simulator, real sockets or the emulator.
+//! The contract between a protocol and its driver: the simulator, real sockets, or sockets behind modelled links.
 //!
-//! Events go in, actions come out, and there is one deadline. A driver does, over and over:
+//! Events go in, actions come out, and there is one deadline. A driver repeats three steps:
 //!
 //! 1. [`Endpoint::handle`] with the next event, at the time when it happened;
 //! 2. [`Endpoint::poll`] until it returns `None`, carrying out each action;
 //! 3. wait for the next event or for [`Endpoint::deadline`], whichever is first; then from 1, with [`Event::Deadline`] if
 //!    it was the deadline.
 //!
-//! The time that comes in never goes back. An early [`Event::Deadline`] is harmless; a late one is legal, and endpoints
-//! cope. An endpoint allocates when it is built, not per packet.
+//! Every driver keeps the same promises:
+//!
+//! - *Time.* The time that comes in never goes back. An early [`Event::Deadline`] is harmless; a late one is legal, and
+//!   endpoints cope. Each packet has its own arrival time, that of the network and not of the driver's loop. A profile for
+//!   sockets can turn the kernel's coalescing off where packets read together must not share one time.
+//! - *Peers.* A [`PeerId`] names one correspondent for the whole session and is never reused. Peers from the configuration
+//!   are numbered from 0 and are there at [`Event::Start`]. Others appear while the session runs, with [`Event::PeerUp`],
+//!   after they have proved that they receive at their address. Whoever has not proved it is [`Origin::Unverified`], and can
+//!   only be answered at once, with [`Destination::Reply`].
+//! - *Channels.* Any party may send to a channel, whether or not it is a member; packets travel from the party's own node.
+//!   A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
+//! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
+//!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
+//!   application says for how many it has room ([`Event::Room`]). So the simulator can carry lengths where sockets carry
+//!   bytes.
+//! - *Completeness.* A driver carries out every action. One that cannot be carried out, such as to send to a peer that does
+//!   not exist, is an error of the run and never silence.
+//!
+//! An endpoint allocates when it is built, not per packet.
 
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
 use weir_units::{Bytes, Ecn, Time};
-use weir_wire::{Feedback, Layered, Paced, Probe};
 
 use crate::observation::Observation;
+
+pub use weir_wire::Header;
 
 /// One party of a protocol: a sender, a receiver, an agent between them, or a manager of several of these.
 pub trait Endpoint: Debug + Send {
@@ -32,7 +50,6 @@ pub trait Endpoint: Debug + Send {
 
 /// What can happen to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Event<'a> {
     /// The session starts: a sender may send, a receiver may join.
     Start,
@@ -45,17 +62,28 @@ pub enum Event<'a> {
     },
     /// The time that [`Endpoint::deadline`] asked for has come.
     Deadline,
+    /// A new correspondent has proved its address. This comes before its first packet.
+    PeerUp(PeerId),
+    /// A correspondent has said goodbye, or has been silent for too long. Nothing more comes from it.
+    PeerDown(PeerId),
     /// This host threw `packets` away after the network had delivered them (its receive buffer was full). They will be
     /// missing from the sequence, and are not the network's fault.
     HostDropped {
         /// How many, since the last such event.
         packets: u64,
     },
-    /// The application has this many more payloads to send; `u64::MAX` is a supply without end. Senders that always find
-    /// something to send (a carousel's) need not be told.
+    /// The sending application has this many more payloads; `u64::MAX` is a supply without end. A sender of channels whose
+    /// application always has something to send is not told.
     Offer {
-        /// How many, beside those offered before.
+        /// How many, on top of those offered before.
         packets: u64,
+    },
+    /// The sending application will offer nothing more. What it has offered is still to be sent.
+    End,
+    /// The receiving application has room for this many payloads from here on. An endpoint that is never told need not ask.
+    Room {
+        /// How many, in place of what was said before.
+        payloads: u64,
     },
     /// The application has what it wanted: leave everything, send no more.
     Finish,
@@ -63,23 +91,65 @@ pub enum Event<'a> {
 
 /// What an endpoint can want.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Action {
-    /// Send a packet. If the header is one that carries data, the driver appends the next payload of the application.
+    /// Send a packet.
     Send {
         /// Where to.
         to: Destination,
         /// The packet.
         packet: Packet,
+        /// What follows its header.
+        payload: Payload,
+        /// The next packet to the same destination goes out right behind this one: the driver hands both to the system at
+        /// once, so that the first link on the path sees a pair.
+        with_next: bool,
     },
-    /// Become a member of a channel. Takes effect when the network has got round to it: the first packet tells.
+    /// Become a member of a channel. Takes effect when the network has acted on it: the first packet tells.
     Join(ChannelId),
     /// Stop being a member of a channel. Packets may still arrive for a while.
     Leave(ChannelId),
-    /// The payload of the packet just handled is new: give it to the application.
-    Deliver,
+    /// Give the payload of the packet being handled to the application. `None` where payloads have no order, as the symbols
+    /// of a fountain; else the payload's number.
+    Deliver {
+        /// The payload's number.
+        number: Option<u64>,
+    },
+    /// Give a kept payload to the application. It stays kept.
+    DeliverKept {
+        /// The payload's number.
+        number: u64,
+    },
+    /// Take the next payload that the sending application offers, and keep it under this number.
+    Take {
+        /// The number that it gets.
+        number: u64,
+    },
+    /// Keep the payload of the packet being handled under this number.
+    Keep {
+        /// The number that it gets. A payload that is kept under it already stays.
+        number: u64,
+    },
+    /// Forget all kept payloads with lower numbers.
+    Release {
+        /// The lowest number that stays.
+        below: u64,
+    },
+    /// The protocol has done what the application wanted of it: a sender's stream is with everyone whom it serves, a receiver
+    /// has delivered the last payload.
+    Complete,
     /// Something an observer may want to know.
     Observe(Observation),
+}
+
+/// The payload of a packet that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// None: the header is the whole packet.
+    None,
+    /// The application's next one for this destination. The driver does not keep it.
+    Fresh,
+    /// The one that is kept under this number.
+    Kept(u64),
 }
 
 /// A packet as protocols see it: a typed header, and a payload that they do not look into.
@@ -89,26 +159,12 @@ pub struct Packet {
     pub header: Header,
     /// Bytes of the whole packet on the network: IP and UDP headers, the encoding of `header`, payload.
     pub size: Bytes,
-    /// What its IP header says of congestion.
+    /// The congestion field of its IP header: as sent, or as the network left it.
     pub ecn: Ecn,
 }
 
-/// The headers of all protocol families.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Header {
-    /// Data on a channel of a layered multicast session; carries payload.
-    Layered(Layered),
-    /// Data of a paced unicast stream; carries payload.
-    Paced(Paced),
-    /// What the sink of a paced unicast stream says of what came.
-    Feedback(Feedback),
-    /// How a receiver of a session measures its round trip to the sender, its first correspondent.
-    Probe(Probe),
-}
-
-/// A multicast channel that the driver knows. Channels of a session are numbered from 0, the base layer; sessions under
-/// one manager have ranges of their own.
+/// A multicast channel that the driver knows. Channels of a session are numbered from 0, the base layer; those of several
+/// sessions under one manager follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u16);
 
@@ -123,6 +179,9 @@ pub enum Destination {
     Channel(ChannelId),
     /// To one correspondent.
     Peer(PeerId),
+    /// To the unverified origin of the packet being handled. The reply must not be longer than that packet, so that nobody can
+    /// use this host to send more to a third party than it spends itself.
+    Reply,
 }
 
 /// Where a packet came from.
@@ -132,6 +191,25 @@ pub enum Origin {
     Channel(ChannelId),
     /// From one correspondent.
     Peer(PeerId),
+    /// From an address that has not proved that it receives there. Nobody is remembered.
+    Unverified,
+}
+
+impl Action {
+    /// Sends a header without a payload.
+    pub const fn send(to: Destination, packet: Packet) -> Action {
+        Action::Send { to, packet, payload: Payload::None, with_next: false }
+    }
+
+    /// Sends a packet with the application's next payload.
+    pub const fn send_fresh(to: Destination, packet: Packet) -> Action {
+        Action::Send { to, packet, payload: Payload::Fresh, with_next: false }
+    }
+
+    /// Sends a packet with a payload that is kept.
+    pub const fn send_kept(to: Destination, packet: Packet, number: u64) -> Action {
+        Action::Send { to, packet, payload: Payload::Kept(number), with_next: false }
+    }
 }
 
 impl Endpoint for Box<dyn Endpoint> {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::endpoint::Action;
 
-/// First in, first out; but the payload of the packet just handled goes first, and costs nothing.
+/// First in, first out; but an unnumbered delivery of the packet being handled goes first, and costs nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outbox {
     deliver: bool,
@@ -12,7 +12,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// The payload of the packet being handled is new.
+    /// The payload of the packet being handled is new, and has no number.
     pub(crate) fn deliver(&mut self) {
         self.deliver = true;
     }
@@ -24,7 +24,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Action> {
         if core::mem::take(&mut self.deliver) {
-            return Some(Action::Deliver);
+            return Some(Action::Deliver { number: None });
         }
         let action = self.actions.pop_front();
         if self.actions.is_empty() {

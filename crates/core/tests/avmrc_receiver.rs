@@ -247,7 +247,7 @@ fn packets_of_channels_that_are_not_subscribed_are_delivered_and_not_measured() 
     script.sequences[8] += 50;
     script.packet(8);
     let actions = script.taken();
-    assert_eq!(count(&actions, &Action::Deliver), 2);
+    assert_eq!(count(&actions, &Action::Deliver { number: None }), 2);
     assert_eq!(count(&actions, &Action::Observe(Observation::LossEvent)), 0);
     assert!(reports(&actions).is_empty(), "they end no slot either");
 }
@@ -288,7 +288,7 @@ fn a_sender_that_starts_again_is_followed() {
     let actions = script.taken();
     assert!(levels(&actions).is_empty(), "{:?}", levels(&actions));
     assert_eq!(count(&actions, &Action::Observe(Observation::LossEvent)), 0);
-    let delivered = count(&actions, &Action::Deliver);
+    let delivered = count(&actions, &Action::Deliver { number: None });
     assert!(delivered >= 2_700 - 9 * 8, "all but the first few of each channel are delivered: {delivered}");
     assert!(reports(&actions).len() >= 28, "slots go on: {}", reports(&actions).len());
     let last = reports(&actions).pop().expect("there are reports");

@@ -81,7 +81,7 @@ impl Model {
                 Action::Leave(ChannelId(channel)) => {
                     assert!(self.joined.remove(&channel), "channel {channel} was no member");
                 }
-                Action::Deliver => outcome.delivered += 1,
+                Action::Deliver { .. } => outcome.delivered += 1,
                 Action::Observe(Observation::Level { level, rate, cause }) => {
                     assert_eq!(rate, session(Habitat::Lab).ladder.level_rate(level));
                     match cause {

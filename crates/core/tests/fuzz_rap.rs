@@ -25,7 +25,7 @@ fn does(endpoint: &mut dyn Endpoint, now: Time, event: Event<'_>) -> Wanted {
         match endpoint.poll(now) {
             None => return wanted,
             Some(Action::Send { .. }) => wanted.sent += 1,
-            Some(Action::Deliver) => wanted.delivered += 1,
+            Some(Action::Deliver { .. }) => wanted.delivered += 1,
             Some(_) => {}
         }
     }

@@ -1,5 +1,5 @@
 //! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
-//! RFC 8888), receipts, round-trip probes.
+//! RFC 8888), receipts, round-trip probes, and a header for protocols under trial.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -7,8 +7,10 @@
 #![no_std]
 
 pub mod alc;
+pub mod experimental;
 pub mod extension;
 pub mod fec;
+mod header;
 mod layered;
 pub mod lct;
 mod paced;
@@ -17,6 +19,8 @@ pub mod receipt;
 pub mod rtcp;
 pub mod rtp;
 
+pub use experimental::Experimental;
+pub use header::{Header, MAX_SPECIMEN, Specimen};
 pub use layered::{CciForm, Layered};
 pub use paced::{Feedback, Paced};
 pub use probe::Probe;

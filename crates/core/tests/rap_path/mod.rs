@@ -195,7 +195,7 @@ impl Path {
                         self.schedule(self.now + ONE_WAY, Due::AtSource(packet));
                     }
                 }
-                Action::Deliver => self.delivered += 1,
+                Action::Deliver { .. } => self.delivered += 1,
                 _ => {}
             }
         }

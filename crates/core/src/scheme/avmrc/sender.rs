@@ -131,7 +131,7 @@ impl Endpoint for Sender {
             channel.sequence = channel.sequence.wrapping_add(1);
             let header = Header::Layered(Layered { channel: self.emitting as u16, sequence, ..self.stamp });
             let to = Destination::Channel(ChannelId(self.emitting as u16));
-            return Some(Action::Send { to, packet: Packet { header, size, ecn: Ecn::NotEct } });
+            return Some(Action::send_fresh(to, Packet { header, size, ecn: Ecn::NotEct }));
         }
     }
 

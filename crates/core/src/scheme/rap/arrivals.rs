@@ -64,10 +64,21 @@ impl Arrivals {
     }
 
     fn begin(&mut self, wire: u16, marked: bool) -> Arrival {
-        let newest = Seq::new((1 << 16) + u64::from(wire));
+        // Numbers never go back, whatever the wire does.
+        let newest = match self.window.map(|window| (window.newest, window.newest.extend(u32::from(wire), 16))) {
+            None => Seq::new((1 << 16) + u64::from(wire)),
+            Some((before, next)) if next > before => next,
+            Some((_, next)) => Seq::new(next.value() + (1 << 16)),
+        };
         self.window = Some(Window { newest, first: newest, came: 1, marked: u64::from(marked) });
         self.expected_after_jump = None;
         Arrival::New { missing: 0 }
+    }
+
+    /// The number, in full, of a packet that has just come with this number on the wire. The first packet's is far enough from
+    /// zero that earlier ones have numbers too.
+    pub(super) fn number(&self, wire: u16) -> Option<u64> {
+        self.window.map(|window| window.newest.extend(u32::from(wire), 16).value())
     }
 
     /// The newest packet, how many are reported (`most`, or all there were), and of these who came and who was marked.

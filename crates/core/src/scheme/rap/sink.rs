@@ -35,9 +35,9 @@ impl Sink {
     fn on_packet(&mut self, from: Origin, packet: &Packet) {
         let (Header::Paced(paced), Origin::Peer(source)) = (packet.header, from) else { return };
         match self.arrivals.on_packet(paced.sequence, packet.ecn == Ecn::Ce) {
-            Arrival::New { missing: 0 } | Arrival::Late => self.actions.deliver(),
+            Arrival::New { missing: 0 } | Arrival::Late => self.deliver(paced.sequence),
             Arrival::New { missing } => {
-                self.actions.deliver();
+                self.deliver(paced.sequence);
                 self.actions.push(Action::Observe(Observation::Missing { packets: missing }));
             }
             Arrival::Repeated => {}
@@ -47,7 +47,11 @@ impl Sink {
         let newest = newest.truncate(16) as u16;
         let header = Header::Feedback(Feedback { newest, reports, arrived, marked, held: 0 });
         let packet = Packet { header, size: self.feedback_size, ecn: Ecn::NotEct };
-        self.actions.push(Action::Send { to: Destination::Peer(source), packet });
+        self.actions.push(Action::send(Destination::Peer(source), packet));
+    }
+
+    fn deliver(&mut self, wire: u16) {
+        self.actions.push(Action::Deliver { number: self.arrivals.number(wire) });
     }
 }
 

@@ -133,7 +133,7 @@ impl Source {
         let sequence = self.history.send(now).truncate(16) as u16;
         let ecn = if self.config.ecn { Ecn::Ect } else { Ecn::NotEct };
         let packet = Packet { header: Header::Paced(Paced { sequence }), size: self.packet_size, ecn };
-        self.actions.push(Action::Send { to: Destination::Peer(SINK), packet });
+        self.actions.push(Action::send_fresh(Destination::Peer(SINK), packet));
         self.offered -= u64::from(self.offered != u64::MAX);
     }
 

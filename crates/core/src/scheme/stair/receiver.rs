@@ -316,7 +316,7 @@ impl Receiver {
     fn on_time(&mut self, now: Time) {
         if let Some(probe) = self.probing.on_time(now) {
             let packet = Packet { header: Header::Probe(probe), size: PROBE_SIZE, ecn: Ecn::NotEct };
-            self.actions.push(Action::Send { to: Destination::Peer(SENDER), packet });
+            self.actions.push(Action::send(Destination::Peer(SENDER), packet));
         }
         if self.sawtooth.is_slow_start() && self.next_step <= now {
             self.step(now);

@@ -9,7 +9,7 @@ use weir_wire::{CciForm, Layered, Probe, probe};
 use super::announcement::Announcement;
 use super::config::Config;
 use super::layout::Layout;
-use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet};
 use crate::layers::{Stair, StairPacket};
 use crate::outbox::Outbox;
 use crate::registry::Session;
@@ -74,11 +74,11 @@ impl Sender {
         self.find_next();
     }
 
-    fn on_probe(&mut self, now: Time, peer: PeerId, asked: Probe) {
+    fn on_probe(&mut self, now: Time, asked: Probe) {
         if asked.kind == probe::Kind::Probe && self.start.is_some() && self.announcement.on_probe(now) {
             let header = Header::Probe(Probe { kind: probe::Kind::Echo, ..asked });
             let packet = Packet { header, size: PROBE_SIZE, ecn: Ecn::NotEct };
-            self.answers.push(Action::Send { to: Destination::Peer(peer), packet });
+            self.answers.push(Action::send(Destination::Reply, packet));
         }
     }
 
@@ -125,7 +125,7 @@ impl Sender {
         channel.schedule.advance();
         self.go_on(now, number);
         let packet = Packet { header: Header::Layered(layered), size: self.packet_size, ecn: Ecn::NotEct };
-        Action::Send { to: Destination::Channel(ChannelId(number as u16)), packet }
+        Action::send_fresh(Destination::Channel(ChannelId(number as u16)), packet)
     }
 }
 
@@ -174,9 +174,9 @@ impl Endpoint for Sender {
         match event {
             Event::Start if self.start.is_none() => self.on_start(now),
             Event::Deadline => self.announcement.on_time(now),
-            Event::Packet { from: Origin::Peer(peer), packet } => {
+            Event::Packet { from: Origin::Unverified, packet } => {
                 if let Header::Probe(asked) = packet.header {
-                    self.on_probe(now, peer, asked);
+                    self.on_probe(now, asked);
                 }
             }
             Event::Finish => {
@@ -310,11 +310,11 @@ mod tests {
         let asked = Probe { kind: probe::Kind::Probe, clock_micros: 7 };
         let packet = Packet { header: Header::Probe(asked), size: PROBE_SIZE, ecn: Ecn::NotEct };
         let now = Time::from_millis(1);
-        sender.handle(now, Event::Packet { from: Origin::Peer(PeerId(9)), packet: &packet });
-        let Some(Action::Send { to, packet }) = sender.poll(now) else { panic!("no answer") };
+        sender.handle(now, Event::Packet { from: Origin::Unverified, packet: &packet });
+        let Some(Action::Send { to, packet, .. }) = sender.poll(now) else { panic!("no answer") };
         let echo = Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros: 7 });
-        assert_eq!((to, packet.header, packet.size), (Destination::Peer(PeerId(9)), echo, Bytes::new(40)));
-        sender.handle(now, Event::Packet { from: Origin::Peer(PeerId(9)), packet: &packet });
-        assert!(!matches!(sender.poll(now), Some(Action::Send { to: Destination::Peer(_), .. })), "echoes end here");
+        assert_eq!((to, packet.header, packet.size), (Destination::Reply, echo, Bytes::new(40)));
+        sender.handle(now, Event::Packet { from: Origin::Unverified, packet: &packet });
+        assert!(!matches!(sender.poll(now), Some(Action::Send { to: Destination::Reply, .. })), "echoes end here");
     }
 }
