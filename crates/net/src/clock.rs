@@ -112,6 +112,11 @@ pub fn readable(socket: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::new(socket, PollFlags::POLLIN)
 }
 
+/// What a wait found of a socket. Flags that are not known count as something to read.
+pub fn found(socket: &PollFd<'_>) -> PollFlags {
+    socket.revents().unwrap_or(PollFlags::POLLIN)
+}
+
 fn steady() -> Time {
     Time::from_nanos(read(ClockId::CLOCK_MONOTONIC))
 }

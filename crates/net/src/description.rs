@@ -11,8 +11,8 @@
 //! | `a=weir-symbol:BYTES` | session | bytes of an encoding symbol |
 //! | `a=weir-flute:VERSION` | session | FLUTE version of the file delivery table, 1 or 2 |
 //! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
-//! | `a=weir-receipt:ADDRESS:PORT HEX` | session | where receipts go, and the key that tags them |
-//! | `a=weir-probe:ADDRESS:PORT` | session | where the sender answers round-trip probes |
+//! | `a=weir-control:ADDRESS:PORT` | session | the sender's control port: it takes receipts and answers round-trip probes there |
+//! | `a=weir-receipt:HEX` | session | receipts are wanted, and this key tags them |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
@@ -57,10 +57,10 @@ pub struct Description {
     pub symbol_size: Option<u16>,
     /// The sender's Ed25519 public key, where it signs.
     pub public_key: Option<[u8; 32]>,
-    /// Where receipts go, where they are asked for.
-    pub receipt: Option<ReceiptAddress>,
-    /// Where the sender answers round-trip probes, where the scheme has receivers send them.
-    pub probe: Option<SocketAddr>,
+    /// The sender's control port, where receivers have something to say to it: receipts, round-trip probes.
+    pub control_address: Option<SocketAddr>,
+    /// The key of receipts' tags, where receipts are asked for; whoever has the description has it.
+    pub receipt_key: Option<[u8; 32]>,
 }
 
 /// The congestion control of a session.
@@ -76,15 +76,6 @@ pub struct Control {
     pub form: CciForm,
     /// Bytes of a full packet on the network, all headers included; the rates count these.
     pub packet_size: Bytes,
-}
-
-/// Where receipts go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReceiptAddress {
-    /// A unicast address and port of the sender.
-    pub address: SocketAddr,
-    /// The key of the tags; whoever has the description has it.
-    pub key: [u8; 32],
 }
 
 impl Description {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_core::ChannelId;
+use weir_core::{ChannelId, Destination, Header, PeerId};
 
 /// Why a driver cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +109,9 @@ pub enum NetError {
         /// How many there are.
         channels: usize,
     },
+    /// The endpoint asked for something that cannot be done.
+    #[error("this is an error in Weir, please report it: {0}")]
+    Impossible(#[from] Impossible),
     /// Receiving failed for good.
     #[error("receiving failed: {0}")]
     Receive(io::Error),
@@ -122,6 +125,47 @@ pub enum NetError {
         path: String,
         /// What the system said.
         source: io::Error,
+    },
+}
+
+/// What an endpoint asked for and no driver can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Impossible {
+    /// A payload that is not kept.
+    #[error("the endpoint names payload {number}, which is not kept")]
+    NotKept {
+        /// Its number.
+        number: u64,
+    },
+    /// To take a payload when the application has none.
+    #[error("the endpoint takes a payload, and the application has none")]
+    NothingOffered,
+    /// To deliver or keep the payload of a packet that has none.
+    #[error("the endpoint wants the payload of a packet, and no packet with a payload is being handled")]
+    NoPayload,
+    /// To send to a peer that never was.
+    #[error("the endpoint sends to peer {}, which does not exist", peer.0)]
+    NoPeer {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// To reply when nobody unverified has sent anything.
+    #[error("the endpoint replies, and no packet of an unverified origin is being handled")]
+    NobodyToReplyTo,
+    /// To reply with more than was asked.
+    #[error("the endpoint replies with more bytes than came")]
+    LongReply,
+    /// To send where this tenant has no socket for.
+    #[error("the endpoint sends to {to:?}, and this tenant has no socket for that")]
+    NoOutput {
+        /// Where to.
+        to: Destination,
+    },
+    /// To send a header that the session's packets do not carry.
+    #[error("the session's packets do not carry {header:?}")]
+    Header {
+        /// The header.
+        header: Header,
     },
 }
 

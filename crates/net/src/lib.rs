@@ -1,23 +1,24 @@
-//! Drivers for real sockets: they run a sender's or a receiver's endpoint over UDP multicast on Linux, and the two ends of a
-//! paced stream over unicast.
+//! One host for real sockets: it runs the endpoints of senders, receivers, agents and streams over UDP multicast and unicast on
+//! Linux.
 //!
 //! Not here: protocol decisions. No rate, no window, no level is chosen in this crate; it reads the clock, moves packets,
 //! keeps memberships, and tells endpoints what happened and when. It is the only crate with clocks and sockets.
 
+mod all_channels;
 pub mod capture;
 pub mod clock;
 pub mod description;
-mod emulator;
 mod error;
-mod everything;
+pub mod handshake;
+pub mod host;
 pub mod interface;
-mod probes;
+pub mod live;
+pub mod profile;
 pub mod receipts;
-pub mod receiver;
-pub mod sender;
+pub mod session;
 pub mod socket;
-pub mod stream;
 
 pub use description::Description;
-pub use error::NetError;
+pub use error::{Impossible, NetError};
+pub use host::{Application, Host, Tenant};
 pub use interface::{Interface, InterfaceChoice};

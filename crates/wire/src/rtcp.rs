@@ -1,10 +1,10 @@
 //! RTCP: the packets of a datagram (RFC 3550 §6.1, alone as RFC 5506 allows), and three kinds of them.
 //!
-//! Read and written are APP (§6.7; [`meeting`] gives it a meaning), BYE (§6.6) and congestion control feedback ([`congestion`]). All other
+//! Read and written are APP (§6.7; [`handshake`] gives it a meaning), BYE (§6.6) and congestion control feedback ([`congestion`]). All other
 //! kinds are walked over, so that compound packets of other makers are understood.
 
 pub mod congestion;
-pub mod meeting;
+pub mod handshake;
 
 use crate::rtp::{PADDING, VERSION, unpadded};
 use crate::{DecodeError, take, take_array};

@@ -10,7 +10,7 @@ use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
 use super::write::{family, form_name};
-use super::{Control, Description, ReceiptAddress};
+use super::{Control, Description};
 
 /// Why a text is not a session description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,8 +89,8 @@ struct Reader {
     flute_version: Option<u8>,
     hops: Option<u8>,
     public_key: Option<[u8; 32]>,
-    receipt: Option<ReceiptAddress>,
-    probe: Option<SocketAddr>,
+    control_address: Option<SocketAddr>,
+    receipt_key: Option<[u8; 32]>,
     media: Vec<Media>,
     /// Within the section of a medium that is not FLUTE.
     is_skipping: bool,
@@ -212,11 +212,10 @@ impl Reader {
                 self.public_key = Some(key.ok_or("a=weir-key:ed25519 and 64 hexadecimal digits")?);
             }
             "weir-receipt" => {
-                self.receipt =
-                    Some(receipt(value).ok_or("a=weir-receipt:ADDRESS:PORT of the sender and 64 hexadecimal digits")?);
+                self.receipt_key = Some(key(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
-            "weir-probe" => {
-                self.probe = Some(unicast(value).ok_or("a=weir-probe:ADDRESS:PORT of the sender")?);
+            "weir-control" => {
+                self.control_address = Some(unicast(value).ok_or("a=weir-control:ADDRESS:PORT of the sender")?);
             }
             _ => {}
         }
@@ -245,6 +244,9 @@ impl Reader {
         if self.source.is_some_and(|source| source.is_ipv4() != first.is_ipv4()) {
             return Err(DescriptionError::Contradiction("a=source-filter is of another family than the channels"));
         }
+        if self.receipt_key.is_some() && self.control_address.is_none() {
+            return Err(DescriptionError::Missing("place for the receipts that a=weir-receipt asks for: a=weir-control"));
+        }
         let tsi = self.tsi.ok_or(DescriptionError::Missing("transport session identifier: a=flute-tsi:N"))?;
         let ttl = self.media.iter().filter_map(|media| media.connection).chain(self.connection).find_map(|c| c.ttl);
         let control = self.control()?;
@@ -258,8 +260,8 @@ impl Reader {
             control,
             symbol_size: self.symbol_size,
             public_key: self.public_key,
-            receipt: self.receipt,
-            probe: self.probe,
+            control_address: self.control_address,
+            receipt_key: self.receipt_key,
         })
     }
 
@@ -336,11 +338,6 @@ fn scheme(value: &str) -> Option<(String, Vec<Setting>)> {
 fn ladder(value: &str) -> Option<Ladder> {
     let rates: Option<Vec<Rate>> = value.split_ascii_whitespace().map(|bps| number(bps).map(Rate::from_bps)).collect();
     Ladder::from_rates(rates?)
-}
-
-fn receipt(value: &str) -> Option<ReceiptAddress> {
-    let (address, digits) = value.split_once(' ')?;
-    Some(ReceiptAddress { address: unicast(address)?, key: key(digits.trim())? })
 }
 
 /// Somewhere that one host can be reached.

@@ -21,8 +21,8 @@ fn example() -> Description {
         }),
         symbol_size: Some(1_400),
         public_key: Some([0xab; 32]),
-        receipt: Some(ReceiptAddress { address: "192.0.2.10:5005".parse().expect("an address"), key: [1; 32] }),
-        probe: Some("192.0.2.10:5006".parse().expect("an address")),
+        control_address: Some("192.0.2.10:5005".parse().expect("an address")),
+        receipt_key: Some([1; 32]),
     }
 }
 
@@ -40,8 +40,8 @@ a=weir-packet:1456\r
 a=weir-ladder:256000 384000 576000\r
 a=weir-symbol:1400\r
 a=weir-key:ed25519 abababababababababababababababababababababababababababababababab\r
-a=weir-receipt:192.0.2.10:5005 0101010101010101010101010101010101010101010101010101010101010101\r
-a=weir-probe:192.0.2.10:5006\r
+a=weir-control:192.0.2.10:5005\r
+a=weir-receipt:0101010101010101010101010101010101010101010101010101010101010101\r
 m=application 5004 FLUTE/UDP 0\r
 c=IN IP4 239.255.0.1/4\r
 b=AS:256\r
@@ -118,9 +118,10 @@ fn an_error_names_the_line_and_what_was_expected() {
     assert!(explain("a=weir-packet:1456\r\n", "").contains("no a=weir-packet"));
     assert!(explain("239.255.0.2/4", "239.255.0.1/4").contains("the same group and port"));
     assert!(explain("a=flute-tsi:7\r\n", "").contains("a=flute-tsi:N"));
-    assert!(explain("192.0.2.10:5005", "239.0.0.1:5005").contains("a=weir-receipt"));
-    for nobody in ["239.0.0.1:5006", "255.255.255.255:5006", "0.0.0.0:5006", "192.0.2.10:0"] {
-        assert!(explain("192.0.2.10:5006", nobody).contains("a=weir-probe"), "{nobody}");
+    assert!(explain("a=weir-receipt:01", "a=weir-receipt:0x").contains("64 hexadecimal digits"));
+    assert!(explain("a=weir-control:192.0.2.10:5005\r\n", "").contains("a=weir-control"));
+    for nobody in ["239.0.0.1:5005", "255.255.255.255:5005", "0.0.0.0:5005", "192.0.2.10:0"] {
+        assert!(explain("192.0.2.10:5005", nobody).contains("a=weir-control"), "{nobody}");
     }
     assert!("".parse::<Description>().is_err() && "v=0\n".repeat(100_000).parse::<Description>().is_err());
 }
@@ -138,7 +139,7 @@ prop_compose! {
         has_source in any::<bool>(), count in 1usize..40, port in 1u16.., ttl in any::<u8>(), is_controlled in any::<bool>(),
         settings in proptest::collection::vec(("[a-z_]{1,10}", "[!-~]{0,10}"), 0..4), form in 0usize..3,
         packet in 64u64..65_535, symbol_size in proptest::option::of(1u16..), public_key in any::<Option<[u8; 32]>>(),
-        receipt in any::<Option<(u16, [u8; 32])>>(), probe in proptest::option::of(1u16..),
+        control_port in proptest::option::of(1u16..), receipt_key in any::<Option<[u8; 32]>>(),
     ) -> Description {
         let (group, host) = if is_ipv4 { ("239.1.0.0", "192.0.2.1") } else { ("ff15::1", "2001:db8::1") };
         let host: IpAddr = host.parse().expect("an address");
@@ -157,8 +158,8 @@ prop_compose! {
             source: has_source.then_some(host),
             channels: Description::channels_from(base, count).expect("in range"),
             control: is_controlled.then_some(control),
-            receipt: receipt.map(|(port, key)| ReceiptAddress { address: SocketAddr::new(host, port.max(1)), key }),
-            probe: probe.map(|port| SocketAddr::new(host, port)),
+            control_address: control_port.map(|port| SocketAddr::new(host, port)),
+            receipt_key: receipt_key.filter(|_| control_port.is_some()),
         }
     }
 }

@@ -51,11 +51,11 @@ impl Description {
         if let Some(key) = &self.public_key {
             write!(f, "a=weir-key:ed25519 {}\r\n", Hex(key))?;
         }
-        if let Some(receipt) = &self.receipt {
-            write!(f, "a=weir-receipt:{} {}\r\n", receipt.address, Hex(&receipt.key))?;
+        if let Some(address) = self.control_address {
+            write!(f, "a=weir-control:{address}\r\n")?;
         }
-        if let Some(probe) = self.probe {
-            write!(f, "a=weir-probe:{probe}\r\n")?;
+        if let Some(key) = &self.receipt_key {
+            write!(f, "a=weir-receipt:{}\r\n", Hex(key))?;
         }
         Ok(())
     }

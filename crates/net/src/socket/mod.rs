@@ -1,10 +1,10 @@
-//! Multicast sockets: one that sends to all channels, and as many as the memberships need that receive. And one for unicast.
+//! Sockets: as many to receive through as the memberships need, one to send to channels, one for unicast both ways.
 //!
 //! Not here: what the packets mean.
 
+mod input;
 mod membership;
-mod receive;
-mod send;
+mod output;
 mod unicast;
 
 use std::fmt;
@@ -16,9 +16,9 @@ use weir_units::Bytes;
 
 use crate::error::NetError;
 
-pub use receive::{Arrival, Reading, ReceiveConfig, ReceiveSockets};
-pub use send::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, SendConfig, SendOutcome, SendSocket};
-pub use unicast::{Ready, Received, UnicastSocket};
+pub use input::{Arrival, Input, Reading, ReceiveConfig, Way};
+pub use output::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendConfig, SendOutcome};
+pub use unicast::UnicastSocket;
 
 /// What the system granted. Where something is missing, things still work, slower or less exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl fmt::Display for BufferSize {
 }
 
 /// Two addresses for one thing: the kind that is compared and shown, and the kind that the system takes.
-fn sockaddr(address: SocketAddr, interface: u32) -> SockAddr {
+pub(crate) fn sockaddr(address: SocketAddr, interface: u32) -> SockAddr {
     SockAddr::from(scoped(address, interface))
 }
 

@@ -1,37 +1,44 @@
 //! The endpoint of a session without congestion control: all channels at once, every packet delivered. Nothing is measured.
 
-use weir_core::{Action, ChannelId, Endpoint, Event};
+use weir_core::{Action, ChannelId, Endpoint, Event, Origin};
 use weir_units::Time;
 
 /// It joins them at the start and leaves them at the end.
 #[derive(Debug)]
-pub(crate) struct Everything {
+pub(crate) struct AllChannels {
     joined: usize,
     wanted: usize,
     channels: usize,
     has_packet: bool,
 }
 
-impl Everything {
+impl AllChannels {
     /// All of so many channels.
-    pub(crate) fn new(channels: usize) -> Everything {
-        Everything { joined: 0, wanted: 0, channels, has_packet: false }
+    pub(crate) fn new(channels: usize) -> AllChannels {
+        AllChannels { joined: 0, wanted: 0, channels, has_packet: false }
     }
 }
 
-impl Endpoint for Everything {
+impl Endpoint for AllChannels {
     fn handle(&mut self, _now: Time, event: Event<'_>) {
         match event {
             Event::Start => self.wanted = self.channels,
             Event::Finish => self.wanted = 0,
-            Event::Packet { .. } => self.has_packet = true,
-            _ => {}
+            Event::Packet { from: Origin::Channel(_), .. } => self.has_packet = true,
+            Event::Packet { .. }
+            | Event::Deadline
+            | Event::PeerUp(_)
+            | Event::PeerDown(_)
+            | Event::HostDropped { .. }
+            | Event::Offer { .. }
+            | Event::End
+            | Event::Room { .. } => {}
         }
     }
 
     fn poll(&mut self, _now: Time) -> Option<Action> {
         if std::mem::take(&mut self.has_packet) {
-            return Some(Action::Deliver);
+            return Some(Action::Deliver { number: None });
         }
         if self.joined < self.wanted {
             self.joined += 1;

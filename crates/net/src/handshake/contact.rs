@@ -1,25 +1,25 @@
-//! The viewer's side of the meeting: asks until it is answered, starts the stream, and notices when the sender is gone. A
+//! The client's side of the handshake: asks until it is answered, starts the stream, and notices when the server is gone. A
 //! state machine without clock or socket.
 
 use std::time::Duration;
 
 use weir_units::Time;
-use weir_wire::rtcp::meeting::{COOKIE_LEN, Kind, Message, Terms};
+use weir_wire::rtcp::handshake::{COOKIE_LEN, Kind, Message, Terms};
 
-/// A visit from its first question to its end.
+/// A client's dealings with a server, from the first question to the end.
 #[derive(Debug, Clone)]
-pub struct Visit {
+pub struct Contact {
     ssrc: u32,
     silence: Duration,
     stage: Stage,
     /// When to say something next.
     next: Time,
     interval: Duration,
-    /// Questions since the sender last said something.
+    /// Questions since the server last said something.
     unanswered: u32,
-    /// When the sender last said something.
+    /// When the server last said something.
     heard: Time,
-    /// The sender's host says that nobody listens there; `None` since the sender last said something.
+    /// The server's host says that nobody listens there; `None` since the server last said something.
     refused: Option<Time>,
 }
 
@@ -31,7 +31,7 @@ enum Stage {
         cookie: [u8; COOKIE_LEN],
         stream_ssrc: u32,
     },
-    /// Data came, or the sender said that it would.
+    /// Data came, or the server said that it would.
     Running {
         cookie: [u8; COOKIE_LEN],
         stream_ssrc: u32,
@@ -41,16 +41,16 @@ enum Stage {
 /// What has become known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// The sender offers a stream on these terms.
+    /// The server offers a stream on these terms.
     Offered(Terms),
-    /// The sender has another viewer.
+    /// The server serves as many peers as it can.
     Busy,
 }
 
-impl Visit {
-    /// A visit that begins at `now`. Once the stream runs, a sender that says nothing for `silence` is gone.
-    pub fn new(ssrc: u32, silence: Duration, now: Time) -> Visit {
-        Visit {
+impl Contact {
+    /// Begins at `now`. Once the stream runs, a server that says nothing for `silence` is gone.
+    pub fn new(ssrc: u32, silence: Duration, now: Time) -> Contact {
+        Contact {
             ssrc,
             silence,
             stage: Stage::Asking,
@@ -62,7 +62,7 @@ impl Visit {
         }
     }
 
-    /// When [`Visit::poll`] wants to be called.
+    /// When [`Contact::poll`] wants to be called.
     pub fn deadline(&self) -> Time {
         self.gone_at().map_or(self.next, |gone| gone.min(self.next))
     }
@@ -88,19 +88,19 @@ impl Visit {
         })
     }
 
-    /// A message of the sender came.
+    /// A message of the server came.
     pub fn on_message(&mut self, now: Time, message: &Message) -> Option<News> {
         match (message.kind, self.stage) {
             (Kind::Offer, Stage::Asking | Stage::Starting { .. }) => {
                 self.stage = Stage::Starting { cookie: message.cookie, stream_ssrc: message.ssrc };
                 (self.next, self.interval) = (now, FIRST_INTERVAL);
-                self.note_word(now);
+                self.note_sign_of_life(now);
                 Some(News::Offered(message.terms))
             }
             (Kind::Busy, Stage::Asking | Stage::Starting { .. }) => {
                 self.stage = Stage::Asking;
                 (self.next, self.interval) = (now + LAST_INTERVAL, LAST_INTERVAL);
-                self.note_word(now);
+                self.note_sign_of_life(now);
                 Some(News::Busy)
             }
             (Kind::Alive, stage) if stage.stream_ssrc() == Some(message.ssrc) => {
@@ -117,7 +117,7 @@ impl Visit {
         self.next = now + KEEP_ALIVE;
     }
 
-    /// The host of the sender says that nobody listens there. Anyone can forge this, so it only shortens the wait.
+    /// The host of the server says that nobody listens there. Anyone can forge this, so it only shortens the wait.
     pub fn on_refusal(&mut self, now: Time) {
         self.refused = self.refused.or(Some(now));
     }
@@ -137,12 +137,12 @@ impl Visit {
         self.unanswered >= UNANSWERED
     }
 
-    /// Whether the sender's host says that nobody listens there.
+    /// Whether the server's host says that nobody listens there.
     pub fn is_refused(&self) -> bool {
         self.refused.is_some()
     }
 
-    /// Whether the stream ran and the sender is gone.
+    /// Whether the stream ran and the server is gone.
     pub fn is_over(&self, now: Time) -> bool {
         self.gone_at().is_some_and(|gone| gone <= now)
     }
@@ -158,10 +158,10 @@ impl Visit {
             self.stage = Stage::Running { cookie, stream_ssrc };
             self.next = now + KEEP_ALIVE;
         }
-        self.note_word(now);
+        self.note_sign_of_life(now);
     }
 
-    fn note_word(&mut self, now: Time) {
+    fn note_sign_of_life(&mut self, now: Time) {
         (self.heard, self.unanswered, self.refused) = (now, 0, None);
     }
 }
@@ -178,14 +178,14 @@ impl Stage {
 /// The first wait for an answer; it doubles up to the last.
 const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 const LAST_INTERVAL: Duration = Duration::from_secs(4);
-/// A stream that has nothing to send is asked for a word this often, and so is the viewer known to be there.
+/// A server that has nothing to send is asked for a sign of life this often, and so knows that the client is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// After so many starts without data or a word the cookie counts as too old.
+/// After so many starts without data or an answer the cookie counts as too old.
 const START_TRIES: u32 = 4;
-/// Questions without an answer that are worth a word to the user.
+/// Questions without an answer after which the user is told.
 const UNANSWERED: u32 = 3;
-/// How long a word of the sender may take after its host said that nobody listens there.
-pub(super) const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+/// How long a sign of life may take after the peer's host said that nobody listens there.
+pub(crate) const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -193,15 +193,15 @@ mod tests {
 
     const TERMS: Terms = Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16] };
 
-    fn visit() -> Visit {
-        Visit::new(7, Duration::from_secs(10), Time::ZERO)
+    fn contact() -> Contact {
+        Contact::new(7, Duration::from_secs(10), Time::ZERO)
     }
 
-    fn sent_until(visit: &mut Visit, end: Time) -> Vec<(u64, Kind)> {
+    fn sent_until(contact: &mut Contact, end: Time) -> Vec<(u64, Kind)> {
         let mut sent = Vec::new();
-        while visit.deadline() <= end {
-            let now = visit.deadline();
-            let Some(message) = visit.poll(now) else { break };
+        while contact.deadline() <= end {
+            let now = contact.deadline();
+            let Some(message) = contact.poll(now) else { break };
             sent.push((now.as_micros() / 1_000, message.kind));
         }
         sent
@@ -213,58 +213,58 @@ mod tests {
 
     #[test]
     fn it_asks_ever_more_slowly_and_never_stops() {
-        let mut visit = visit();
-        let times: Vec<u64> = sent_until(&mut visit, Time::from_secs(16)).iter().map(|(at, _)| *at).collect();
+        let mut contact = contact();
+        let times: Vec<u64> = sent_until(&mut contact, Time::from_secs(16)).iter().map(|(at, _)| *at).collect();
         assert_eq!(times, [0, 250, 750, 1_750, 3_750, 7_750, 11_750, 15_750]);
-        assert!(visit.is_unanswered() && !visit.is_over(Time::from_secs(1_000)));
+        assert!(contact.is_unanswered() && !contact.is_over(Time::from_secs(1_000)));
     }
 
     #[test]
-    fn an_offer_is_taken_at_once_and_asked_for_anew_when_nothing_comes_of_it() {
-        let mut visit = visit();
-        assert_eq!(visit.poll(Time::ZERO).map(|message| message.kind), Some(Kind::Hello));
-        assert_eq!(visit.on_message(Time::from_millis(20), &offer()), Some(News::Offered(TERMS)));
-        let first = visit.poll(Time::from_millis(20)).expect("it is time");
+    fn an_offer_is_taken_at_once_and_asked_for_again_when_nothing_comes_of_it() {
+        let mut contact = contact();
+        assert_eq!(contact.poll(Time::ZERO).map(|message| message.kind), Some(Kind::Hello));
+        assert_eq!(contact.on_message(Time::from_millis(20), &offer()), Some(News::Offered(TERMS)));
+        let first = contact.poll(Time::from_millis(20)).expect("it is time");
         assert_eq!((first.kind, first.cookie, first.ssrc), (Kind::Start, [3; 16], 7));
-        let kinds: Vec<Kind> = sent_until(&mut visit, Time::from_secs(4)).iter().map(|(_, kind)| *kind).collect();
+        let kinds: Vec<Kind> = sent_until(&mut contact, Time::from_secs(4)).iter().map(|(_, kind)| *kind).collect();
         assert_eq!(kinds, [Kind::Start, Kind::Start, Kind::Start, Kind::Hello]);
     }
 
     #[test]
-    fn a_stream_without_data_is_kept_alive_by_words() {
-        let mut visit = visit();
-        visit.on_message(Time::ZERO, &offer());
-        visit.on_data(Time::ZERO);
-        assert_eq!(sent_until(&mut visit, Time::from_secs(4)), [(2_000, Kind::Start), (4_000, Kind::Start)]);
-        visit.on_message(Time::from_secs(4), &Message::plain(Kind::Alive, 9));
-        assert!(!visit.is_over(Time::from_secs(13)) && visit.is_over(Time::from_secs(14)));
+    fn a_stream_without_data_is_kept_alive_by_messages() {
+        let mut contact = contact();
+        contact.on_message(Time::ZERO, &offer());
+        contact.on_data(Time::ZERO);
+        assert_eq!(sent_until(&mut contact, Time::from_secs(4)), [(2_000, Kind::Start), (4_000, Kind::Start)]);
+        contact.on_message(Time::from_secs(4), &Message::plain(Kind::Alive, 9));
+        assert!(!contact.is_over(Time::from_secs(13)) && contact.is_over(Time::from_secs(14)));
     }
 
     #[test]
-    fn a_refusal_shortens_the_wait_and_a_word_takes_it_back() {
-        let mut visit = visit();
-        visit.on_message(Time::ZERO, &offer());
-        visit.on_data(Time::ZERO);
-        visit.on_refusal(Time::from_millis(500));
-        assert!(!visit.is_over(Time::from_millis(1_400)) && visit.is_over(Time::from_millis(1_500)));
-        visit.on_data(Time::from_millis(1_400));
-        assert!(!visit.is_over(Time::from_secs(11)));
+    fn a_refusal_shortens_the_wait_and_a_message_takes_it_back() {
+        let mut contact = contact();
+        contact.on_message(Time::ZERO, &offer());
+        contact.on_data(Time::ZERO);
+        contact.on_refusal(Time::from_millis(500));
+        assert!(!contact.is_over(Time::from_millis(1_400)) && contact.is_over(Time::from_millis(1_500)));
+        contact.on_data(Time::from_millis(1_400));
+        assert!(!contact.is_over(Time::from_secs(11)));
     }
 
     #[test]
-    fn a_busy_sender_is_asked_again_later() {
-        let mut visit = visit();
-        assert_eq!(visit.on_message(Time::ZERO, &Message::plain(Kind::Busy, 9)), Some(News::Busy));
-        assert_eq!(sent_until(&mut visit, Time::from_secs(5)), [(4_000, Kind::Hello)]);
+    fn a_busy_server_is_asked_again_later() {
+        let mut contact = contact();
+        assert_eq!(contact.on_message(Time::ZERO, &Message::plain(Kind::Busy, 9)), Some(News::Busy));
+        assert_eq!(sent_until(&mut contact, Time::from_secs(5)), [(4_000, Kind::Hello)]);
     }
 
     #[test]
-    fn words_of_another_stream_do_not_count() {
-        let mut visit = visit();
-        visit.on_message(Time::ZERO, &offer());
-        visit.on_message(Time::ZERO, &Message::plain(Kind::Alive, 8));
-        assert!(!visit.is_running());
-        visit.on_message(Time::ZERO, &Message::plain(Kind::Alive, 9));
-        assert!(visit.is_running());
+    fn messages_of_another_stream_do_not_count() {
+        let mut contact = contact();
+        contact.on_message(Time::ZERO, &offer());
+        contact.on_message(Time::ZERO, &Message::plain(Kind::Alive, 8));
+        assert!(!contact.is_running());
+        contact.on_message(Time::ZERO, &Message::plain(Kind::Alive, 9));
+        assert!(contact.is_running());
     }
 }

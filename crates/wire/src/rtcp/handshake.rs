@@ -1,8 +1,8 @@
-//! How a viewer and the sender of a paced stream meet: APP packets (RFC 3550 §6.7) named `WEIR`.
+//! How a peer and a host that takes peers meet: APP packets (RFC 3550 §6.7) named `WEIR`.
 //!
-//! A viewer says hello; the sender answers with an offer, which holds the stream's terms and a cookie; the viewer starts the
-//! stream by giving the cookie back. All messages have the same length, so that nobody can use a sender to send
-//! another host more than he spends himself. Not here: how cookies are made and when messages are repeated.
+//! A client says hello; the server answers with an offer, which holds the terms of the stream and a cookie; the client starts
+//! the stream by giving the cookie back. All messages have the same length, so that nobody can use a server to send another
+//! host more than he spends himself. Not here: how cookies are made and when messages are repeated.
 
 use super::{App, Packet};
 use crate::{DecodeError, take_array};
@@ -12,9 +12,9 @@ use crate::{DecodeError, take_array};
 pub struct Message {
     /// What it says.
     pub kind: Kind,
-    /// Who says it: the viewer's SSRC, or the stream's.
+    /// Who says it: the client's SSRC, or the stream's.
     pub ssrc: u32,
-    /// In an offer and a start: the sender's proof that the viewer receives at its address. Else zeros.
+    /// In an offer and a start: the server's proof that the client receives at its address. Else zeros.
     pub cookie: [u8; COOKIE_LEN],
     /// In an offer: what the stream is like. Else zeros.
     pub terms: Terms,
@@ -24,15 +24,15 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Viewer: is there a stream?
+    /// Client: is there a stream?
     Hello = 1,
-    /// Sender: there is; give the cookie back.
+    /// Server: there is; give the cookie back.
     Offer = 2,
-    /// Viewer: start, or, once it runs, I am still here.
+    /// Client: start, or, once it runs, I am still here.
     Start = 3,
-    /// Sender: still here too, though there may be nothing to send.
+    /// Server: still here too, though there may be nothing to send.
     Alive = 4,
-    /// Sender: there is another viewer already.
+    /// Server: it serves as many peers as it can already.
     Busy = 5,
 }
 

@@ -1,23 +1,23 @@
-//! The sender's socket: all channels, one interface, many packets a call.
+//! What a party sends through: one socket, any number of destinations, many packets a call.
 //!
-//! A batch is what goes to the kernel in one call: consecutive packets of one channel, all of one length but for a shorter
-//! last one, lying behind one another in memory. With `UDP_SEGMENT` the kernel carries them as one to the edge of the
-//! host; where it cannot, they go one by one through `sendmmsg`.
+//! A batch is what goes to the kernel in one call: consecutive packets to one destination, all of one length but for a shorter
+//! last one, lying one behind the other in memory. With `UDP_SEGMENT` the kernel carries them as one to the edge of the
+//! host; where it cannot, or must not, they go one by one through `sendmmsg`.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, setsockopt, sockopt};
 use socket2::{SockAddr, Socket};
-use weir_units::Bytes;
+use weir_units::{Bytes, Ecn};
 
-use super::{BufferSize, Capabilities, sockaddr, udp};
+use super::{BufferSize, sockaddr, udp};
 use crate::error::NetError;
 use crate::interface::Interface;
 
-/// How to send.
+/// How to send to channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendConfig {
     /// How many routers a packet may pass, plus one; 1 stays on the local network.
@@ -48,15 +48,18 @@ pub enum SendOutcome {
     Refused(Errno),
 }
 
-/// The socket of a sender.
+/// A socket to send through.
 #[derive(Debug)]
-pub struct SendSocket {
+pub struct Output {
     socket: Socket,
-    channels: Vec<SockAddr>,
     local: SocketAddr,
     /// What `UDP_SEGMENT` is set to.
     segment: usize,
-    capabilities: Capabilities,
+    /// What the IP header's congestion field is set to.
+    ecn: Ecn,
+    /// Whether the kernel takes several packets as one.
+    offload: bool,
+    buffer: BufferSize,
 }
 
 /// Most packets in one batch. Kernels before 6.9 take no more than 64.
@@ -65,27 +68,24 @@ pub const MAX_BATCH_PACKETS: usize = 64;
 /// kernel cuts it up before the device, at four times the cost; 65 000 leaves room for IPv6 and tunnels.
 pub const MAX_BATCH_BYTES: usize = 65_000;
 
-impl SendSocket {
-    /// A socket that sends to `channels` from `interface`.
-    pub fn new(interface: &Interface, channels: &[SocketAddr], config: &SendConfig) -> Result<SendSocket, NetError> {
-        let first = *channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?;
-        if channels.iter().any(|channel| channel.is_ipv4() != first.is_ipv4()) {
-            return Err(NetError::Channels("all channels of a session must be IPv4, or all IPv6"));
-        }
-        let wanted = SocketAddr::new(interface.source_address(first.ip())?, 0);
+impl Output {
+    /// A socket that sends from `interface` to channels of the family of `group`.
+    pub fn to_channels(interface: &Interface, group: IpAddr, config: &SendConfig) -> Result<Output, NetError> {
+        let wanted = SocketAddr::new(interface.source_address(group)?, 0);
         let socket = udp(wanted)?;
         let refused = |source| NetError::Socket { address: wanted, source };
         configure(&socket, interface, wanted.ip(), config).map_err(refused)?;
         socket.bind(&sockaddr(wanted, interface.index)).map_err(refused)?;
-        let local = socket.local_addr().map_err(refused)?.as_socket().unwrap_or(wanted);
-        let granted = socket.send_buffer_size().map_err(refused)? / 2;
-        let buffer =
-            BufferSize { wanted: config.buffer, granted: Bytes::new(granted as u64), limited_by: "net.core.wmem_max" };
-        let offload = config.offload && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
-        let capabilities =
-            Capabilities { offload, kernel_timestamps: false, drop_counter: false, own_groups_only: true, buffer };
-        let channels = channels.iter().map(|channel| sockaddr(*channel, interface.index)).collect();
-        Ok(SendSocket { socket, channels, local, segment: 0, capabilities })
+        Output::new(socket, wanted, config.offload, config.buffer).map_err(refused)
+    }
+
+    /// Sends through a socket that receives, too. With `offload`, several packets may go as one to the edge of the host.
+    pub(super) fn new(socket: Socket, address: SocketAddr, offload: bool, wanted: Bytes) -> io::Result<Output> {
+        let local = socket.local_addr()?.as_socket().unwrap_or(address);
+        let granted = Bytes::new(socket.send_buffer_size()? as u64 / 2);
+        let buffer = BufferSize { wanted, granted, limited_by: "net.core.wmem_max" };
+        let offload = offload && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
+        Ok(Output { socket, local, segment: 0, ecn: Ecn::NotEct, offload, buffer })
     }
 
     /// The address that packets come from.
@@ -93,31 +93,69 @@ impl SendSocket {
         self.local
     }
 
-    /// What the system grants. `offload` turns false when an interface turns out not to take it.
-    pub fn capabilities(&self) -> Capabilities {
-        self.capabilities
+    /// An address as the socket's family has it.
+    pub fn reachable(&self, to: SocketAddr) -> SocketAddr {
+        match (to, self.local) {
+            (SocketAddr::V4(v4), SocketAddr::V6(_)) => {
+                SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into()
+            }
+            _ => to,
+        }
     }
 
-    /// Sends a batch to a channel: packets of `packet_len` bytes behind one another, the last one perhaps shorter.
-    pub fn send(&mut self, channel: usize, batch: &[u8], packet_len: usize) -> SendOutcome {
+    /// The send buffer.
+    pub fn buffer(&self) -> BufferSize {
+        self.buffer
+    }
+
+    /// Sends a batch: packets of `packet_len` bytes one behind the other, the last one perhaps shorter. A connected socket
+    /// sends to its peer, whatever `to` is.
+    pub fn send(&mut self, to: Option<&SockAddr>, ecn: Ecn, batch: &[u8], packet_len: usize) -> SendOutcome {
         debug_assert!(batch.len() <= MAX_BATCH_BYTES && batch.len().div_ceil(packet_len) <= MAX_BATCH_PACKETS);
-        let packets = batch.len().div_ceil(packet_len);
-        if packets > 1 && !self.capabilities.offload {
-            return self.send_singly(channel, batch, packet_len);
+        if let Err(error) = self.mark(ecn) {
+            return SendOutcome::Refused(error);
         }
-        match self.send_segmented(channel, batch, packet_len, packets) {
+        let packets = batch.len().div_ceil(packet_len);
+        if packets > 1 && !self.offload {
+            return self.send_singly(to, batch, packet_len);
+        }
+        match self.send_segmented(to, batch, packet_len, packets) {
             Ok(()) => SendOutcome::Sent(packets),
             // The interface, or a transformation on the way such as IPsec, does not take segments.
             Err(Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE | Errno::EOPNOTSUPP | Errno::ENOPROTOOPT)
                 if packets > 1 && self.stop_offload() =>
             {
-                self.send_singly(channel, batch, packet_len)
+                self.send_singly(to, batch, packet_len)
             }
             Err(error) => outcome(error),
         }
     }
 
-    fn send_segmented(&mut self, channel: usize, batch: &[u8], packet_len: usize, packets: usize) -> Result<(), Errno> {
+    /// Sets the congestion field for all that follows.
+    fn mark(&mut self, ecn: Ecn) -> Result<(), Errno> {
+        if self.ecn == ecn {
+            return Ok(());
+        }
+        let bits = u32::from(ecn.bits());
+        let both = match self.local {
+            SocketAddr::V4(_) => self.socket.set_tos_v4(bits),
+            // A socket for both families sends IPv4 too; one for IPv6 alone has no use for the option.
+            SocketAddr::V6(_) => self.socket.set_tclass_v6(bits).map(|()| {
+                let _ = self.socket.set_tos_v4(bits);
+            }),
+        };
+        both.map_err(errno)?;
+        self.ecn = ecn;
+        Ok(())
+    }
+
+    fn send_segmented(
+        &mut self,
+        to: Option<&SockAddr>,
+        batch: &[u8],
+        packet_len: usize,
+        packets: usize,
+    ) -> Result<(), Errno> {
         // The option stands until it is changed, and a packet no longer than it goes out as it is.
         let fits =
             if packets > 1 { self.segment == packet_len } else { self.segment == 0 || batch.len() <= self.segment };
@@ -125,23 +163,28 @@ impl SendSocket {
             setsockopt(&self.socket, sockopt::UdpGsoSegment, &(packet_len as i32))?;
             self.segment = packet_len;
         }
-        match self.socket.send_to(batch, &self.channels[channel]) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
+        let once = || match to {
+            Some(to) => self.socket.send_to(batch, to),
+            None => self.socket.send(batch),
+        };
+        match once().map_err(errno) {
+            // The system reports what became of an earlier packet; this one was not sent.
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once().map(drop).map_err(errno),
+            other => other.map(drop),
         }
     }
 
     fn stop_offload(&mut self) -> bool {
-        self.capabilities.offload = false;
+        self.offload = false;
         self.segment = 0;
         setsockopt(&self.socket, sockopt::UdpGsoSegment, &0).is_ok()
     }
 
-    fn send_singly(&mut self, channel: usize, batch: &[u8], packet_len: usize) -> SendOutcome {
-        let address = self.channels[channel].as_socket().map(SockaddrStorage::from);
+    fn send_singly(&mut self, to: Option<&SockAddr>, batch: &[u8], packet_len: usize) -> SendOutcome {
+        let address = to.and_then(SockAddr::as_socket).map(SockaddrStorage::from);
         let addresses = [address; MAX_BATCH_PACKETS];
         let packets: Vec<[IoSlice<'_>; 1]> = batch.chunks(packet_len).map(|packet| [IoSlice::new(packet)]).collect();
-        let mut sent = 0;
+        let (mut sent, mut retried) = (0, false);
         while sent < packets.len() {
             let left = &packets[sent..];
             let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(left.len(), None);
@@ -149,12 +192,18 @@ impl SendSocket {
             match sendmmsg(self.socket.as_raw_fd(), &mut headers, left, addresses, [], MsgFlags::empty()) {
                 Ok(results) => sent += results.count(),
                 Err(Errno::EINTR) => {}
+                // The system reports what became of an earlier packet.
+                Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH) if !std::mem::replace(&mut retried, true) => {}
                 Err(error) if sent == 0 => return outcome(error),
                 Err(_) => break,
             }
         }
         SendOutcome::Sent(sent)
     }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
 fn outcome(error: Errno) -> SendOutcome {

@@ -1,16 +1,17 @@
-//! A modelled link between a receiver's sockets and its endpoint, in real time.
+//! A modelled link between a tenant's sockets and its endpoint, in real time.
 //!
 //! A packet enters the link at the time at which the kernel got it and comes out, if it does, when the model says. What
 //! waits in the link is bounded by the link's own queue. Memberships need no model: a channel that is not joined does not
 //! arrive at the sockets.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-use weir_core::Origin;
 use weir_link::{Label, Link, LinkConfig};
-use weir_units::{Bytes, Random, Time};
+use weir_units::{Bytes, Ecn, Random, Time};
 
-/// A link to put in front of a receiver.
+use crate::socket::{Way, header_len};
+
+/// A link to put in front of a tenant's sockets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkInFront {
     /// What it is like.
@@ -21,41 +22,40 @@ pub struct LinkInFront {
 
 /// The link, and memory that is used again for the packets in it.
 #[derive(Debug)]
-pub(crate) struct Emulator {
+pub(super) struct ModelledLink {
     link: Link<Held>,
     spare: Vec<Vec<u8>>,
-    header_len: u64,
     /// The link's time never goes back.
     time: Time,
 }
 
 /// A packet in the link.
 #[derive(Debug)]
-pub(crate) struct Held {
-    /// Over a channel, or from the correspondent.
-    pub(crate) way: Origin,
-    pub(crate) from: IpAddr,
-    pub(crate) packet: Vec<u8>,
+pub(super) struct Held {
+    pub(super) way: Way,
+    pub(super) from: SocketAddr,
+    pub(super) ecn: Ecn,
+    pub(super) packet: Vec<u8>,
 }
 
-impl Emulator {
-    /// An idle link. `header_len` is added to each packet: the IP and UDP headers.
-    pub(crate) fn new(link: &LinkInFront, header_len: u64) -> Emulator {
+impl ModelledLink {
+    /// An idle link.
+    pub(super) fn new(link: &LinkInFront) -> ModelledLink {
         let random = Random::new(link.seed, "link in front");
-        Emulator { link: Link::new(link.config.clone(), random), spare: Vec::new(), header_len, time: Time::ZERO }
+        ModelledLink { link: Link::new(link.config.clone(), random), spare: Vec::new(), time: Time::ZERO }
     }
 
     /// A packet enters. `false` if the queue dropped one for it.
-    pub(crate) fn offer(&mut self, at: Time, way: Origin, from: IpAddr, packet: &[u8]) -> bool {
+    pub(super) fn offer(&mut self, at: Time, way: Way, from: SocketAddr, ecn: Ecn, packet: &[u8]) -> bool {
         self.time = self.time.max(at);
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(packet);
-        let size = Bytes::new(packet.len() as u64 + self.header_len);
+        let size = Bytes::new(packet.len() as u64 + header_len(from.ip()));
         let mut all_wait = true;
         let spare = &mut self.spare;
-        let held = Held { way, from, packet: copy };
-        self.link.enqueue(self.time, size, Label::default(), held, &mut |dropped| {
+        let held = Held { way, from, ecn, packet: copy };
+        self.link.enqueue(self.time, size, Label { ecn, ..Label::default() }, held, &mut |dropped| {
             all_wait = false;
             keep(spare, dropped.packet);
         });
@@ -63,25 +63,25 @@ impl Emulator {
     }
 
     /// When the next packet may come out.
-    pub(crate) fn next_departure(&self) -> Option<Time> {
+    pub(super) fn next_departure(&self) -> Option<Time> {
         self.link.next_arrival()
     }
 
     /// The packet that comes out by `at`; `None` if it was lost on the way.
-    pub(crate) fn release(&mut self, at: Time) -> Option<Held> {
+    pub(super) fn release(&mut self, at: Time) -> Option<Held> {
         self.time = self.time.max(at);
         let spare = &mut self.spare;
         let out = self.link.dequeue(self.time, &mut |lost| keep(spare, lost.packet));
-        out.map(|delivered| delivered.packet)
+        out.map(|delivered| Held { ecn: if delivered.marked { Ecn::Ce } else { delivered.packet.ecn }, ..delivered.packet })
     }
 
     /// The memory of a packet can be used again.
-    pub(crate) fn recycle(&mut self, packet: Held) {
+    pub(super) fn recycle(&mut self, packet: Held) {
         keep(&mut self.spare, packet);
     }
 
     /// Packets that the link has dropped and lost so far.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub(super) fn dropped(&self) -> u64 {
         let counters = self.link.counters();
         counters.dropped + counters.lost
     }

@@ -1,4 +1,5 @@
-//! The receiver's sockets: channels spread over them, packets read many at a time into memory that is used again.
+//! What a party receives through: channels spread over sockets, and unicast sockets besides. Packets are read many at a time
+//! into memory that is used again, and come out in the order of their arrival over all sockets.
 //!
 //! Linux allows 20 IPv4 memberships a socket by default, so a session of many channels needs several sockets. All are
 //! bound to the session's port, and by default each would get the packets of every group that anyone on this host has
@@ -7,18 +8,20 @@
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::poll::PollFd;
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, setsockopt, sockopt,
 };
 use socket2::Socket;
 use weir_core::ChannelId;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 
+use super::unicast::{UnicastSocket, canonical, refusals};
 use super::{BufferSize, Capabilities, membership, sockaddr, udp, unspecified};
 use crate::clock::{self, Arrivals, Clock, Sample};
 use crate::error::NetError;
@@ -29,9 +32,9 @@ use crate::interface::Interface;
 pub struct ReceiveConfig {
     /// Most channels on one socket.
     pub memberships_per_socket: usize,
-    /// Receive buffer wanted, for each socket.
+    /// Receive buffer wanted, for each socket of channels.
     pub buffer: Bytes,
-    /// Use `UDP_GRO` where the system has it.
+    /// Use `UDP_GRO` where the system has it: packets that come together are read together, and have one arrival time.
     pub offload: bool,
 }
 
@@ -40,6 +43,15 @@ impl Default for ReceiveConfig {
     fn default() -> ReceiveConfig {
         ReceiveConfig { memberships_per_socket: 20, buffer: Bytes::new(8_000_000), offload: true }
     }
+}
+
+/// How a packet came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Over a channel.
+    Channel(ChannelId),
+    /// Through the unicast socket of this number.
+    Unicast(usize),
 }
 
 /// One read: one packet, or several that the kernel left together.
@@ -51,8 +63,10 @@ pub struct Arrival {
     pub stamp_nanos: Option<u64>,
     /// Who sent it.
     pub from: SocketAddr,
-    /// The channel that it came over; `None` if its destination is none of the session's groups.
-    pub channel: Option<ChannelId>,
+    /// How it came; `None` if its destination is none of the party's groups.
+    pub way: Option<Way>,
+    /// The congestion field of its IP header.
+    pub ecn: Ecn,
     /// Packets that the kernel dropped on this socket since the last read, because the buffer was full. An estimate where
     /// packets come several at a time: the kernel counts what it would have given in one read as one.
     pub dropped_before: u64,
@@ -63,14 +77,26 @@ pub struct Arrival {
 
 /// One of the sockets.
 #[derive(Debug)]
-struct ReceiveSocket {
+struct InputSocket {
     socket: Socket,
-    /// The groups of this socket's channels, sorted by address.
-    groups: Vec<(IpAddr, ChannelId)>,
+    serves: Serves,
     arrivals: Arrivals,
     /// The kernel's count of drops when it was last told.
     dropped: u32,
-    company: Company,
+    reads: ReadSizes,
+    /// Whether there is something to read, as of the last wait.
+    is_ready: bool,
+    /// Whether the error queue has something.
+    has_errors: bool,
+}
+
+/// What comes in through a socket.
+#[derive(Debug)]
+enum Serves {
+    /// These groups, sorted by address.
+    Groups(Vec<(IpAddr, ChannelId)>),
+    /// Unicast, under this number.
+    Unicast { number: usize, peer: Option<SocketAddr> },
 }
 
 /// How many packets come in one read, as a packet sees it: the mean over packets, not over reads.
@@ -78,12 +104,12 @@ struct ReceiveSocket {
 /// The kernel drops reads, and the large ones first. Example: after reads of 1, 1 and 40 packets a packet came in a read of
 /// (1 + 1 + 1600) / 42 = 38 packets on average, so ten drops were 381 packets.
 #[derive(Debug, Clone, Copy, Default)]
-struct Company {
+struct ReadSizes {
     packets: u64,
     squares: u64,
 }
 
-impl Company {
+impl ReadSizes {
     fn note(&mut self, packets: u64) {
         self.packets += packets;
         self.squares += packets * packets;
@@ -101,24 +127,32 @@ impl Company {
     }
 }
 
-/// All sockets of a receiver, and the memory that they read into.
+/// All sockets of a party, and the memory that they read into.
 #[derive(Debug)]
-pub struct ReceiveSockets {
-    sockets: Vec<ReceiveSocket>,
-    /// Where each channel lives: address and socket.
-    channels: Vec<(SocketAddr, usize)>,
-    source: Option<IpAddr>,
-    interface: Interface,
+pub struct Input {
+    sockets: Vec<InputSocket>,
+    channels: Vec<Channel>,
+    unicasts: usize,
+    interface: Option<Interface>,
+    config: ReceiveConfig,
     capabilities: Capabilities,
     pool: Vec<u8>,
     read: Vec<Arrival>,
-    /// Which sockets have something to read, as of the last wait.
-    is_ready: Vec<bool>,
     /// The socket to begin with, so that none starves.
     turn: usize,
 }
 
-/// What [`ReceiveSockets::receive`] found.
+/// Where a channel lives.
+#[derive(Debug, Clone, Copy)]
+struct Channel {
+    address: SocketAddr,
+    /// The only sender that counts, if there is one.
+    source: Option<IpAddr>,
+    /// The socket that receives it, if one does.
+    socket: Option<usize>,
+}
+
+/// What [`Input::receive`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Everything that arrived before this has been read.
@@ -127,81 +161,80 @@ pub struct Reading {
     pub bytes: usize,
 }
 
-impl ReceiveSockets {
-    /// Sockets for `channels`, none joined yet.
-    pub fn new(
-        interface: Interface,
+impl Input {
+    /// No socket yet.
+    pub fn new(config: &ReceiveConfig) -> Input {
+        let buffer =
+            BufferSize { wanted: config.buffer, granted: Bytes::new(u64::MAX), limited_by: "net.core.rmem_max" };
+        Input {
+            sockets: Vec::new(),
+            channels: Vec::new(),
+            unicasts: 0,
+            interface: None,
+            config: config.clone(),
+            capabilities: Capabilities {
+                offload: config.offload,
+                kernel_timestamps: true,
+                drop_counter: true,
+                own_groups_only: true,
+                buffer,
+            },
+            pool: vec![0; POOL_SLOTS * SLOT_LEN],
+            read: Vec::with_capacity(POOL_SLOTS),
+            turn: 0,
+        }
+    }
+
+    /// Adds the channels of a session, none of them joined; gives the numbers that they have here. Unless the party
+    /// `receives` from them they have no sockets, and cannot be joined.
+    pub fn add_channels(
+        &mut self,
+        interface: &Interface,
         channels: &[SocketAddr],
         source: Option<IpAddr>,
-        config: &ReceiveConfig,
-    ) -> Result<ReceiveSockets, NetError> {
-        let first = *channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?;
-        if channels
-            .iter()
-            .chain(source.map(|ip| SocketAddr::new(ip, 0)).iter())
-            .any(|at| at.is_ipv4() != first.is_ipv4())
-        {
-            return Err(NetError::Channels("all channels and the source of a session must be IPv4, or all IPv6"));
-        }
-        let distinct: BTreeSet<&SocketAddr> = channels.iter().collect();
-        if distinct.len() < channels.len() {
-            return Err(NetError::Channels("two channels of a session have the same address and port"));
-        }
-        if channels.iter().any(|channel| !channel.ip().is_multicast()) {
-            return Err(NetError::Channels("the channels of a session are multicast groups: 224.0.0.0/4 or ff00::/8"));
-        }
-        let mut placed = Vec::with_capacity(channels.len());
+        receives: bool,
+    ) -> Result<Range<u16>, NetError> {
+        check(channels, source)?;
+        let first = self.channels.len();
         let mut shards: Vec<(u16, Vec<(IpAddr, ChannelId)>)> = Vec::new();
-        for (number, channel) in channels.iter().enumerate() {
-            let id = ChannelId(
-                u16::try_from(number).map_err(|_| NetError::Channels("a session has at most 65536 channels"))?,
-            );
+        for (number, channel) in (first..).zip(channels) {
+            let number = u16::try_from(number);
+            let id = ChannelId(number.map_err(|_| NetError::Channels("a party has at most 65535 channels"))?);
             let has_room = |shard: &(u16, Vec<_>)| {
-                shard.0 == channel.port() && shard.1.len() < config.memberships_per_socket.max(1)
+                shard.0 == channel.port() && shard.1.len() < self.config.memberships_per_socket.max(1)
             };
             let shard = shards.iter().position(has_room).unwrap_or_else(|| {
                 shards.push((channel.port(), Vec::new()));
                 shards.len() - 1
             });
             shards[shard].1.push((channel.ip(), id));
-            placed.push((*channel, shard));
+            let socket = receives.then_some(self.sockets.len() + shard);
+            self.channels.push(Channel { address: *channel, source, socket });
         }
-        let mut capabilities = Capabilities {
-            offload: config.offload,
-            kernel_timestamps: true,
-            drop_counter: true,
-            own_groups_only: true,
-            buffer: BufferSize {
-                wanted: config.buffer,
-                granted: Bytes::new(u64::MAX),
-                limited_by: "net.core.rmem_max",
-            },
-        };
-        let mut sockets = Vec::with_capacity(shards.len());
-        for (port, groups) in shards {
-            sockets.push(ReceiveSocket::new(port, groups, config, &mut capabilities)?);
+        for (port, groups) in shards.into_iter().filter(|_| receives) {
+            let socket = InputSocket::of_groups(port, groups, &self.config, &mut self.capabilities)?;
+            self.sockets.push(socket);
         }
-        Ok(ReceiveSockets {
-            is_ready: vec![false; sockets.len()],
-            sockets,
-            channels: placed,
-            source,
-            interface,
-            capabilities,
-            pool: vec![0; POOL_SLOTS * SLOT_LEN],
-            read: Vec::with_capacity(POOL_SLOTS),
-            turn: 0,
-        })
+        self.interface = Some(interface.clone());
+        Ok(first as u16..self.channels.len() as u16)
     }
 
-    /// What the system grants: the least that any of the sockets got.
+    /// Adds a unicast socket; gives the number that it has here.
+    pub fn add_unicast(&mut self, unicast: UnicastSocket) -> Result<usize, NetError> {
+        let number = self.unicasts;
+        self.unicasts += 1;
+        self.sockets.push(InputSocket::unicast(number, unicast, &self.config)?);
+        Ok(number)
+    }
+
+    /// What the system grants for channels: the least that any of the sockets got.
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// The interface on which channels are joined.
-    pub fn interface(&self) -> &Interface {
-        &self.interface
+    /// Whether it receives from any channel.
+    pub fn has_channels(&self) -> bool {
+        self.channels.iter().any(|channel| channel.socket.is_some())
     }
 
     /// How many sockets there are.
@@ -211,52 +244,74 @@ impl ReceiveSockets {
 
     /// The address of a channel.
     pub fn address(&self, channel: ChannelId) -> Option<SocketAddr> {
-        self.channels.get(usize::from(channel.0)).map(|(address, _)| *address)
+        self.channels.get(usize::from(channel.0)).map(|channel| channel.address)
+    }
+
+    /// Whether packets of `from` on a channel count.
+    pub fn is_source(&self, channel: ChannelId, from: IpAddr) -> bool {
+        let source = self.channels.get(usize::from(channel.0)).and_then(|channel| channel.source);
+        source.is_none_or(|source| source == from)
     }
 
     /// Becomes a member of a channel.
     pub fn join(&self, channel: ChannelId) -> Result<(), NetError> {
-        let (address, socket) = self.place(channel)?;
-        membership::join(&socket.socket, address.ip(), self.source, &self.interface).map_err(|source| NetError::Join {
+        let (at, socket, interface) = self.place(channel)?;
+        membership::join(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Join {
             channel,
-            address,
-            interface: self.interface.name.clone(),
+            address: at.address,
+            interface: interface.name.clone(),
             source,
         })
     }
 
     /// Stops being a member of a channel.
     pub fn leave(&self, channel: ChannelId) -> Result<(), NetError> {
-        let (address, socket) = self.place(channel)?;
-        membership::leave(&socket.socket, address.ip(), self.source, &self.interface)
-            .map_err(|source| NetError::Leave { channel, address, source })
+        let (at, socket, interface) = self.place(channel)?;
+        membership::leave(socket, at.address.ip(), at.source, interface)
+            .map_err(|source| NetError::Leave { channel, address: at.address, source })
     }
 
-    fn place(&self, channel: ChannelId) -> Result<(SocketAddr, &ReceiveSocket), NetError> {
+    fn place(&self, channel: ChannelId) -> Result<(Channel, &Socket, &Interface), NetError> {
+        let at = self.channels.get(usize::from(channel.0)).zip(self.interface.as_ref());
         let unknown = || NetError::UnknownChannel { channel, channels: self.channels.len() };
-        let (address, socket) = self.channels.get(usize::from(channel.0)).copied().ok_or_else(unknown)?;
-        Ok((address, &self.sockets[socket]))
+        let (at, interface) = at.ok_or_else(unknown)?;
+        let socket = at.socket.ok_or_else(unknown)?;
+        Ok((*at, &self.sockets[socket].socket, interface))
     }
 
-    /// Waits until a packet can be read, `other` can be, or it is `until`; `true` if there is something to read.
-    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, until: Time) -> Result<bool, NetError> {
-        let own = self.sockets.iter().map(|one| one.socket.as_fd());
-        let mut waiting: Vec<PollFd<'_>> = own.chain(other).map(clock::readable).collect();
-        let is_any_ready = clock::wait(&mut waiting, until).map_err(|error| NetError::Wait(error.into()))?;
-        for (is_ready, socket) in self.is_ready.iter_mut().zip(&waiting) {
-            *is_ready = socket.any().unwrap_or(true);
+    /// The sockets to wait on.
+    pub fn waiting(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.sockets.iter().map(|one| clock::readable(one.socket.as_fd()))
+    }
+
+    /// What the wait found, in the order of [`Input::waiting`].
+    pub fn set_ready(&mut self, found: impl Iterator<Item = PollFlags>) {
+        for (socket, flags) in self.sockets.iter_mut().zip(found) {
+            socket.is_ready = !flags.is_empty();
+            socket.has_errors = flags.contains(PollFlags::POLLERR);
         }
-        Ok(is_any_ready)
     }
 
-    /// Reads what the last [`ReceiveSockets::wait`] found, as far as memory reaches; [`ReceiveSockets::arrivals`] then has it in order of time.
+    /// Whom hosts on the way said not to reach since the last call: nobody listens on the port, or no route leads there.
+    pub fn refusals(&mut self) -> Vec<SocketAddr> {
+        let mut refused = Vec::new();
+        for one in self.sockets.iter_mut().filter(|one| one.has_errors) {
+            one.has_errors = false;
+            if let Serves::Unicast { peer, .. } = one.serves {
+                refused.extend(refusals(&one.socket, peer));
+            }
+        }
+        refused
+    }
+
+    /// Reads what [`Input::set_ready`] named, as far as memory reaches; [`Input::arrivals`] then has it in order of time.
     pub fn receive(&mut self, clock: &Clock) -> Result<Reading, NetError> {
         self.read.clear();
         let horizon = clock.now();
         let mut complete = true;
         for step in 0..self.sockets.len() {
             let number = (self.turn + step) % self.sockets.len();
-            if !self.is_ready[number] {
+            if !self.sockets[number].is_ready {
                 self.sockets[number].arrivals.drained(horizon);
                 continue;
             }
@@ -272,13 +327,13 @@ impl ReceiveSockets {
             }
             complete &= drained;
         }
-        self.turn = (self.turn + 1) % self.sockets.len();
+        self.turn = (self.turn + 1) % self.sockets.len().max(1);
         self.read.sort_by_key(|arrival| arrival.time);
         let bytes = self.read.iter().map(|arrival| arrival.len).sum();
         Ok(Reading { complete_until: complete.then_some(horizon), bytes })
     }
 
-    /// What the last [`ReceiveSockets::receive`] read, earliest first.
+    /// What the last [`Input::receive`] read, earliest first.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.read
     }
@@ -290,13 +345,28 @@ impl ReceiveSockets {
     }
 }
 
-impl ReceiveSocket {
-    fn new(
+fn check(channels: &[SocketAddr], source: Option<IpAddr>) -> Result<(), NetError> {
+    let first = *channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?;
+    let source = source.map(|ip| SocketAddr::new(ip, 0));
+    if channels.iter().chain(source.iter()).any(|at| at.is_ipv4() != first.is_ipv4()) {
+        return Err(NetError::Channels("all channels and the source of a session must be IPv4, or all IPv6"));
+    }
+    if channels.iter().collect::<BTreeSet<_>>().len() < channels.len() {
+        return Err(NetError::Channels("two channels of a session have the same address and port"));
+    }
+    if channels.iter().any(|channel| !channel.ip().is_multicast()) {
+        return Err(NetError::Channels("the channels of a session are multicast groups: 224.0.0.0/4 or ff00::/8"));
+    }
+    Ok(())
+}
+
+impl InputSocket {
+    fn of_groups(
         port: u16,
         mut groups: Vec<(IpAddr, ChannelId)>,
         config: &ReceiveConfig,
         capabilities: &mut Capabilities,
-    ) -> Result<ReceiveSocket, NetError> {
+    ) -> Result<InputSocket, NetError> {
         groups.sort_unstable();
         // A socket of one group is bound to it, and the system sorts out everything else. One of several cannot be.
         let address = match groups.as_slice() {
@@ -306,13 +376,17 @@ impl ReceiveSocket {
         let socket = udp(address)?;
         let refused = |source| NetError::Socket { address, source };
         socket.set_reuse_address(true).map_err(refused)?;
-        let (own_groups, _) = match address {
-            SocketAddr::V4(_) => {
-                (socket.set_multicast_all_v4(false), setsockopt(&socket, sockopt::Ipv4PacketInfo, &true))
-            }
-            SocketAddr::V6(_) => {
-                (socket.set_multicast_all_v6(false), setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true))
-            }
+        let (own_groups, ..) = match address {
+            SocketAddr::V4(_) => (
+                socket.set_multicast_all_v4(false),
+                setsockopt(&socket, sockopt::Ipv4PacketInfo, &true),
+                setsockopt(&socket, sockopt::IpRecvTos, &true),
+            ),
+            SocketAddr::V6(_) => (
+                socket.set_multicast_all_v6(false),
+                setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true),
+                setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
+            ),
         };
         capabilities.own_groups_only &= own_groups.is_ok();
         capabilities.kernel_timestamps &= setsockopt(&socket, sockopt::ReceiveTimestampns, &true).is_ok();
@@ -321,7 +395,29 @@ impl ReceiveSocket {
         let granted = size_buffer(&socket, config.buffer).map_err(refused)?;
         capabilities.buffer.granted = capabilities.buffer.granted.min(granted);
         socket.bind(&sockaddr(address, 0)).map_err(refused)?;
-        Ok(ReceiveSocket { socket, groups, arrivals: Arrivals::default(), dropped: 0, company: Company::default() })
+        Ok(InputSocket::new(socket, Serves::Groups(groups)))
+    }
+
+    fn unicast(number: usize, unicast: UnicastSocket, config: &ReceiveConfig) -> Result<InputSocket, NetError> {
+        let (socket, peer) = unicast.into_parts();
+        // Without drop counter or coalescing things still work, less exactly or more slowly.
+        let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
+        if config.offload {
+            let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        }
+        Ok(InputSocket::new(socket, Serves::Unicast { number, peer }))
+    }
+
+    fn new(socket: Socket, serves: Serves) -> InputSocket {
+        InputSocket {
+            socket,
+            serves,
+            arrivals: Arrivals::default(),
+            dropped: 0,
+            reads: ReadSizes::default(),
+            is_ready: false,
+            has_errors: false,
+        }
     }
 
     /// Reads into `free`; `true` if the socket is empty now.
@@ -338,8 +434,8 @@ impl ReceiveSocket {
             Ok(messages) => messages,
             Err(Errno::EAGAIN) => return Ok(true),
             Err(Errno::EINTR) => return Ok(false),
-            // An ICMP error or the like about an earlier packet: it is told once and means nothing here.
-            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH) => return Ok(false),
+            // An ICMP error or the like about an earlier packet: the error queue says which.
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EMSGSIZE) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
         let sample = Sample::take();
@@ -354,7 +450,8 @@ impl ReceiveSocket {
     }
 
     fn arrival(&mut self, message: &RecvMsg<'_, '_, SockaddrStorage>, slot: usize, sample: Sample) -> Option<Arrival> {
-        let (mut to, mut stamp_nanos, mut packet_len, mut dropped) = (None, None, message.bytes, self.dropped);
+        let (mut to, mut stamp_nanos, mut ecn) = (None, None, Ecn::NotEct);
+        let (mut packet_len, mut dropped) = (message.bytes, self.dropped);
         for control in message.cmsgs().into_iter().flatten() {
             match control {
                 ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -366,22 +463,28 @@ impl ReceiveSocket {
                 }
                 ControlMessageOwned::UdpGroSegments(len) => packet_len = usize::try_from(len).unwrap_or(0),
                 ControlMessageOwned::RxqOvfl(total) => dropped = total,
+                ControlMessageOwned::Ipv4Tos(tos) => ecn = Ecn::from_bits(tos),
+                ControlMessageOwned::Ipv6TClass(class) => ecn = Ecn::from_bits(class as u8),
                 _ => {}
             }
         }
         let packet_len = packet_len.max(1);
-        self.company.note(message.bytes.div_ceil(packet_len) as u64);
-        let dropped_before = self.company.packets_in(dropped.wrapping_sub(self.dropped));
+        self.reads.note(message.bytes.div_ceil(packet_len) as u64);
+        let dropped_before = self.reads.packets_in(dropped.wrapping_sub(self.dropped));
         self.dropped = dropped;
-        let channel = to.and_then(|to| {
-            let found = self.groups.binary_search_by_key(&to, |(group, _)| *group).ok()?;
-            Some(self.groups[found].1)
-        });
+        let way = match &self.serves {
+            Serves::Groups(groups) => to.and_then(|to| {
+                let found = groups.binary_search_by_key(&to, |(group, _)| *group).ok()?;
+                Some(Way::Channel(groups[found].1))
+            }),
+            Serves::Unicast { number, .. } => Some(Way::Unicast(*number)),
+        };
         Some(Arrival {
             time: self.arrivals.place(stamp_nanos, sample),
             stamp_nanos,
-            from: sender(message.address.as_ref()?)?,
-            channel,
+            from: canonical(sender(message.address.as_ref()?)?),
+            way,
+            ecn,
             dropped_before,
             slot,
             len: message.bytes,
@@ -411,9 +514,9 @@ pub(super) fn size_buffer(socket: &Socket, wanted: Bytes) -> io::Result<Bytes> {
     Ok(Bytes::new(socket.recv_buffer_size()? as u64 / 2))
 }
 
-/// Room for every control message that was asked for: time stamp, destination, segment length, drops.
+/// Room for every control message that was asked for: time stamp, destination, segment length, drops, congestion field.
 fn control_space() -> Vec<u8> {
-    nix::cmsg_space!(libc::timespec, libc::in6_pktinfo, libc::c_int, u32)
+    nix::cmsg_space!(libc::timespec, libc::in6_pktinfo, libc::c_int, u32, libc::c_int)
 }
 
 /// Bytes for one read: the largest UDP packet, or as much as the kernel leaves together.
@@ -422,7 +525,7 @@ const SLOT_LEN: usize = 65_536;
 const READ_SLOTS: usize = 16;
 /// Reads that are kept at a time, over all sockets.
 const POOL_SLOTS: usize = 32;
-/// How many packets [`Company`] remembers.
+/// How many packets [`ReadSizes`] remembers.
 const FORGET_AFTER_PACKETS: u64 = 1 << 14;
 
 #[cfg(test)]
@@ -431,11 +534,11 @@ mod tests {
 
     #[test]
     fn dropped_reads_are_counted_in_packets() {
-        let mut company = Company::default();
-        assert_eq!(company.packets_in(3), 3);
-        [1, 1, 40].into_iter().for_each(|packets| company.note(packets));
-        assert_eq!(company.packets_in(10), 381);
-        (0..100_000).for_each(|_| company.note(1));
-        assert_eq!(company.packets_in(10), 10, "old company is forgotten");
+        let mut reads = ReadSizes::default();
+        assert_eq!(reads.packets_in(3), 3);
+        [1, 1, 40].into_iter().for_each(|packets| reads.note(packets));
+        assert_eq!(reads.packets_in(10), 381);
+        (0..100_000).for_each(|_| reads.note(1));
+        assert_eq!(reads.packets_in(10), 10, "old reads are forgotten");
     }
 }

@@ -1,0 +1,134 @@
+//! What an application is to its host: a source of payloads, a sink for them, and somebody who watches.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use weir_core::{ChannelId, Endpoint, Observation, Origin, PeerId};
+use weir_units::Time;
+use weir_wire::rtcp::handshake::Terms;
+
+use super::{Departure, Statistics};
+use crate::error::NetError;
+
+/// An application whose payloads are labelled by `L`. Everything but [`Application::tick`] has a default: nothing to send,
+/// everything that comes thrown away.
+pub trait Application<L> {
+    /// The next payload to send, for a channel or, without one, for a peer or to keep.
+    fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(L, &[u8])> {
+        None
+    }
+
+    /// How many payloads wait to be sent. `None` is a supply that is always there and needs no offers. It falls by
+    /// [`Application::payload`] only: what replaces a payload takes its place.
+    fn waiting(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether no more payloads will come; some may wait.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// What to wait on for more payloads; `None` while there is no room for more, or no more will come.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// There is something to read.
+    fn read(&mut self, _now: Time) {}
+
+    /// A payload came.
+    fn deliver(&mut self, _now: Time, _delivery: Delivery<'_, L>) {}
+
+    /// All payloads that were there have been delivered; more will take at least a moment.
+    fn batch_end(&mut self) {}
+
+    /// For how many payloads there is room; `None` is for all that come.
+    fn room(&self) -> Option<u64> {
+        None
+    }
+
+    /// What a stream from here is like, for hosts that ask.
+    fn terms(&self) -> Terms {
+        Terms::default()
+    }
+
+    /// A host has proved its address, or offers a stream on these terms, and this tenant has no endpoint: the endpoint for it.
+    /// `None` declines.
+    fn open(&mut self, _now: Time, _peer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
+        None
+    }
+
+    /// How it stands with a peer has changed.
+    fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, _change: PeerChange) {}
+
+    /// A message of the other side's application came to the control port. An answer must not be longer than the message.
+    fn message(&mut self, _now: Time, _from: SocketAddr, _message: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The message to send to the first peer's application, if it is time for one.
+    fn next_message(&mut self, _now: Time) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// When [`Application::next_message`] wants to be called, or the application wants a tick before its time.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+
+    /// The endpoint observed something.
+    fn observe(&mut self, _now: Time, _observation: &Observation) {}
+
+    /// The endpoint has done what was wanted of it.
+    fn complete(&mut self, _now: Time) {}
+
+    /// The sender says that the session is over. Reported once. Anyone can forge this, so the session goes on.
+    fn closed(&mut self, _now: Time) {}
+
+    /// Something failed, such as a join; the session goes on without it.
+    fn problem(&mut self, _now: Time, _problem: &NetError) {}
+
+    /// Called every tick, and at every deadline of the application.
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress;
+}
+
+/// What an application wants at a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Go on.
+    Continue,
+    /// The application has what it wanted: the endpoint leaves all channels and sends no more. Messages still go both ways.
+    Finish,
+    /// Finish, say goodbye, and end the run.
+    Stop,
+}
+
+/// A payload that came.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a, L> {
+    /// How it came; `None` for one that was kept.
+    pub from: Option<Origin>,
+    /// Its number, where payloads are numbered.
+    pub number: Option<u64>,
+    /// What its packet says about it.
+    pub label: &'a L,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+/// How it stands with a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerChange {
+    /// It was asked several times, and nobody has answered yet.
+    Unanswered {
+        /// Its host says that nobody listens on the port.
+        is_refused: bool,
+    },
+    /// It serves as many peers as it can; it is asked again.
+    Busy,
+    /// It has proved its address, or its stream has begun.
+    Up,
+    /// It is gone.
+    Down(Departure),
+}

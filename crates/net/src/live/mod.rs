@@ -1,0 +1,75 @@
+//! Tenants for the two ends of a paced unicast stream: RTP one way, RTCP both ways (`docs/wire.md`).
+
+pub mod order;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use weir_wire::rtp::Rtp;
+
+use crate::capture::Capture;
+use crate::error::NetError;
+use crate::handshake::Secret;
+use crate::host::{Application, Tenant, TenantConfig};
+use crate::profile::{Profile, RtpProfile};
+use crate::socket::{ReceiveConfig, UnicastSocket};
+
+/// How to take part in a stream.
+#[derive(Debug, Clone)]
+pub struct LiveConfig {
+    /// How the host runs the party.
+    pub tenant: TenantConfig,
+    /// A pcapng file of all that is sent and received.
+    pub capture: Option<PathBuf>,
+}
+
+impl Default for LiveConfig {
+    /// The usual tenant, no capture. Every packet has its own arrival time.
+    fn default() -> LiveConfig {
+        let offload = RtpProfile.handling().coalesces;
+        let sockets = ReceiveConfig { offload, ..ReceiveConfig::default() };
+        LiveConfig { tenant: TenantConfig { sockets, ..TenantConfig::default() }, capture: None }
+    }
+}
+
+/// The source of a stream, which takes one viewer after another at `listen`. The application makes an endpoint for each. `secret`
+/// is random.
+pub fn source<'a, A: Application<Rtp>>(
+    listen: SocketAddr,
+    secret: Secret,
+    config: &LiveConfig,
+    application: &'a mut A,
+) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
+    let mut tenant = tenant(config, application)?;
+    tenant.add_unicast(UnicastSocket::listen(listen)?)?;
+    tenant.admit(secret, VIEWERS);
+    Ok(tenant)
+}
+
+/// A viewer of the stream of `sender`. The application makes the endpoint when the stream is offered. `ssrc` is random.
+pub fn sink<'a, A: Application<Rtp>>(
+    sender: SocketAddr,
+    ssrc: u32,
+    config: &LiveConfig,
+    application: &'a mut A,
+) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
+    let mut tenant = tenant(config, application)?;
+    let socket = tenant.add_unicast(UnicastSocket::connect(sender)?)?;
+    tenant.add_contact(socket, sender, ssrc);
+    Ok(tenant)
+}
+
+fn tenant<'a, A: Application<Rtp>>(
+    config: &LiveConfig,
+    application: &'a mut A,
+) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
+    let mut tenant = Tenant::new(application, &config.tenant);
+    tenant.add_unicast_session(RtpProfile);
+    if let Some(path) = &config.capture {
+        tenant.record(Capture::create(path, "any")?);
+    }
+    Ok(tenant)
+}
+
+/// Viewers at a time.
+const VIEWERS: usize = 1;

@@ -1,0 +1,118 @@
+//! Layered sessions: ALC on the channels (RFC 5775), round-trip probes and receipts on the control port.
+
+use std::time::Duration;
+
+use weir_wire::alc::{Alc, Content, MAX_OVERHEAD, Profile as Alcs};
+use weir_wire::{CciForm, Header, Layered, Probe, probe, receipt};
+
+use super::{Found, Handling, Ids, MAX_HEADER, Profile, Sender, Sending};
+
+/// A session's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlcProfile {
+    tsi: u16,
+    /// `None` for a session without congestion control.
+    form: Option<CciForm>,
+}
+
+impl AlcProfile {
+    /// The packets of session `tsi`, whose congestion control information has this form, if it has any.
+    pub fn new(tsi: u16, form: Option<CciForm>) -> AlcProfile {
+        AlcProfile { tsi, form }
+    }
+
+    fn alc(&self) -> Alcs {
+        Alcs { tsi: self.tsi, form: self.form.unwrap_or_default() }
+    }
+
+    /// A datagram that came over a channel.
+    #[inline]
+    fn on_channel<'d>(&self, channel: u16, datagram: &'d [u8], mut found: impl FnMut(Found<'d, Content>)) {
+        let Ok(alc) = Alc::decode(datagram) else { return found(Found::Undecodable) };
+        if alc.tsi != u64::from(self.tsi) {
+            return found(Found::Foreign);
+        }
+        let layered = match self.form.map(|form| alc.layered(form)) {
+            None => Layered { channel, ..Layered::default() },
+            Some(Ok(layered)) => layered,
+            Some(Err(_)) => return found(Found::Undecodable),
+        };
+        if layered.channel != channel {
+            return found(Found::Foreign);
+        }
+        if alc.close_session {
+            found(Found::Closed);
+        }
+        // A closing packet repeats the header of the last one with data.
+        if alc.content.is_some() {
+            found(Found::Packet { header: Header::Layered(layered), label: alc.content, payload: alc.symbol });
+        }
+    }
+
+    /// A datagram that came to the control port.
+    fn on_control<'d>(&self, datagram: &'d [u8]) -> Found<'d, Content> {
+        match datagram.len() {
+            probe::LEN => match Probe::decode(datagram) {
+                Ok((probe, tsi)) if tsi == self.tsi => {
+                    Found::Packet { header: Header::Probe(probe), label: None, payload: &[] }
+                }
+                _ => Found::Foreign,
+            },
+            receipt::LEN => Found::Message(datagram),
+            _ => Found::Foreign,
+        }
+    }
+}
+
+impl Profile for AlcProfile {
+    type Label = Content;
+    type Association = ();
+
+    fn associate(&self, _ids: &Ids) {}
+
+    #[inline]
+    fn encode(
+        &self,
+        header: &Header,
+        label: Option<&Content>,
+        sending: Sending<'_, ()>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        match header {
+            Header::Layered(layered) => {
+                let layered = Layered { clock_micros: sending.ntp_micros, ..*layered };
+                Some(self.alc().encode(&layered, label?, out))
+            }
+            Header::Probe(probe) => {
+                out[..probe::LEN].copy_from_slice(&probe.encode(self.tsi));
+                Some(probe::LEN)
+            }
+            Header::Paced(_) | Header::Feedback(_) | Header::Experimental(_) => None,
+        }
+    }
+
+    #[inline]
+    fn decode<'d>(&self, datagram: &'d [u8], from: Sender<()>, mut found: impl FnMut(Found<'d, Content>)) {
+        match from {
+            Sender::Channel(channel) => self.on_channel(channel, datagram, found),
+            Sender::Peer(()) | Sender::Unassociated => found(self.on_control(datagram)),
+        }
+    }
+
+    fn close(&self, channel: u16, last: Option<&Header>, ntp_micros: u64, out: &mut [u8]) -> Option<usize> {
+        let last = match last {
+            Some(Header::Layered(layered)) => *layered,
+            _ => Layered { channel, ..Layered::default() },
+        };
+        Some(self.alc().encode_close(&Layered { clock_micros: ntp_micros, ..last }, out))
+    }
+
+    fn handling(&self) -> Handling {
+        Handling { coalesces: true, rest: REST }
+    }
+}
+
+/// As long as a sender of ours rests between two bursts of a channel.
+const REST: Duration = Duration::from_millis(5);
+
+const _: () = assert!(MAX_OVERHEAD <= MAX_HEADER, "every header fits");

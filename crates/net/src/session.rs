@@ -1,0 +1,94 @@
+//! Tenants for the sender and the receivers of a layered session, as its description says.
+
+use std::path::PathBuf;
+
+use weir_core::Endpoint;
+use weir_units::Bytes;
+use weir_wire::alc::Content;
+
+use crate::all_channels::AllChannels;
+use crate::capture::Capture;
+use crate::description::Description;
+use crate::error::NetError;
+use crate::host::{Application, Tenant, TenantConfig};
+use crate::interface::{Interface, InterfaceChoice};
+use crate::profile::AlcProfile;
+use crate::socket::{SendConfig, UnicastSocket, scoped};
+
+/// How to take part in a session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConfig {
+    /// The interface to send from, or to join on.
+    pub interface: InterfaceChoice,
+    /// The socket of a sender. Its TTL is that of the description.
+    pub socket: SendConfig,
+    /// How the host runs the party.
+    pub tenant: TenantConfig,
+    /// A pcapng file of all that is sent and received.
+    pub capture: Option<PathBuf>,
+}
+
+/// The sender of a session.
+pub fn sender<'a, A: Application<Content>>(
+    description: &Description,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+    application: &'a mut A,
+) -> Result<Tenant<'a, AlcProfile, A>, NetError> {
+    let interface = interface(description, config)?;
+    let packet = description.control.as_ref().map_or(Bytes::ZERO, |control| control.packet_size);
+    if let Some(mtu) = interface.mtu().filter(|mtu| packet > *mtu) {
+        return Err(NetError::PacketTooLarge { packet: packet.count(), mtu: mtu.count(), name: interface.name });
+    }
+    let mut tenant = Tenant::new(application, &config.tenant).with_endpoint(endpoint);
+    let socket = SendConfig { ttl: description.ttl, ..config.socket.clone() };
+    tenant.add_session(profile(description), &interface, &description.channels, None, false, Some(&socket))?;
+    if let Some(address) = description.control_address {
+        tenant.add_unicast(UnicastSocket::listen(scoped(address, interface.index))?)?;
+    }
+    record(&mut tenant, &interface, config)?;
+    Ok(tenant)
+}
+
+/// A receiver of a session. Without an endpoint it takes every channel and every packet, which is right for a session without
+/// congestion control.
+pub fn receiver<'a, A: Application<Content>>(
+    description: &Description,
+    endpoint: Option<Box<dyn Endpoint>>,
+    config: &SessionConfig,
+    application: &'a mut A,
+) -> Result<Tenant<'a, AlcProfile, A>, NetError> {
+    let interface = interface(description, config)?;
+    let form = description.form().filter(|_| endpoint.is_some());
+    let endpoint = endpoint.unwrap_or_else(|| Box::new(AllChannels::new(description.channels.len())));
+    let mut tenant = Tenant::new(application, &config.tenant).with_endpoint(endpoint);
+    let profile = AlcProfile::new(description.tsi, form);
+    tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
+    if let Some(address) = description.control_address {
+        let sender = scoped(address, interface.index);
+        let socket = tenant.add_unicast(UnicastSocket::connect(sender)?)?;
+        tenant.add_peer(socket, sender);
+    }
+    record(&mut tenant, &interface, config)?;
+    Ok(tenant)
+}
+
+fn interface(description: &Description, config: &SessionConfig) -> Result<Interface, NetError> {
+    let group = description.channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?;
+    Interface::choose(&config.interface, group.ip())
+}
+
+fn profile(description: &Description) -> AlcProfile {
+    AlcProfile::new(description.tsi, description.form())
+}
+
+fn record<A: Application<Content>>(
+    tenant: &mut Tenant<'_, AlcProfile, A>,
+    interface: &Interface,
+    config: &SessionConfig,
+) -> Result<(), NetError> {
+    if let Some(path) = &config.capture {
+        tenant.record(Capture::create(path, &interface.name)?);
+    }
+    Ok(())
+}
