@@ -4,7 +4,6 @@
 //! Not here: protocol decisions. No rate, no window, no level is chosen in this crate; it reads the clock, moves packets,
 //! keeps memberships, and tells endpoints what happened and when. It is the only crate with clocks and sockets.
 
-pub mod capture;
 pub mod clock;
 pub mod description;
 mod emulator;

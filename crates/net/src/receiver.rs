@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weir_capture::{Capture, Datagram};
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::alc::{Alc, Content};
 use weir_wire::{CciForm, Layered};
 
-use crate::capture::{Capture, Datagram};
 use crate::clock::{self, Clock};
 use crate::description::Description;
 use crate::emulator::Emulator;

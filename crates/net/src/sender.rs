@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use weir_capture::{Capture, Datagram};
 use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
 use weir_wire::probe::LEN as PROBE_LEN;
 use weir_wire::{Layered, Probe};
 
-use crate::capture::{Capture, Datagram};
 use crate::clock::{self, Clock};
 use crate::description::Description;
 use crate::error::NetError;
@@ -355,7 +355,7 @@ impl Outlet {
         self.statistics.echoes += 1;
         let Some(capture) = &mut self.capture else { return Ok(()) };
         let (unix_nanos, from) = (self.clock.unix_nanos(self.clock.now()), desk.local());
-        capture.record(&Datagram { unix_nanos, from, to, ttl: UNICAST_TTL, payload: &message, comment: None })
+        Ok(capture.record(&Datagram { unix_nanos, from, to, ttl: UNICAST_TTL, payload: &message, comment: None })?)
     }
 
     /// Hands the batch to the kernel.
@@ -413,7 +413,7 @@ impl Outlet {
                 self.flush()?;
             }
         }
-        self.capture.as_mut().map_or(Ok(()), Capture::flush)
+        Ok(self.capture.as_mut().map_or(Ok(()), Capture::flush)?)
     }
 }
 

@@ -13,13 +13,13 @@ pub mod visit;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use weir_capture::{Capture, Datagram};
 use weir_units::Time;
 use weir_wire::DecodeError;
 use weir_wire::rtcp::congestion::{self, Report};
 use weir_wire::rtcp::meeting::Message;
 use weir_wire::rtcp::{self, App, Bye, Packet};
 
-use crate::capture::{Capture, Datagram};
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::socket::Received;
@@ -95,7 +95,7 @@ fn record_sent(
 ) -> Result<(), NetError> {
     let Some(capture) = capture else { return Ok(()) };
     let unix_nanos = clock.unix_nanos(clock.now());
-    capture.record(&Datagram { unix_nanos, from: own_address(local, to), to, ttl: TTL, payload, comment: None })
+    Ok(capture.record(&Datagram { unix_nanos, from: own_address(local, to), to, ttl: TTL, payload, comment: None })?)
 }
 
 /// The middle 32 bits of NTP time: 16 of seconds, 16 of fractions (RFC 3550 §4).
@@ -116,7 +116,7 @@ fn record_received(
     let Some(capture) = capture else { return Ok(()) };
     let to = own_address(local, received.from);
     let unix_nanos = received.stamp_nanos.unwrap_or_else(|| clock.unix_nanos(received.time));
-    capture.record(&Datagram { unix_nanos, from: received.from, to, ttl: TTL, payload, comment: None })
+    Ok(capture.record(&Datagram { unix_nanos, from: received.from, to, ttl: TTL, payload, comment: None })?)
 }
 
 /// What a capture shows where the real one is not known.

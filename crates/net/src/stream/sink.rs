@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weir_capture::Capture;
 use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Seq, Time};
 use weir_wire::Feedback;
@@ -18,7 +19,6 @@ use weir_wire::rtp::Rtp;
 use super::order::Order;
 use super::visit::{News, Visit};
 use super::{Amount, FAREWELLS, Ignored, SILENCE, Word, ntp_middle, record_received, record_sent, says_bye};
-use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::socket::{Received, UnicastSocket, header_len};

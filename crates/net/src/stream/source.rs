@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use weir_capture::Capture;
 use weir_core::{Action, Destination, Event, Header, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::rtcp::congestion::Report;
@@ -24,7 +25,6 @@ use session::{Batch, Session};
 use super::door::{Door, Verdict, Viewer};
 use super::visit::AFTER_REFUSAL;
 use super::{Amount, FAREWELLS, Word, record_received, record_sent, says_bye};
-use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::socket::{Received, UnicastSocket, header_len};
