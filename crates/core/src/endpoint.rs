@@ -95,7 +95,6 @@ pub struct Packet {
 
 /// The headers of all protocol families.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Header {
     /// Data on a channel of a layered multicast session; carries payload.
     Layered(Layered),

@@ -1,9 +1,9 @@
 //! A simulated run as a packet capture, for Wireshark and other analysers: what leaves the bottleneck, and what it drops.
 //!
-//! Headers have their real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's packets,
-//! RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums
-//! count it, as zeros. Agent n has the address 10.x.y.z of n, channel c of session s the group 239.s.c. Time zero of the run is
-//! that of 1970.
+//! Headers have their real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's packets, with
+//! UDP and a probe for its round-trip times, RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams.
+//! Payload is left out; lengths and checksums count it, as zeros. Agent n has the address 10.x.y.z of n, channel c of session s
+//! the group 239.s.c. Time zero of the run is that of 1970.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -91,7 +91,7 @@ fn encoding(packet: &Packet, form: CciForm) -> Vec<u8> {
         Body::Endpoint(Header::Layered(layered)) => lct(layered, form),
         Body::Endpoint(Header::Paced(paced)) => rtp(*paced, packet),
         Body::Endpoint(Header::Feedback(feedback)) => rtcp(feedback, packet),
-        Body::Endpoint(_) => Vec::new(),
+        Body::Endpoint(Header::Probe(probe)) => probe.encode(TSI).to_vec(),
         Body::Segment(segment) => tcp(segment, packet),
         Body::Datagram(number) => number.to_be_bytes().to_vec(),
     }
