@@ -1,15 +1,16 @@
-//! A simulated run as a packet capture, for Wireshark and its kin: what came out of the bottleneck, and what it dropped.
+//! A simulated run as a packet capture, for Wireshark and other analysers: what leaves the bottleneck, and what it drops.
 //!
-//! Headers are those of the real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's
-//! packets, RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it, as zeros.
-//! Agent n has the address 10.x.y.z of n, channel c of session s the group 239.s.c. Time zero of the run is that of 1970.
+//! Headers have their real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's packets, with
+//! UDP and a probe for its round-trip times, RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams.
+//! Payload is left out; lengths and checksums count it, as zeros. Agent n has the address 10.x.y.z of n, channel c of session s
+//! the group 239.s.c. Time zero of the run is that of 1970.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 
+use weir_capture::{Capture, CaptureError, IpPacket, Transport};
 use weir_core::Header;
 use weir_link::DropReason;
-use weir_net::NetError;
-use weir_net::capture::{Capture, checksum};
 use weir_sim::tcp::{Kind, Segment};
 use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
 use weir_units::Time;
@@ -25,29 +26,43 @@ pub struct PacketCapture {
     file: Capture,
     link: LinkId,
     form: CciForm,
-    error: Option<NetError>,
+    error: Option<CaptureError>,
 }
 
 impl PacketCapture {
     /// Writes the packets of `link` to a new file, or over an old one. `form` is that of the sessions' packets.
-    pub fn create(path: &Path, link: LinkId, form: CciForm) -> Result<PacketCapture, NetError> {
+    pub fn create(path: &Path, link: LinkId, form: CciForm) -> Result<PacketCapture, CaptureError> {
         Ok(PacketCapture { file: Capture::create(path, "bottleneck")?, link, form, error: None })
     }
 
     /// Writes what is still in memory; gives the first error that there was.
-    pub fn finish(mut self) -> Result<(), NetError> {
+    pub fn finish(mut self) -> Result<(), CaptureError> {
         match self.error {
             Some(error) => Err(error),
             None => self.file.flush(),
         }
     }
 
-    fn record(&mut self, at: Time, packet: &Packet, comment: Option<&str>) {
-        if self.error.is_none() {
-            let headers = headers(packet, self.form);
-            let size = u32::try_from(packet.size.count()).unwrap_or(u32::MAX).max(headers.len() as u32);
-            self.error = self.file.record_start(at.as_nanos(), &headers, size, comment).err();
+    fn record(&mut self, at: Time, packet: &Packet, comment: Option<&'static str>) {
+        if self.error.is_some() {
+            return;
         }
+        let bytes = encoding(packet, self.form);
+        let transport = match packet.body {
+            Body::Endpoint(_) | Body::Datagram(_) => {
+                Transport::Udp { from_port: SESSION_PORT, to_port: SESSION_PORT, payload: &bytes }
+            }
+            Body::Segment(_) => Transport::Tcp(&bytes),
+        };
+        let packet = IpPacket {
+            from: address_of(packet.source).into(),
+            to: destination(packet.to).into(),
+            ttl: 64,
+            traffic_class: packet.ecn.bits(),
+            transport,
+            size: u32::try_from(packet.size.count()).unwrap_or(u32::MAX),
+        };
+        self.error = self.file.record_packet(at.as_nanos(), &packet, comment).err();
     }
 }
 
@@ -70,63 +85,31 @@ impl Probe for PacketCapture {
     }
 }
 
-/// The packet's beginning, as it would stand on the network.
-fn headers(packet: &Packet, form: CciForm) -> Vec<u8> {
-    let from = address_of(packet.source);
-    let to = match packet.to {
+/// What follows the UDP header, or a TCP header, as it is on the network.
+fn encoding(packet: &Packet, form: CciForm) -> Vec<u8> {
+    match &packet.body {
+        Body::Endpoint(Header::Layered(layered)) => lct(layered, form),
+        Body::Endpoint(Header::Paced(paced)) => rtp(*paced, packet),
+        Body::Endpoint(Header::Feedback(feedback)) => rtcp(feedback, packet),
+        Body::Endpoint(Header::Probe(probe)) => probe.encode(TSI).to_vec(),
+        Body::Segment(segment) => tcp(segment, packet),
+        Body::Datagram(number) => number.to_be_bytes().to_vec(),
+    }
+}
+
+fn destination(to: Address) -> Ipv4Addr {
+    match to {
         Address::Agent(agent) => address_of(agent),
         Address::Channel(session, channel) => {
             let [high, low] = channel.to_be_bytes();
-            [239, session.index() as u8, high, low]
+            Ipv4Addr::new(239, session.index() as u8, high, low)
         }
-    };
-    let (protocol, mut transport) = match packet.body {
-        Body::Endpoint(Header::Layered(layered)) => (UDP, lct(&layered, form)),
-        Body::Endpoint(Header::Paced(paced)) => (UDP, rtp(paced, packet)),
-        Body::Endpoint(Header::Feedback(feedback)) => (UDP, rtcp(&feedback, packet)),
-        Body::Endpoint(_) => (UDP, Vec::new()),
-        Body::Segment(segment) => (TCP, tcp(&segment, packet)),
-        Body::Datagram(number) => (UDP, number.to_be_bytes().to_vec()),
-    };
-    if protocol == UDP {
-        let mut udp = [SESSION_PORT.to_be_bytes(), SESSION_PORT.to_be_bytes(), [0; 2], [0; 2]].concat();
-        udp.append(&mut transport);
-        transport = udp;
     }
-    let len = u16::try_from(packet.size.count()).unwrap_or(u16::MAX).max(20 + transport.len() as u16);
-    let transport_len = len - 20;
-    if protocol == UDP {
-        transport[4..6].copy_from_slice(&transport_len.to_be_bytes());
-    }
-    let pseudo = u64::from(protocol) + u64::from(transport_len) + words(&from) + words(&to);
-    let sum = checksum(pseudo, &transport);
-    let at = if protocol == UDP { 6 } else { 16 };
-    // Zero in UDP would mean that there is no checksum.
-    let sum = if protocol == UDP && sum == 0 { 0xffff } else { sum };
-    transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-
-    let mut ip = [0; 20];
-    ip[0] = 0x45;
-    ip[1] = packet.ecn.bits();
-    ip[2..4].copy_from_slice(&len.to_be_bytes());
-    ip[6] = 0x40; // don't fragment
-    ip[8] = 64;
-    ip[9] = protocol;
-    ip[12..16].copy_from_slice(&from);
-    ip[16..20].copy_from_slice(&to);
-    let sum = checksum(0, &ip);
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    [&ip[..], &transport].concat()
 }
 
-fn address_of(agent: AgentId) -> [u8; 4] {
+fn address_of(agent: AgentId) -> Ipv4Addr {
     let [_, b, c, d] = (agent.index() as u32 + 1).to_be_bytes();
-    [10, b, c, d]
-}
-
-fn words(address: &[u8; 4]) -> u64 {
-    let [a, b, c, d] = *address;
-    u64::from(u16::from_be_bytes([a, b])) + u64::from(u16::from_be_bytes([c, d]))
+    Ipv4Addr::new(10, b, c, d)
 }
 
 /// The LCT header of a packet of object 1, with all that its session's packets carry.
@@ -134,7 +117,7 @@ fn lct(layered: &Layered, form: CciForm) -> Vec<u8> {
     let mut bytes = [0; MAX_OVERHEAD];
     let payload_id = PayloadId { block: 0, symbol: layered.sequence & 0x00ff_ffff };
     let content = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
-    let len = Profile { tsi: 1, form }.encode(layered, &content, &mut bytes);
+    let len = Profile { tsi: TSI, form }.encode(layered, &content, &mut bytes);
     bytes[..len].to_vec()
 }
 
@@ -184,8 +167,8 @@ fn tcp(segment: &Segment, packet: &Packet) -> Vec<u8> {
     header
 }
 
-const UDP: u8 = 17;
-const TCP: u8 = 6;
+/// Every session's: their groups tell them apart.
+const TSI: u16 = 1;
 /// The port that SDP examples use for media and FLUTE sessions.
 const SESSION_PORT: u16 = 5004;
 const ACKNOWLEDGED_BYTES: u64 = 1000;

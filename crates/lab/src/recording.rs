@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
+use weir_capture::CaptureError;
 use weir_link::DropReason;
-use weir_net::NetError;
 use weir_sim::trace::Trace;
 use weir_sim::{LinkId, Packet, Probe};
 use weir_units::Time;
@@ -41,7 +41,7 @@ pub enum RecordingError {
     },
     /// The capture cannot be written.
     #[error(transparent)]
-    Capture(#[from] NetError),
+    Capture(#[from] CaptureError),
 }
 
 impl Recording {

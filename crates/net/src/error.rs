@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_capture::CaptureError;
 use weir_core::{ChannelId, Destination, Header, PeerId};
 
 /// Why a driver cannot do what it was asked.
@@ -119,13 +120,8 @@ pub enum NetError {
     #[error("waiting for packets failed: {0}")]
     Wait(io::Error),
     /// The packet capture cannot be written.
-    #[error("the capture {path} cannot be written: {source}")]
-    Capture {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
 }
 
 /// What an endpoint asked for and no driver can do.

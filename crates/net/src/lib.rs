@@ -5,7 +5,6 @@
 //! keeps memberships, and tells endpoints what happened and when. It is the only crate with clocks and sockets.
 
 mod all_channels;
-pub mod capture;
 pub mod clock;
 pub mod description;
 mod error;

@@ -35,7 +35,14 @@ impl ReceiptSender {
     pub fn new(receipt: Receipt, key: [u8; 32], now: Time, spread: Duration, mut random: Random) -> ReceiptSender {
         let wait = spread.mul_f64(random.unit());
         let receipt = Receipt { kind: Kind::Receipt, ..receipt };
-        ReceiptSender { receipt, key, next: Some(now + wait), interval: FIRST_INTERVAL, tries: 0, is_acknowledged: false }
+        ReceiptSender {
+            receipt,
+            key,
+            next: Some(now + wait),
+            interval: FIRST_INTERVAL,
+            tries: 0,
+            is_acknowledged: false,
+        }
     }
 
     /// When [`ReceiptSender::poll`] wants to be called; `None` when it is over.
@@ -191,11 +198,10 @@ mod tests {
     #[test]
     fn the_first_receipt_waits_for_a_random_part_of_the_spread() {
         let spread = Duration::from_secs(10);
-        let first =
-            |seed| {
-                let random = Random::new(seed, "receipt");
-                ReceiptSender::new(receipt(1), KEY, Time::ZERO, spread, random).deadline().expect("it waits")
-            };
+        let first = |seed| {
+            let random = Random::new(seed, "receipt");
+            ReceiptSender::new(receipt(1), KEY, Time::ZERO, spread, random).deadline().expect("it waits")
+        };
         let waits: Vec<Time> = (0..100).map(first).collect();
         assert!(waits.iter().all(|wait| *wait < Time::ZERO + spread));
         let early = waits.iter().filter(|wait| **wait < Time::from_secs(5)).count();

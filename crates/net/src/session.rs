@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use weir_capture::Capture;
 use weir_core::Endpoint;
 use weir_units::Bytes;
 use weir_wire::alc::Content;
 
 use crate::all_channels::AllChannels;
-use crate::capture::Capture;
 use crate::description::Description;
 use crate::error::NetError;
 use crate::host::{Application, Tenant, TenantConfig};

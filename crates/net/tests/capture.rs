@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Beacon, receive, receiver_config, send, sender_config, session};
-use weir_net::capture::{Capture, Datagram};
 use weir_net::receiver::{LinkInFront, ReceiverConfig};
 use weir_net::sender::SenderConfig;
 
@@ -66,33 +65,4 @@ fn packets_that_the_emulated_link_drops_are_marked() {
     let Some(packets) = tshark(&file, description.channels[0].port(), &["frame.comment"]) else { return };
     let marked = packets.iter().filter(|comment| comment.contains("dropped by the emulated link")).count();
     assert_eq!(marked as u64, statistics.link_dropped);
-}
-
-#[test]
-fn ipv6_and_times_are_read_back_as_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("six.pcapng");
-    let mut capture = Capture::create(&file, "eth9").expect("a capture");
-    for (number, payload) in [&b"odd"[..], b"even"].into_iter().enumerate() {
-        let datagram = Datagram {
-            unix_nanos: 1_700_000_000_123_456_789 + number as u64,
-            from: "[2001:db8::1]:1000".parse().expect("an address"),
-            to: "[ff15::1]:9999".parse().expect("an address"),
-            ttl: 3,
-            payload,
-            comment: Some("a remark"),
-        };
-        capture.record(&datagram).expect("it is written");
-    }
-    capture.flush().expect("it is written");
-    let fields = ["frame.time_epoch", "ipv6.hlim", "udp.checksum.status", "frame.interface_name", "frame.comment"];
-    let Some(packets) = tshark(&file, 1, &fields) else { return };
-    assert_eq!(packets[0], "1700000000.123456789,3,1,eth9,a remark");
-    assert_eq!(packets[1], "1700000000.123456790,3,1,eth9,a remark");
-}
-
-#[test]
-fn a_capture_that_cannot_be_written_says_where() {
-    let error = Capture::create(Path::new("/nowhere/x.pcapng"), "lo").expect_err("no such folder");
-    assert!(error.to_string().starts_with("the capture /nowhere/x.pcapng cannot be written"), "{error}");
 }

@@ -245,7 +245,9 @@ impl Reader {
             return Err(DescriptionError::Contradiction("a=source-filter is of another family than the channels"));
         }
         if self.receipt_key.is_some() && self.control_address.is_none() {
-            return Err(DescriptionError::Missing("place for the receipts that a=weir-receipt asks for: a=weir-control"));
+            return Err(DescriptionError::Missing(
+                "place for the receipts that a=weir-receipt asks for: a=weir-control",
+            ));
         }
         let tsi = self.tsi.ok_or(DescriptionError::Missing("transport session identifier: a=flute-tsi:N"))?;
         let ttl = self.media.iter().filter_map(|media| media.connection).chain(self.connection).find_map(|c| c.ttl);

@@ -172,9 +172,8 @@ mod tests {
     fn a_cookie_is_good_for_16_seconds_at_least_and_not_for_33() {
         let server = Admission::new([1; 32]);
         let cookie = cookie_for(&server, NOW, client(1));
-        let later = |secs| {
-            ask(&server, NOW + Duration::from_secs(secs), client(1), Kind::Start, cookie, Standing::Stranger)
-        };
+        let later =
+            |secs| ask(&server, NOW + Duration::from_secs(secs), client(1), Kind::Start, cookie, Standing::Stranger);
         assert_eq!(later(16), Verdict::Admit);
         assert!(is_answered(later(33), Kind::Offer));
     }

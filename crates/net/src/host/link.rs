@@ -72,7 +72,10 @@ impl ModelledLink {
         self.time = self.time.max(at);
         let spare = &mut self.spare;
         let out = self.link.dequeue(self.time, &mut |lost| keep(spare, lost.packet));
-        out.map(|delivered| Held { ecn: if delivered.marked { Ecn::Ce } else { delivered.packet.ecn }, ..delivered.packet })
+        out.map(|delivered| Held {
+            ecn: if delivered.marked { Ecn::Ce } else { delivered.packet.ecn },
+            ..delivered.packet
+        })
     }
 
     /// The memory of a packet can be used again.

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use socket2::SockAddr;
+use weir_capture::{Capture, Datagram};
 use weir_core::Packet;
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::Header;
 
 use super::Statistics;
-use crate::capture::{Capture, Datagram};
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::profile::MAX_HEADER;
@@ -275,7 +275,8 @@ impl Outgoing {
                 statistics.channels[channel].add(sent as u64, on_the_network);
             }
         }
-        for packet in bytes.chunks(packet_len).take(sent).filter(|_| self.capture.is_some()) {
+        let captured = if self.capture.is_some() { sent } else { 0 };
+        for packet in bytes.chunks(packet_len).take(captured) {
             let shown = target_address(target, &self.channels);
             record(&mut self.capture, &self.clock, output.local(), shown, packet)?;
         }

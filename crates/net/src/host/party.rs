@@ -105,13 +105,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
     }
 
     /// The session of one peer begins.
-    fn open(
-        &mut self,
-        now: Time,
-        peer: PeerId,
-        terms: &Terms,
-        around: &Surroundings<'_, P>,
-    ) -> Result<(), NetError> {
+    fn open(&mut self, now: Time, peer: PeerId, terms: &Terms, around: &Surroundings<'_, P>) -> Result<(), NetError> {
         if self.stage == Stage::Finished {
             return Ok(());
         }
@@ -128,13 +122,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
     }
 
     /// A peer is gone, or is to go.
-    fn close(
-        &mut self,
-        now: Time,
-        peer: PeerId,
-        why: Departure,
-        around: &Surroundings<'_, P>,
-    ) -> Result<(), NetError> {
+    fn close(&mut self, now: Time, peer: PeerId, why: Departure, around: &Surroundings<'_, P>) -> Result<(), NetError> {
         let event = if self.is_per_peer { Event::Finish } else { Event::PeerDown(peer) };
         self.event(now, event, None, around)?;
         let address = self.peers.address(peer).map_or(UNKNOWN, |(_, address)| address);

@@ -108,10 +108,22 @@ struct Peer<A> {
 #[derive(Debug)]
 enum State {
     Known,
-    Contact { contact: Contact, ssrc: u32, is_up: bool },
-    Admitted { ids: Ids, heard: Time, refused: Option<Time> },
+    Contact {
+        contact: Contact,
+        ssrc: u32,
+        is_up: bool,
+    },
+    Admitted {
+        ids: Ids,
+        heard: Time,
+        refused: Option<Time>,
+    },
     /// It is told goodbye until it answers.
-    Leaving { ids: Ids, rounds: &'static [Duration], next: Time },
+    Leaving {
+        ids: Ids,
+        rounds: &'static [Duration],
+        next: Time,
+    },
     Gone,
 }
 

@@ -3,22 +3,21 @@
 //! It is put together from an application, an endpoint (or one for each peer that comes), sessions with their channels, unicast
 //! sockets, and peers; then a [`super::Host`] runs it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags};
-use weir_core::{ChannelId, Endpoint, Event, Origin};
-use weir_units::{Bytes, Time};
+use weir_capture::Capture;
+use weir_core::{ChannelId, Endpoint, Event, Header, Origin, PeerId};
+use weir_units::{Ecn, Time};
 
 use super::application::{Application, Progress};
 use super::link::{LinkInFront, ModelledLink};
 use super::outgoing::{Outgoing, Target};
-use super::party::{Datagram, Party, Stage, Surroundings};
+use super::party::{Datagram, Party, Surroundings};
 use super::peers::{Departure, Peers};
 use super::{Run, Statistics};
-use crate::capture::{self, Capture};
 use crate::clock::{self, Clock};
 use crate::error::NetError;
 use crate::handshake::Secret;
@@ -142,7 +141,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Tenant<'a, P, A> {
         profile: P,
         interface: &Interface,
         channels: &[SocketAddr],
-        source: Option<std::net::IpAddr>,
+        source: Option<IpAddr>,
         receives: bool,
         sends: Option<&SendConfig>,
     ) -> Result<Range<u16>, NetError> {
@@ -222,7 +221,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Tenant<'a, P, A> {
             }
         }
         while let Some(message) = self.party.application.next_message(now) {
-            let Some((socket, to)) = self.party.peers.address(weir_core::PeerId(0)) else { break };
+            let Some((socket, to)) = self.party.peers.address(PeerId(0)) else { break };
             self.party.outgoing.message(socket, to, &message, &mut self.party.statistics)?;
         }
         Ok(())
@@ -235,7 +234,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Tenant<'a, P, A> {
         };
         *closing = Closing { rounds: closing.rounds - 1, next: now + CLOSE_INTERVAL };
         let sessions = &self.sessions;
-        let write = |channel: usize, last: Option<&weir_core::Header>, ntp_micros, out: &mut [u8]| {
+        let write = |channel: usize, last: Option<&Header>, ntp_micros, out: &mut [u8]| {
             let session = sessions.of_channel(ChannelId(channel as u16));
             session.profile.close(channel as u16 - session.channels.start, last, ntp_micros, out)
         };
@@ -332,7 +331,7 @@ struct Coming<'d> {
     at: Time,
     way: Way,
     from: SocketAddr,
-    ecn: weir_units::Ecn,
+    ecn: Ecn,
     bytes: &'d [u8],
 }
 
@@ -388,7 +387,7 @@ fn record(
     let (Some((to, ttl)), Some(capture)) = (shown, capture) else { return Ok(()) };
     let unix_nanos = arrival.stamp_nanos.unwrap_or_else(|| clock.unix_nanos(arrival.time));
     let comment = is_dropped.then_some(DROPPED);
-    Ok(capture.record(&capture::Datagram { unix_nanos, from: arrival.from, to, ttl, payload: packet, comment })?)
+    Ok(capture.record(&weir_capture::Datagram { unix_nanos, from: arrival.from, to, ttl, payload: packet, comment })?)
 }
 
 impl<P: Profile, A: Application<P::Label>> Run for Tenant<'_, P, A> {
@@ -406,7 +405,8 @@ impl<P: Profile, A: Application<P::Label>> Run for Tenant<'_, P, A> {
         let endpoint = self.party.endpoint.as_ref().and_then(Endpoint::deadline);
         let closing = self.closing.filter(|closing| closing.rounds > 0).map(|closing| closing.next);
         let tick = self.closing.is_none().then_some(self.next_tick);
-        let others = [departure, endpoint, closing, tick, self.party.peers.deadline(), self.party.application.deadline()];
+        let others =
+            [departure, endpoint, closing, tick, self.party.peers.deadline(), self.party.application.deadline()];
         Some(others.into_iter().flatten().min().unwrap_or(Time::ZERO))
     }
 
@@ -416,7 +416,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Tenant<'_, P, A> {
 
     fn waiting<'s>(&'s self, into: &mut Vec<PollFd<'s>>) {
         into.extend(self.input.waiting());
-        into.extend(self.party.application.readable().map(|one: BorrowedFd<'_>| clock::readable(one.as_fd())));
+        into.extend(self.party.application.readable().map(clock::readable));
     }
 
     fn set_ready(&mut self, found: &[PollFlags]) {

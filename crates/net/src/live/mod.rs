@@ -5,9 +5,9 @@ pub mod order;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use weir_capture::Capture;
 use weir_wire::rtp::Rtp;
 
-use crate::capture::Capture;
 use crate::error::NetError;
 use crate::handshake::Secret;
 use crate::host::{Application, Tenant, TenantConfig};

@@ -267,8 +267,11 @@ impl Input {
     /// Stops being a member of a channel.
     pub fn leave(&self, channel: ChannelId) -> Result<(), NetError> {
         let (at, socket, interface) = self.place(channel)?;
-        membership::leave(socket, at.address.ip(), at.source, interface)
-            .map_err(|source| NetError::Leave { channel, address: at.address, source })
+        membership::leave(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Leave {
+            channel,
+            address: at.address,
+            source,
+        })
     }
 
     fn place(&self, channel: ChannelId) -> Result<(Channel, &Socket, &Interface), NetError> {

@@ -85,12 +85,10 @@ pub(super) fn refusals(socket: &Socket, peer: Option<SocketAddr>) -> Vec<SocketA
     let mut refused = Vec::new();
     let mut nothing = [0; 1];
     for _ in 0..REFUSALS_A_CALL {
-        let mut control =
-            nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::timespec, libc::c_int);
+        let mut control = nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::timespec, libc::c_int);
         let mut into = [IoSliceMut::new(&mut nothing)];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-        let Ok(message) = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut into, Some(&mut control), flags)
-        else {
+        let Ok(message) = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut into, Some(&mut control), flags) else {
             break;
         };
         let is_refusal = message.cmsgs().into_iter().flatten().any(|control| match control {
