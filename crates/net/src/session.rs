@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use weir_capture::Capture;
 use weir_core::Endpoint;
 use weir_units::Bytes;
-use weir_wire::alc::Content;
 
 use crate::all_channels::AllChannels;
 use crate::description::Description;
 use crate::error::NetError;
-use crate::host::{Application, Tenant, TenantConfig};
+use crate::host::{Tenant, TenantConfig};
 use crate::interface::{Interface, InterfaceChoice};
 use crate::profile::AlcProfile;
 use crate::socket::{SendConfig, UnicastSocket, scoped};
@@ -29,18 +28,17 @@ pub struct SessionConfig {
 }
 
 /// The sender of a session.
-pub fn sender<'a, A: Application<Content>>(
+pub fn sender(
     description: &Description,
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
-    application: &'a mut A,
-) -> Result<Tenant<'a, AlcProfile, A>, NetError> {
+) -> Result<Tenant<AlcProfile>, NetError> {
     let interface = interface(description, config)?;
     let packet = description.control.as_ref().map_or(Bytes::ZERO, |control| control.packet_size);
     if let Some(mtu) = interface.mtu().filter(|mtu| packet > *mtu) {
         return Err(NetError::PacketTooLarge { packet: packet.count(), mtu: mtu.count(), name: interface.name });
     }
-    let mut tenant = Tenant::new(application, &config.tenant).with_endpoint(endpoint);
+    let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let socket = SendConfig { ttl: description.ttl, ..config.socket.clone() };
     tenant.add_session(profile(description), &interface, &description.channels, None, false, Some(&socket))?;
     if let Some(address) = description.control_address {
@@ -52,16 +50,15 @@ pub fn sender<'a, A: Application<Content>>(
 
 /// A receiver of a session. Without an endpoint it takes every channel and every packet, which is right for a session without
 /// congestion control.
-pub fn receiver<'a, A: Application<Content>>(
+pub fn receiver(
     description: &Description,
     endpoint: Option<Box<dyn Endpoint>>,
     config: &SessionConfig,
-    application: &'a mut A,
-) -> Result<Tenant<'a, AlcProfile, A>, NetError> {
+) -> Result<Tenant<AlcProfile>, NetError> {
     let interface = interface(description, config)?;
     let form = description.form().filter(|_| endpoint.is_some());
     let endpoint = endpoint.unwrap_or_else(|| Box::new(AllChannels::new(description.channels.len())));
-    let mut tenant = Tenant::new(application, &config.tenant).with_endpoint(endpoint);
+    let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let profile = AlcProfile::new(description.tsi, form);
     tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
     if let Some(address) = description.control_address {
@@ -82,11 +79,7 @@ fn profile(description: &Description) -> AlcProfile {
     AlcProfile::new(description.tsi, description.form())
 }
 
-fn record<A: Application<Content>>(
-    tenant: &mut Tenant<'_, AlcProfile, A>,
-    interface: &Interface,
-    config: &SessionConfig,
-) -> Result<(), NetError> {
+fn record(tenant: &mut Tenant<AlcProfile>, interface: &Interface, config: &SessionConfig) -> Result<(), NetError> {
     if let Some(path) = &config.capture {
         tenant.record(Capture::create(path, &interface.name)?);
     }

@@ -9,6 +9,7 @@
 //! know; and what is done with payloads, which is the application's business.
 
 mod application;
+mod driver;
 mod kept;
 mod link;
 mod outgoing;
@@ -25,6 +26,7 @@ use weir_units::Time;
 use crate::clock::{self, Clock};
 use crate::error::NetError;
 use crate::profile::Profile;
+use driver::Driver;
 
 pub use application::{Application, Delivery, PeerChange, Progress};
 pub use link::LinkInFront;
@@ -77,17 +79,18 @@ impl<'a> Host<'a> {
         Host { tenants: Vec::new(), clock: Clock::new() }
     }
 
-    /// Takes a tenant in. Outcomes come in the order of these calls.
-    pub fn add<P: Profile + 'a, A: Application<P::Label> + 'a>(&mut self, tenant: Tenant<'a, P, A>) {
-        self.tenants.push(Box::new(tenant));
+    /// Takes a tenant in, to be run for `application`. Outcomes come in the order of these calls.
+    pub fn add<P: Profile + 'a, A: Application<P::Label>>(&mut self, tenant: Tenant<P>, application: &'a mut A) {
+        self.tenants.push(Box::new(Driver::new(tenant, application)));
     }
 
     /// Runs one tenant alone.
-    pub fn run_one<P: Profile + 'a, A: Application<P::Label> + 'a>(
-        tenant: Tenant<'a, P, A>,
+    pub fn run_one<P: Profile + 'a, A: Application<P::Label>>(
+        tenant: Tenant<P>,
+        application: &'a mut A,
     ) -> Result<Statistics, NetError> {
         let mut host = Host::new();
-        host.add(tenant);
+        host.add(tenant, application);
         host.run().pop().expect("a tenant was added")
     }
 

@@ -21,7 +21,7 @@ use crate::socket::{Input, header_len};
 pub(super) struct Party<'a, P: Profile, A> {
     pub(super) endpoint: Option<Box<dyn Endpoint>>,
     /// The endpoint is that of one peer: the application makes it when the peer comes, and it goes with the peer.
-    pub(super) is_per_peer: bool,
+    is_per_peer: bool,
     pub(super) application: &'a mut A,
     pub(super) peers: Peers<P::Association>,
     pub(super) outgoing: Outgoing,
@@ -76,15 +76,21 @@ pub(super) struct Handled<'d, L> {
 }
 
 impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
-    pub(super) fn new(application: &'a mut A, peers: Peers<P::Association>, outgoing: Outgoing) -> Self {
+    pub(super) fn new(
+        endpoint: Option<Box<dyn Endpoint>>,
+        application: &'a mut A,
+        peers: Peers<P::Association>,
+        outgoing: Outgoing,
+        statistics: Statistics,
+    ) -> Self {
         Party {
-            endpoint: None,
-            is_per_peer: true,
+            is_per_peer: endpoint.is_none(),
+            endpoint,
             application,
             peers,
             outgoing,
             kept: Kept::new(),
-            statistics: Statistics::default(),
+            statistics,
             time: Time::ZERO,
             stage: Stage::Waiting,
             offered: 0,

@@ -6,11 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use weir_capture::Capture;
-use weir_wire::rtp::Rtp;
 
 use crate::error::NetError;
 use crate::handshake::Secret;
-use crate::host::{Application, Tenant, TenantConfig};
+use crate::host::{Tenant, TenantConfig};
 use crate::profile::{Profile, RtpProfile};
 use crate::socket::{ReceiveConfig, UnicastSocket};
 
@@ -34,36 +33,23 @@ impl Default for LiveConfig {
 
 /// The source of a stream, which takes one viewer after another at `listen`. The application makes an endpoint for each. `secret`
 /// is random.
-pub fn source<'a, A: Application<Rtp>>(
-    listen: SocketAddr,
-    secret: Secret,
-    config: &LiveConfig,
-    application: &'a mut A,
-) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
-    let mut tenant = tenant(config, application)?;
+pub fn source(listen: SocketAddr, secret: Secret, config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
+    let mut tenant = tenant(config)?;
     tenant.add_unicast(UnicastSocket::listen(listen)?)?;
     tenant.admit(secret, VIEWERS);
     Ok(tenant)
 }
 
 /// A viewer of the stream of `sender`. The application makes the endpoint when the stream is offered. `ssrc` is random.
-pub fn sink<'a, A: Application<Rtp>>(
-    sender: SocketAddr,
-    ssrc: u32,
-    config: &LiveConfig,
-    application: &'a mut A,
-) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
-    let mut tenant = tenant(config, application)?;
+pub fn sink(sender: SocketAddr, ssrc: u32, config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
+    let mut tenant = tenant(config)?;
     let socket = tenant.add_unicast(UnicastSocket::connect(sender)?)?;
     tenant.add_contact(socket, sender, ssrc);
     Ok(tenant)
 }
 
-fn tenant<'a, A: Application<Rtp>>(
-    config: &LiveConfig,
-    application: &'a mut A,
-) -> Result<Tenant<'a, RtpProfile, A>, NetError> {
-    let mut tenant = Tenant::new(application, &config.tenant);
+fn tenant(config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
+    let mut tenant = Tenant::new(&config.tenant);
     tenant.add_unicast_session(RtpProfile);
     if let Some(path) = &config.capture {
         tenant.record(Capture::create(path, "any")?);
