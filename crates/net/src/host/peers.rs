@@ -191,7 +191,7 @@ impl<A: Copy> Peers<A> {
     pub(super) fn route(&mut self, peer: PeerId) -> Option<(usize, SocketAddr, Option<&mut A>)> {
         let peer = self.peer_mut(peer)?;
         let is_reachable = matches!(peer.state, State::Known) || peer.association.is_some();
-        is_reachable.then(|| (peer.socket, peer.address, peer.association.as_mut()))
+        is_reachable.then_some((peer.socket, peer.address, peer.association.as_mut()))
     }
 
     /// The address of a peer, and the socket through which it is reached.

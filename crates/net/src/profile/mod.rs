@@ -96,7 +96,7 @@ pub enum Sender<A> {
 }
 
 /// Something that a datagram says.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Found<'d, L> {
     /// A packet for the endpoint. Nothing follows a header whose label is `None`.
     Packet {

@@ -144,7 +144,7 @@ impl Output {
                 let _ = self.socket.set_tos_v4(bits);
             }),
         };
-        both.map_err(errno)?;
+        both.map_err(|error| errno(&error))?;
         self.ecn = ecn;
         Ok(())
     }
@@ -163,13 +163,13 @@ impl Output {
             setsockopt(&self.socket, sockopt::UdpGsoSegment, &(packet_len as i32))?;
             self.segment = packet_len;
         }
-        let once = || match to {
-            Some(to) => self.socket.send_to(batch, to),
-            None => self.socket.send(batch),
+        let once = || {
+            let sent = to.map_or_else(|| self.socket.send(batch), |to| self.socket.send_to(batch, to));
+            sent.map_err(|error| errno(&error))
         };
-        match once().map_err(errno) {
+        match once() {
             // The system reports what became of an earlier packet; this one was not sent.
-            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once().map(drop).map_err(errno),
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once().map(drop),
             other => other.map(drop),
         }
     }
@@ -202,7 +202,7 @@ impl Output {
     }
 }
 
-fn errno(error: io::Error) -> Errno {
+fn errno(error: &io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
