@@ -10,6 +10,7 @@ use weir_wire::CciForm;
 use crate::endpoint::Endpoint;
 use crate::layers::Ladder;
 use crate::scheme::{avmrc, rap, stair};
+pub use crate::settings::{Accepted, Range, Setting, SettingHelp, Word};
 
 /// All schemes. A new one is a folder under `scheme/` and a line here.
 pub const SCHEMES: &[&Scheme] = &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC, &rap::RAP, &stair::STAIR, &stair::FGLM];
@@ -25,8 +26,8 @@ pub struct Scheme {
     pub paper: &'static str,
     /// Who takes part, and how they are built.
     pub parties: Parties,
-    /// The settings that all of them take, with their defaults.
-    pub settings: &'static [SettingHelp],
+    /// Help about the settings that all of them take.
+    pub settings: fn() -> Vec<SettingHelp>,
 }
 
 /// Who takes part in a scheme.
@@ -94,6 +95,11 @@ impl Scheme {
     /// Whether a receiver of a layered session is a member of channel 0 at all times.
     pub const fn has_base_channel(&self) -> bool {
         matches!(self.parties, Parties::Layered(Layered { base_channel: true, .. }))
+    }
+
+    /// Help about the settings that its parties take.
+    pub fn settings(&self) -> Vec<SettingHelp> {
+        (self.settings)()
     }
 
     /// What a sender on real sockets offers unless it is told otherwise; `None` for a scheme of unicast streams.
@@ -182,24 +188,6 @@ pub enum Habitat {
     Sockets,
 }
 
-/// One setting of a scheme, as the user gave it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// Name.
-    pub key: String,
-    /// Value, in the units that the name tells.
-    pub value: String,
-}
-
-/// One line of help about a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SettingHelp {
-    /// Name.
-    pub key: &'static str,
-    /// What it does, its unit, and its default.
-    pub help: &'static str,
-}
-
 /// A configuration that cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -234,7 +222,7 @@ pub enum ConfigError {
         /// The value given.
         value: String,
         /// What would have been accepted.
-        expected: &'static str,
+        expected: String,
     },
     /// The scheme makes another number of channels than the session has.
     #[error(

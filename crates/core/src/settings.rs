@@ -1,59 +1,108 @@
-//! How schemes read the values of their settings: each reader checks a range and says what it would have accepted.
+//! The settings of schemes. A scheme declares each of its settings once, as an [`Entry`] of a table: the name, what it does,
+//! what is accepted, and which field of the configuration it is. Parsing, error messages and help are computed from that.
+//! The defaults in the help are what the configurations of the two habitats hold.
 
-use alloc::string::ToString;
+mod accepted;
+mod value;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
-use weir_units::{Rate, parse_span};
+pub use accepted::{Accepted, Range, Word};
+pub(crate) use value::{OneOf, Preset, Value, Within, WithinOr, YES_OR_NO};
 
-use crate::registry::{ConfigError, Setting, SettingHelp};
+use crate::registry::ConfigError;
 
-/// A line of help.
-pub(crate) const fn help(key: &'static str, help: &'static str) -> SettingHelp {
-    SettingHelp { key, help }
+/// One setting of a scheme, as the user gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Name.
+    pub key: String,
+    /// Value, in the units that the name tells.
+    pub value: String,
 }
 
-/// `scheme` does not have the setting.
-pub(crate) fn unknown(scheme: &'static str, setting: &Setting) -> ConfigError {
-    ConfigError::UnknownSetting { scheme, key: setting.key.clone() }
+/// Help about a setting. Its text says what the setting does, what is accepted, and the default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingHelp {
+    /// Name.
+    pub key: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// What is accepted.
+    pub accepted: Accepted,
+    /// The default in the laboratory.
+    pub lab: String,
+    /// The default on real sockets.
+    pub sockets: String,
 }
 
-fn bad(setting: &Setting, expected: &'static str) -> ConfigError {
-    ConfigError::BadValue { key: setting.key.to_string(), value: setting.value.to_string(), expected }
+impl fmt::Display for SettingHelp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SettingHelp { help, accepted, lab, sockets, .. } = self;
+        write!(f, "{help}: {} ", accepted.explained())?;
+        if lab == sockets { write!(f, "({lab})") } else { write!(f, "(lab {lab}, sockets {sockets})") }
+    }
 }
 
-pub(crate) fn span(
-    setting: &Setting,
-    low: Duration,
-    high: Duration,
-    expected: &'static str,
-) -> Result<Duration, ConfigError> {
-    parse_span(&setting.value).ok().filter(|span| (low..=high).contains(span)).ok_or_else(|| bad(setting, expected))
+/// The declaration of a setting of the schemes whose configuration is a `C`.
+pub(crate) struct Entry<C: 'static> {
+    pub(crate) key: &'static str,
+    /// What it does.
+    pub(crate) help: &'static str,
+    pub(crate) value: &'static dyn Value<C>,
 }
 
-pub(crate) fn rate(setting: &Setting, low: Rate, high: Rate, expected: &'static str) -> Result<Rate, ConfigError> {
-    setting.value.parse().ok().filter(|rate| (low..=high).contains(rate)).ok_or_else(|| bad(setting, expected))
+/// The settings of a scheme, in groups that several schemes can share.
+pub(crate) type Table<C> = &'static [&'static [Entry<C>]];
+
+fn entries<C>(table: Table<C>) -> impl Iterator<Item = &'static Entry<C>> {
+    table.iter().copied().flatten()
 }
 
-pub(crate) fn whole(setting: &Setting, low: u64, high: u64, expected: &'static str) -> Result<u64, ConfigError> {
-    setting.value.parse().ok().filter(|value| (low..=high).contains(value)).ok_or_else(|| bad(setting, expected))
+/// The configuration `defaults` of `scheme`, changed by these settings; of two with one name the later counts.
+pub(crate) fn read<C>(
+    scheme: &'static str,
+    table: Table<C>,
+    defaults: C,
+    settings: &[Setting],
+) -> Result<C, ConfigError> {
+    let mut config = defaults;
+    for Setting { key, value } in settings {
+        let Some(entry) = entries(table).find(|entry| entry.key == key) else {
+            return Err(ConfigError::UnknownSetting { scheme, key: key.clone() });
+        };
+        if !entry.value.set(&mut config, value) {
+            let expected = format!("{}", entry.value.accepted());
+            return Err(ConfigError::BadValue { key: key.clone(), value: value.clone(), expected });
+        }
+    }
+    Ok(config)
 }
 
-pub(crate) fn number(setting: &Setting, low: f64, high: f64, expected: &'static str) -> Result<f64, ConfigError> {
-    setting.value.parse().ok().filter(|value| (low..=high).contains(value)).ok_or_else(|| bad(setting, expected))
+/// Help about the settings of `table`, whose defaults are those of the configurations `lab` and `sockets`.
+pub(crate) fn help<C>(table: Table<C>, mut lab: C, mut sockets: C) -> Vec<SettingHelp> {
+    entries(table)
+        .map(|Entry { key, help, value }| SettingHelp {
+            key,
+            help,
+            accepted: value.accepted(),
+            lab: value.show(&mut lab),
+            sockets: value.show(&mut sockets),
+        })
+        .collect()
 }
 
-pub(crate) fn one_of<T: Copy>(
-    setting: &Setting,
-    expected: &'static str,
-    choices: &[(&str, T)],
-) -> Result<T, ConfigError> {
-    let choice = choices.iter().find(|(name, _)| *name == setting.value);
-    choice.map(|(_, value)| *value).ok_or_else(|| bad(setting, expected))
+pub(crate) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
-pub(crate) fn yes_or_no(setting: &Setting) -> Result<bool, ConfigError> {
-    one_of(setting, "yes or no", &[("yes", true), ("no", false)])
+pub(crate) const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
 }
 
-pub(crate) const MILLI: Duration = Duration::from_millis(1);
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
+#[cfg(test)]
+pub(crate) mod tests;

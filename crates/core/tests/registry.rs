@@ -1,25 +1,96 @@
 //! What holds for every scheme of the registry.
 
 use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Session, Setting, Stream};
+use weir_core::registry::{self, Habitat, Range, Scheme, Session, Setting, SettingHelp, Stream};
 use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
-#[test]
-fn every_setting_that_the_help_lists_exists() {
+/// Both parties of a scheme with one setting, if any, as text; or why they cannot be built.
+fn build(scheme: &Scheme, habitat: Habitat, setting: Option<(&str, &str)>) -> Result<String, String> {
     let packet_size = Bytes::new(1000);
     let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(8), 2.0).expect("valid");
-    let session = Session { ladder, packet_size, form: CciForm::Short, habitat: Habitat::Lab };
-    let stream = Stream { packet_size, feedback_size: Bytes::new(40), habitat: Habitat::Lab };
+    let session = Session { ladder, packet_size, form: CciForm::Short, habitat };
+    let stream = Stream { packet_size, feedback_size: Bytes::new(40), habitat };
+    let settings: Vec<Setting> =
+        setting.into_iter().map(|(key, value)| Setting { key: key.into(), value: value.into() }).collect();
+    let parties = match scheme.is_layered() {
+        true => [scheme.sender(&session, &settings), scheme.receiver(&session, &settings)],
+        false => [scheme.source(&stream, &settings), scheme.sink(&stream, &settings)],
+    };
+    let [one, other] = parties.map(|party| party.map(|party| format!("{party:?}")).map_err(|error| error.to_string()));
+    assert_eq!(one.as_ref().err(), other.as_ref().err(), "both parties take the same settings");
+    Ok(one? + &other?)
+}
+
+/// Whether the value itself is refused, not only what it would make of the session.
+fn is_refused(scheme: &Scheme, setting: &SettingHelp, value: &str) -> bool {
+    let error = build(scheme, Habitat::Lab, Some((setting.key, value))).err();
+    let text = format!("setting {}={value}: expected {}", setting.key, setting.accepted);
+    error.is_some_and(|error| error == text)
+}
+
+fn each_setting(check: impl Fn(&Scheme, &SettingHelp)) {
     for scheme in registry::SCHEMES {
-        for setting in scheme.settings {
-            let settings = [Setting { key: setting.key.into(), value: "?".into() }];
-            let built = match scheme.is_layered() {
-                true => scheme.receiver(&session, &settings),
-                false => scheme.source(&stream, &settings),
-            };
-            let error = built.map(drop).expect_err("no value is '?'");
-            assert!(error.to_string().starts_with(&format!("setting {}=?", setting.key)), "{error}");
+        let settings = scheme.settings();
+        assert!(!settings.is_empty(), "{}", scheme.name);
+        settings.iter().for_each(|setting| check(scheme, setting));
+    }
+}
+
+#[test]
+fn every_setting_that_the_help_lists_exists_and_says_what_it_accepts() {
+    each_setting(|scheme, setting| assert!(is_refused(scheme, setting, "?"), "{} {}", scheme.name, setting.key));
+}
+
+#[test]
+fn a_default_as_the_help_has_it_changes_nothing() {
+    each_setting(|scheme, setting| {
+        for (habitat, value) in [(Habitat::Lab, &setting.lab), (Habitat::Sockets, &setting.sockets)] {
+            let given = build(scheme, habitat, Some((setting.key, value)));
+            assert_eq!(given, build(scheme, habitat, None), "{} {}={value}", scheme.name, setting.key);
+            assert!(given.is_ok());
         }
+    });
+}
+
+#[test]
+fn values_at_the_ends_of_a_range_are_accepted_and_those_just_outside_are_refused() {
+    each_setting(|scheme, setting| {
+        let Some(range) = &setting.accepted.range else { return };
+        for value in ends(range) {
+            assert!(!is_refused(scheme, setting, &value), "{} {}={value}", scheme.name, setting.key);
+        }
+        for value in outside(range) {
+            assert!(is_refused(scheme, setting, &value), "{} {}={value}", scheme.name, setting.key);
+        }
+    });
+}
+
+#[test]
+fn every_word_that_the_help_lists_is_accepted() {
+    each_setting(|scheme, setting| {
+        for word in &setting.accepted.words {
+            assert!(!is_refused(scheme, setting, word.word), "{} {}={}", scheme.name, setting.key, word.word);
+        }
+    });
+}
+
+fn ends(range: &Range) -> [String; 2] {
+    match range {
+        Range::Span(span) => [span.start(), span.end()].map(|end| format!("{}ns", end.as_nanos())),
+        Range::Rate(rate) => [rate.start(), rate.end()].map(|end| format!("{}bit/s", end.bps())),
+        Range::Whole(whole) => [whole.start(), whole.end()].map(ToString::to_string),
+        Range::Number(number) => [number.start(), number.end()].map(ToString::to_string),
+    }
+}
+
+fn outside(range: &Range) -> [String; 2] {
+    let around = |low: u128, high: u128| [low.checked_sub(1), Some(high + 1)];
+    let text = |value: Option<u128>, unit: &str| value.map_or("-1".to_owned(), |value| format!("{value}{unit}"));
+    match range {
+        Range::Span(span) => around(span.start().as_nanos(), span.end().as_nanos()).map(|nanos| text(nanos, "ns")),
+        Range::Rate(rate) => around(rate.start().bps().into(), rate.end().bps().into()).map(|bps| text(bps, "bit/s")),
+        Range::Whole(whole) => around((*whole.start()).into(), (*whole.end()).into()).map(|number| text(number, "")),
+        Range::Number(number) => [number.start().next_down(), number.end().next_up()].map(|number| number.to_string()),
     }
 }

@@ -16,5 +16,5 @@ pub use ecn::Ecn;
 pub use quantity::{Bytes, ParseQuantityError, Rate};
 pub use random::Random;
 pub use seq::Seq;
-pub use span::{ParseSpanError, parse_span};
+pub use span::{ParseSpanError, parse_span, show_span};
 pub use time::Time;

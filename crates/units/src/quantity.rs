@@ -5,6 +5,8 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub};
 use core::str::FromStr;
 use core::time::Duration;
 
+use crate::span::write_exact;
+
 /// Whole bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
@@ -36,6 +38,11 @@ impl Rate {
     /// Bits per second.
     pub const fn bps(self) -> u64 {
         self.0
+    }
+
+    /// The rate as `FromStr` reads it, exactly: `256k`, `1.5M`, `10G`, `999bit/s`.
+    pub fn exact(self) -> impl fmt::Display {
+        Exact(self)
     }
 
     /// Packets of `size` per second.
@@ -82,6 +89,21 @@ impl fmt::Display for Rate {
 impl fmt::Debug for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}bit/s", self.0)
+    }
+}
+
+struct Exact(Rate);
+
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0.0 {
+            1_000_000_000.. => (1_000_000_000, "G"),
+            1_000_000.. => (1_000_000, "M"),
+            1_000.. => (1_000, "k"),
+            _ => (1, "bit/s"),
+        };
+        write_exact(f, self.0.0.into(), unit)?;
+        f.write_str(name)
     }
 }
 
@@ -262,6 +284,13 @@ mod tests {
         }
         for text in ["", "k", "fast", "-1M", "nan", "1e300", "256kk"] {
             assert_eq!(text.parse::<Rate>(), Err(ParseQuantityError), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_can_be_shown_as_they_are_read() {
+        for text in ["0bit/s", "999bit/s", "1k", "256k", "1.5M", "9.600001M", "10G", "2500.000000001G"] {
+            assert_eq!(text.parse::<Rate>().expect("a rate").exact().to_string(), text);
         }
     }
 

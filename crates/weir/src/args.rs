@@ -1,15 +1,15 @@
 //! The command line: what can be asked for. What is done about it is elsewhere.
 
 mod lab;
+mod schemes;
 mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use weir_core::registry::{self, OfferedRates, SCHEMES, Scheme, Setting};
+use weir_core::registry::{OfferedRates, Scheme, Setting};
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
@@ -91,7 +91,7 @@ pub(crate) struct SendLive {
     pub(crate) silence: Duration,
 
     /// Congestion control scheme; `weir schemes` tells them apart.
-    #[arg(long, value_name = "SCHEME", default_value = "rap", value_parser = stream_scheme_parser(), help_heading = "Rate")]
+    #[arg(long, value_name = "SCHEME", default_value = schemes::PACED_DEFAULT, value_parser = schemes::paced(), help_heading = "Rate")]
     pub(crate) cc: &'static Scheme,
 
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
@@ -183,16 +183,15 @@ pub(crate) struct SendFile {
 /// The rates of a session and what chooses among them.
 #[derive(Debug, Args)]
 pub(crate) struct Rates {
-    /// Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all [default: 256k..100M; for stair and fglm 1M..100M].
-    #[arg(long = "rates", value_name = "LOW..HIGH", help_heading = "Rates")]
+    // The defaults in these two texts are the registry's.
+    #[arg(long = "rates", value_name = "LOW..HIGH", help = schemes::rates_help(), help_heading = "Rates")]
     chosen_rates: Option<RateRange>,
 
-    /// Ratio of each rate to the one below it: smaller fits each link better and takes more groups [default: 1.5; for stair 1.2].
-    #[arg(long = "ratio", value_name = "R", value_parser = values::ratio, help_heading = "Rates")]
+    #[arg(long = "ratio", value_name = "R", value_parser = values::ratio, help = schemes::ratio_help(), help_heading = "Rates")]
     chosen_ratio: Option<f64>,
 
     /// Congestion control scheme; `weir schemes` tells them apart.
-    #[arg(long, value_name = "SCHEME", default_value = "avmrc", value_parser = scheme_parser(), help_heading = "Rates")]
+    #[arg(long, value_name = "SCHEME", default_value = schemes::LAYERED_DEFAULT, value_parser = schemes::layered(), help_heading = "Rates")]
     pub(crate) cc: &'static Scheme,
 
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
@@ -331,18 +330,6 @@ pub(crate) enum CciChoice {
     Long,
     /// 96 bits, clock included.
     Clocked,
-}
-
-/// A scheme for layered sessions by its name; the help lists those of the registry.
-fn scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
-    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| scheme.is_layered()).map(|scheme| scheme.name))
-        .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
-}
-
-/// A scheme for unicast streams by its name; the help lists those of the registry.
-fn stream_scheme_parser() -> impl TypedValueParser<Value = &'static Scheme> {
-    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| !scheme.is_layered()).map(|scheme| scheme.name))
-        .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
 }
 
 /// The rate of a demonstration link.

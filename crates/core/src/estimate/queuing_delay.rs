@@ -17,6 +17,22 @@ pub enum DelayWindow {
     Moving(Duration),
 }
 
+/// `None` is everything.
+impl From<Option<Duration>> for DelayWindow {
+    fn from(span: Option<Duration>) -> DelayWindow {
+        span.map_or(DelayWindow::Everything, DelayWindow::Moving)
+    }
+}
+
+impl From<DelayWindow> for Option<Duration> {
+    fn from(window: DelayWindow) -> Option<Duration> {
+        match window {
+            DelayWindow::Everything => None,
+            DelayWindow::Moving(span) => Some(span),
+        }
+    }
+}
+
 /// A timestamp difference: the receiver's clock at arrival less the sender's at departure, in microseconds since some
 /// origin of the estimator's own, which stays the same until it restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,15 +174,12 @@ struct Window {
 
 impl Minimum {
     fn new(window: DelayWindow) -> Minimum {
-        let window = match window {
-            DelayWindow::Everything => None,
-            DelayWindow::Moving(span) => Some(Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS] })),
-        };
+        let window = Option::from(window).map(|span| Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS] }));
         Minimum { smallest: None, window }
     }
 
     fn window(&self) -> DelayWindow {
-        self.window.as_ref().map_or(DelayWindow::Everything, |window| DelayWindow::Moving(window.span))
+        DelayWindow::from(self.window.as_ref().map(|window| window.span))
     }
 
     fn update(&mut self, now: Time, value: i64) {

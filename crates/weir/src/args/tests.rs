@@ -31,7 +31,10 @@ fn a_scheme_has_rates_of_its_own_and_the_help_names_them() {
     assert_eq!(stair("--rates 512k..20M"), rates(512, 20_000, 1.2));
     assert_eq!(stair("--ratio 2"), rates(1_000, 100_000, 2.0));
     let help = parse("send file --help").expect_err("help is no command");
-    assert!(help.contains("256k..100M; for stair and fglm 1M..100M") && help.contains("1.5; for stair 1.2"), "{help}");
+    assert!(
+        help.contains("256k..100M; for stair and fglm 1M..100M") && help.contains("1.5; for stair and fglm 1.2"),
+        "{help}"
+    );
 }
 
 #[test]

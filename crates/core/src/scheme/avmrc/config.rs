@@ -1,4 +1,4 @@
-//! The configuration: AVMRC's Table 1, and what real networks need beside it.
+//! The configuration: AVMRC's Table 1, and what real networks need besides.
 
 use core::time::Duration;
 
@@ -43,6 +43,8 @@ pub struct Config {
     pub synchronisation: Synchronisation,
     /// What stands for the round-trip time in the model (§6.2).
     pub rtt_method: RttMethod,
+    /// Round-trip time of the initial exchange, free of queuing, for [`RttMethod::Measured`].
+    pub initial_rtt: Duration,
     /// How often the sender schedules packets (§6.3; §4.2: 100 ms).
     pub period: Duration,
     /// Whether a channel's last packet in a period may be smaller than full (§4.2: yes).
@@ -109,10 +111,7 @@ pub enum RttMethod {
     /// R alone.
     Fixed,
     /// What an initial exchange with the sender measured, plus the average one-way queuing delay since.
-    Measured {
-        /// Round-trip time of the initial exchange, free of queuing.
-        initial: Duration,
-    },
+    Measured,
 }
 
 /// The loss-free interval before the first loss event.
@@ -153,6 +152,7 @@ impl Default for Config {
             slow_start_share: 0.95,
             synchronisation: Synchronisation::Weak,
             rtt_method: RttMethod::FixedPlusQueuing,
+            initial_rtt: Duration::from_millis(100),
             period: Duration::from_millis(100),
             small_packets: true,
             delay_window: DelayWindow::Everything,

@@ -16,6 +16,7 @@ pub(super) struct Controller {
     model: Model,
     rtt_method: RttMethod,
     aggressiveness_secs: f64,
+    initial_rtt_secs: f64,
     stable_window_only: bool,
     beta_rule: BetaRule,
     beta: Ewma,
@@ -32,6 +33,7 @@ impl Controller {
             model: config.model,
             rtt_method: config.rtt_method,
             aggressiveness_secs: config.aggressiveness.as_secs_f64(),
+            initial_rtt_secs: config.initial_rtt.as_secs_f64(),
             stable_window_only: config.stable_window_only,
             beta_rule: config.beta_rule,
             beta: match config.model {
@@ -111,7 +113,7 @@ impl Controller {
         match self.rtt_method {
             RttMethod::FixedPlusQueuing => self.aggressiveness_secs + delay_secs,
             RttMethod::Fixed => self.aggressiveness_secs,
-            RttMethod::Measured { initial } => initial.as_secs_f64() + delay_secs,
+            RttMethod::Measured => self.initial_rtt_secs + delay_secs,
         }
     }
 
@@ -221,10 +223,11 @@ mod tests {
 
     #[test]
     fn the_round_trip_time_is_what_the_method_says() {
-        let rtt = |rtt_method| controller(Config { rtt_method, ..Config::default() }).rtt(0.05);
+        let config = Config { initial_rtt: ms(200), ..Config::default() };
+        let rtt = |rtt_method| controller(Config { rtt_method, ..config }).rtt(0.05);
         assert!((rtt(RttMethod::FixedPlusQueuing) - 0.15).abs() < 1e-12);
         assert!((rtt(RttMethod::Fixed) - 0.1).abs() < 1e-12);
-        assert!((rtt(RttMethod::Measured { initial: ms(200) }) - 0.25).abs() < 1e-12);
+        assert!((rtt(RttMethod::Measured) - 0.25).abs() < 1e-12);
     }
 
     #[test]

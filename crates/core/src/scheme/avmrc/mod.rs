@@ -44,7 +44,7 @@ pub const AVMRC: Scheme = Scheme {
         sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
         receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
     }),
-    settings: settings::HELP,
+    settings: || settings::help(Model::AdaptiveVegas),
 };
 
 /// RMRC: the same rules with the Reno model (AVMRC §4.1).
@@ -60,6 +60,7 @@ pub const RMRC: Scheme = Scheme {
         sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
         receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
     }),
+    settings: || settings::help(Model::Reno),
     ..AVMRC
 };
 
@@ -76,6 +77,7 @@ pub const VMRC: Scheme = Scheme {
         sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
         receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
     }),
+    settings: || settings::help(Model::FixedVegas),
     ..AVMRC
 };
 

@@ -1,68 +1,17 @@
 //! Settings by name, as the command line, scenarios and session descriptions give them.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, Synchronisation};
-use crate::estimate::DelayWindow;
-use crate::registry::{ConfigError, Session, Setting, SettingHelp};
-use crate::settings::{MILLI, SECOND, help, number, one_of, span, unknown, whole, yes_or_no};
+use crate::registry::{ConfigError, Habitat, Session};
+use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
-/// One line a setting.
-pub(super) const HELP: &[SettingHelp] = &[
-    help("tau", "length of a time slot, 10ms to 10s (100ms)"),
-    help("n_add", "slots between those in which a channel may be added (20)"),
-    help("n_drop", "slots after an add in which the quick drop applies (20)"),
-    help("n_startup", "slots of the start-up phase, in which a channel may be added in every slot (50)"),
-    help("gamma_add", "add hysteresis in steps of the ladder, 0 to 10 (0.5)"),
-    help("gamma_drop", "drop hysteresis in steps of the ladder, 0 to 1 (0.5)"),
-    help("r", "aggressiveness constant, 1ms to 10s (100ms)"),
-    help("beta", "vmrc: both Vegas thresholds in packets, above 0 (6)"),
-    help(
-        "beta_max",
-        "avmrc: literal, from the highest level; sustained, from the highest level held (lab literal, sockets sustained)",
-    ),
-    help(
-        "beta_span",
-        "avmrc: over how long a level's packets are counted that bound β: a span from 10ms to 10s, or tau (tau)",
-    ),
-    help("sync", "weak, adds in the slots that the sender signals; none, in slots of the receiver's own (weak)"),
-    help(
-        "rtt",
-        "fixed+queuing, r plus the queuing delay; fixed, r; measured, initial_rtt plus the queuing delay (fixed+queuing)",
-    ),
-    help("initial_rtt", "for rtt=measured: round-trip time without queue (100ms)"),
-    help("period", "how often the sender schedules packets, 1ms to 1s (lab 100ms, sockets 5ms)"),
-    help(
-        "small_packets",
-        "yes, a channel's last packet in a period may be smaller than full; no, it waits (lab yes, sockets no)",
-    ),
-    help("delay_window", "over what the smallest delay is taken, 1s or more, or all (lab all, sockets 10m)"),
-    help("reorder", "later packets of a channel that make a missing one lost, 0 to 100 (lab 0, sockets 3)"),
-    help("leave_wait", "how long a leave may take while further drops are held back (lab 0, sockets 2.5s)"),
-    help(
-        "first_interval",
-        "before the first loss event: counted, as received; seeded, at least what the rate implies (lab counted, sockets seeded)",
-    ),
-    help("startup_from", "when the start-up phase begins: join or slow_start_end (lab join, sockets slow_start_end)"),
-    help("confirm_startup", "yes, an add of the start-up phase needs slow start's test to pass (lab no, sockets yes)"),
-    help("stable_window", "yes cuts the window of Eq. 3 to where it holds (lab no, sockets yes)"),
-    help(
-        "initial_packets",
-        "packets in R that slow start begins with, 0 to 1000; at least level 1 (lab 0, sockets 10)",
-    ),
-    help(
-        "slow_start_growth",
-        "by what slow start multiplies the rate in a slot, 1 to 16; at least one channel (lab 1, sockets 2)",
-    ),
-    help(
-        "confirm_steps",
-        "yes, every step of slow start is judged by a whole slot of all its channels (lab no, sockets yes)",
-    ),
-    help(
-        "jitter_packets",
-        "packet times by which delay may grow in a slot of slow start beside its 5 % (lab 0, sockets 2)",
-    ),
-];
+type Span = settings::Within<Config, Duration>;
+type SpanOr<F> = settings::WithinOr<Config, Duration, F>;
+type Whole = settings::Within<Config, u64>;
+type Number = settings::Within<Config, f64>;
+type OneOf<T> = settings::OneOf<Config, T>;
 
 /// The configuration of `scheme` with these settings.
 pub(super) fn read(
@@ -71,78 +20,196 @@ pub(super) fn read(
     session: &Session,
     settings: &[Setting],
 ) -> Result<Config, ConfigError> {
-    let mut config = Config::new(model, session.habitat);
-    let mut initial = Duration::from_millis(100);
-    for setting in settings {
-        if setting.key == "initial_rtt" {
-            initial = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?;
-        } else {
-            apply(scheme, &mut config, setting)?;
-        }
-    }
-    if let RttMethod::Measured { initial: measured } = &mut config.rtt_method {
-        *measured = initial;
-    }
-    Ok(config)
+    settings::read(scheme, TABLE, Config::new(model, session.habitat), settings)
 }
 
-fn apply(scheme: &'static str, config: &mut Config, setting: &Setting) -> Result<(), ConfigError> {
-    match setting.key.as_str() {
-        "tau" => config.tau = span(setting, 10 * MILLI, 10 * SECOND, "a span from 10ms to 10s")?,
-        "n_add" => config.n_add = whole(setting, 1, 1_000_000, "a whole number from 1 to 1000000")?,
-        "n_drop" => config.n_drop = whole(setting, 0, 1_000_000, "a whole number up to 1000000")?,
-        "n_startup" => config.n_startup = whole(setting, 0, 1_000_000, "a whole number up to 1000000")?,
-        "gamma_add" => config.gamma_add = number(setting, 0.0, 10.0, "a number from 0 to 10")?,
-        "gamma_drop" => config.gamma_drop = number(setting, 0.0, 1.0, "a number from 0 to 1")?,
-        "r" => config.aggressiveness = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?,
-        "beta" => config.fixed_beta_packets = number(setting, 1e-3, 1e9, "a number of packets above 0")?,
-        "beta_max" => {
-            config.beta_rule = one_of(
-                setting,
-                "literal or sustained",
-                &[("literal", BetaRule::Literal), ("sustained", BetaRule::Sustained)],
-            )?;
-        }
-        "beta_span" if setting.value == "tau" => config.beta_span = None,
-        "beta_span" => {
-            config.beta_span = Some(span(setting, 10 * MILLI, 10 * SECOND, "a span from 10ms to 10s, or tau")?);
-        }
-        "sync" => {
-            config.synchronisation =
-                one_of(setting, "weak or none", &[("weak", Synchronisation::Weak), ("none", Synchronisation::None)])?;
-        }
-        "rtt" => {
-            let methods = [
-                ("fixed+queuing", RttMethod::FixedPlusQueuing),
-                ("fixed", RttMethod::Fixed),
-                ("measured", RttMethod::Measured { initial: Duration::ZERO }),
-            ];
-            config.rtt_method = one_of(setting, "fixed+queuing, fixed or measured", &methods)?;
-        }
-        "period" => config.period = span(setting, MILLI, SECOND, "a span from 1ms to 1s")?,
-        "small_packets" => config.small_packets = yes_or_no(setting)?,
-        "delay_window" if setting.value == "all" => config.delay_window = DelayWindow::Everything,
-        "delay_window" => {
-            let window = span(setting, SECOND, 1_000_000 * SECOND, "a span of 1s or more, or all")?;
-            config.delay_window = DelayWindow::Moving(window);
-        }
-        "reorder" => config.reorder_packets = whole(setting, 0, 100, "a whole number up to 100")?,
-        "leave_wait" => config.leave_wait = span(setting, Duration::ZERO, 60 * SECOND, "a span up to 60s")?,
-        "first_interval" => {
-            let rules = [("counted", FirstInterval::Counted), ("seeded", FirstInterval::Seeded)];
-            config.first_interval = one_of(setting, "counted or seeded", &rules)?;
-        }
-        "startup_from" => {
-            let rules = [("join", Startup::Join), ("slow_start_end", Startup::SlowStartEnd)];
-            config.startup = one_of(setting, "join or slow_start_end", &rules)?;
-        }
-        "confirm_startup" => config.confirm_startup = yes_or_no(setting)?,
-        "stable_window" => config.stable_window_only = yes_or_no(setting)?,
-        "initial_packets" => config.initial_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
-        "slow_start_growth" => config.slow_start_growth = number(setting, 1.0, 16.0, "a number from 1 to 16")?,
-        "confirm_steps" => config.confirm_steps = yes_or_no(setting)?,
-        "jitter_packets" => config.jitter_packets = number(setting, 0.0, 1000.0, "a number from 0 to 1000")?,
-        _ => return Err(unknown(scheme, setting)),
+/// Help about the settings of a scheme with this model.
+pub(super) fn help(model: Model) -> Vec<SettingHelp> {
+    settings::help(TABLE, Config::new(model, Habitat::Lab), Config::new(model, Habitat::Sockets))
+}
+
+const TABLE: Table<Config> = &[RULES, READINGS];
+
+/// The constants of Table 1, and what the paper varies.
+const RULES: &[Entry<Config>] = &[
+    Entry {
+        key: "tau",
+        help: "length of a time slot",
+        value: &Span { range: ms(10)..=secs(10), field: |c| &mut c.tau },
+    },
+    Entry {
+        key: "n_add",
+        help: "slots between those in which a channel may be added",
+        value: &Whole { range: 1..=1_000_000, field: |c| &mut c.n_add },
+    },
+    Entry {
+        key: "n_drop",
+        help: "slots after an add in which the quick drop applies",
+        value: &Whole { range: 0..=1_000_000, field: |c| &mut c.n_drop },
+    },
+    Entry {
+        key: "n_startup",
+        help: "slots of the start-up phase, in which a channel may be added in every slot",
+        value: &Whole { range: 0..=1_000_000, field: |c| &mut c.n_startup },
+    },
+    Entry {
+        key: "gamma_add",
+        help: "add hysteresis in steps of the ladder",
+        value: &Number { range: 0.0..=10.0, field: |c| &mut c.gamma_add },
+    },
+    Entry {
+        key: "gamma_drop",
+        help: "drop hysteresis in steps of the ladder",
+        value: &Number { range: 0.0..=1.0, field: |c| &mut c.gamma_drop },
+    },
+    Entry {
+        key: "r",
+        help: "aggressiveness constant",
+        value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.aggressiveness },
+    },
+    Entry {
+        key: "beta",
+        help: "vmrc: both Vegas thresholds in packets",
+        value: &Number { range: 1e-3..=1e9, field: |c| &mut c.fixed_beta_packets },
+    },
+    Entry {
+        key: "beta_max",
+        help: "avmrc: the level whose packets bound β",
+        value: &OneOf {
+            words: &[
+                ("literal", "the highest there is", BetaRule::Literal),
+                ("sustained", "the highest that was held", BetaRule::Sustained),
+            ],
+            field: |c| &mut c.beta_rule,
+        },
+    },
+    Entry {
+        key: "beta_span",
+        help: "avmrc: over how long the packets of that level are counted",
+        value: &SpanOr { word: "tau", means: "a time slot", range: ms(10)..=secs(10), field: |c| &mut c.beta_span },
+    },
+    Entry {
+        key: "sync",
+        help: "when channels are added",
+        value: &OneOf {
+            words: &[
+                ("weak", "in the slots that the sender signals", Synchronisation::Weak),
+                ("none", "in slots of the receiver's own", Synchronisation::None),
+            ],
+            field: |c| &mut c.synchronisation,
+        },
+    },
+    Entry {
+        key: "rtt",
+        help: "what stands for the round-trip time",
+        value: &OneOf {
+            words: &[
+                ("fixed+queuing", "r plus the queuing delay", RttMethod::FixedPlusQueuing),
+                ("fixed", "r", RttMethod::Fixed),
+                ("measured", "initial_rtt plus the queuing delay", RttMethod::Measured),
+            ],
+            field: |c| &mut c.rtt_method,
+        },
+    },
+    Entry {
+        key: "initial_rtt",
+        help: "for rtt=measured: round-trip time without queue",
+        value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.initial_rtt },
+    },
+    Entry {
+        key: "period",
+        help: "how often the sender schedules packets",
+        value: &Span { range: ms(1)..=secs(1), field: |c| &mut c.period },
+    },
+    Entry {
+        key: "small_packets",
+        help: "whether a channel's last packet in a period may be smaller than full instead of waiting",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.small_packets },
+    },
+];
+
+/// What the paper leaves open, and what real networks need besides.
+const READINGS: &[Entry<Config>] = &[
+    Entry {
+        key: "delay_window",
+        help: "over what the smallest delay is taken",
+        value: &SpanOr {
+            word: "all",
+            means: "the whole session",
+            range: secs(1)..=secs(1_000_000),
+            field: |c| &mut c.delay_window,
+        },
+    },
+    Entry {
+        key: "reorder",
+        help: "later packets of a channel that make a missing one lost",
+        value: &Whole { range: 0..=100, field: |c| &mut c.reorder_packets },
+    },
+    Entry {
+        key: "leave_wait",
+        help: "how long a leave may take while further drops are held back",
+        value: &Span { range: Duration::ZERO..=secs(60), field: |c| &mut c.leave_wait },
+    },
+    Entry {
+        key: "first_interval",
+        help: "packets before the first loss event",
+        value: &OneOf {
+            words: &[
+                ("counted", "as received", FirstInterval::Counted),
+                ("seeded", "at least what the rate implies", FirstInterval::Seeded),
+            ],
+            field: |c| &mut c.first_interval,
+        },
+    },
+    Entry {
+        key: "startup_from",
+        help: "when the start-up phase begins",
+        value: &OneOf {
+            words: &[
+                ("join", "with the first packet", Startup::Join),
+                ("slow_start_end", "after slow start", Startup::SlowStartEnd),
+            ],
+            field: |c| &mut c.startup,
+        },
+    },
+    Entry {
+        key: "confirm_startup",
+        help: "whether an add of the start-up phase needs slow start's test to pass",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.confirm_startup },
+    },
+    Entry {
+        key: "stable_window",
+        help: "whether the window of Eq. 3 is cut to where it holds",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.stable_window_only },
+    },
+    Entry {
+        key: "initial_packets",
+        help: "packets in r with which slow start begins, at level 1 or above",
+        value: &Number { range: 0.0..=1000.0, field: |c| &mut c.initial_packets },
+    },
+    Entry {
+        key: "slow_start_growth",
+        help: "by what slow start multiplies the rate in a slot, by one channel or more",
+        value: &Number { range: 1.0..=16.0, field: |c| &mut c.slow_start_growth },
+    },
+    Entry {
+        key: "confirm_steps",
+        help: "whether every step of slow start is judged by a whole slot of all its channels",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.confirm_steps },
+    },
+    Entry {
+        key: "jitter_packets",
+        help: "packet times by which delay may grow in a slot of slow start besides its 5 %",
+        value: &Number { range: 0.0..=1000.0, field: |c| &mut c.jitter_packets },
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_a_field_of_its_own() {
+        settings::tests::assert_own_fields(TABLE, Config::new(Model::AdaptiveVegas, Habitat::Lab), &[]);
     }
-    Ok(())
 }

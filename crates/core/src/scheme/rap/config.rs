@@ -26,8 +26,8 @@ pub struct Config {
     pub steps_from_start: bool,
     /// Whether packets say that they can be marked instead of dropped, and marks count as loss (decision 7).
     pub ecn: bool,
-    /// The rate never falls below this.
-    pub min_rate: Rate,
+    /// The rate never falls below this; `None` is below a packet in two seconds.
+    pub min_rate: Option<Rate>,
     /// The rate never grows above this.
     pub max_rate: Rate,
     /// A wake-up that is late by up to this much is caught up with; the schedule of a later one begins anew.
@@ -60,6 +60,11 @@ pub struct FineGrain {
     pub long_gain: f64,
 }
 
+impl FineGrain {
+    /// The gains of ns-2's RAP, whose authors are the paper's.
+    pub const NS2: FineGrain = FineGrain { short_gain: 0.9, long_gain: 0.01 };
+}
+
 /// How the rate grows from step to step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
@@ -85,8 +90,8 @@ pub(super) const LATER_PACKETS: u64 = 3;
 pub(super) const SILENT_TIMEOUTS: u32 = 4;
 
 impl Config {
-    /// RAP as `docs/papers/rap.md` reads it, for packets of this size.
-    pub fn new(packet_size: Bytes, habitat: Habitat) -> Config {
+    /// RAP as `docs/papers/rap.md` reads it.
+    pub fn new(habitat: Habitat) -> Config {
         let sockets = habitat == Habitat::Sockets;
         Config {
             decrease: 0.5,
@@ -98,16 +103,21 @@ impl Config {
                 timeout_weight: 1.0,
                 granularity: Duration::from_millis(100),
             },
-            fine_grain: Some(FineGrain { short_gain: 0.9, long_gain: 0.01 }),
+            fine_grain: Some(FineGrain::NS2),
             start_up: Growth::Doubling,
             loss: LossRule::Deliveries,
             moves_the_waiting: true,
             steps_from_start: false,
             ecn: sockets,
-            min_rate: Rate::from_packets_per_sec(0.5, packet_size),
+            min_rate: None,
             max_rate: Rate::from_mbps(10_000),
             catch_up: Duration::from_millis(if sockets { 5 } else { 0 }),
         }
+    }
+
+    /// Below what the rate of packets of this size never falls.
+    pub fn floor(&self, packet_size: Bytes) -> Rate {
+        self.min_rate.unwrap_or_else(|| Rate::from_packets_per_sec(0.5, packet_size))
     }
 
     /// The same as ns-2.35's `Agent/RAP` has it, where that differs on purpose or by accident (`docs/papers/rap.md`).

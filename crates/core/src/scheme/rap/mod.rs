@@ -28,13 +28,11 @@ pub const RAP: Scheme = Scheme {
     summary: "A source paces a unicast stream by additive increase and multiplicative decrease of its rate",
     paper: "Rejaie, Handley, Estrin, INFOCOM 1999",
     parties: Parties::Paced(Paced {
-        source: |stream, settings| {
-            Ok(Box::new(Source::new(stream, settings::read(stream.packet_size, stream.habitat, settings)?)))
-        },
+        source: |stream, settings| Ok(Box::new(Source::new(stream, settings::read(stream, settings)?))),
         sink: |stream, settings| {
-            settings::read(stream.packet_size, stream.habitat, settings)?;
+            settings::read(stream, settings)?;
             Ok(Box::new(Sink::new(stream)))
         },
     }),
-    settings: settings::HELP,
+    settings: settings::help,
 };

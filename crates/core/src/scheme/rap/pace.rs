@@ -23,7 +23,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(packet_size: Bytes, config: &Config) -> Pace {
         let gap = |rate: Rate| 1.0 / rate.packets_per_sec(packet_size);
-        let (shortest, longest) = (gap(config.max_rate), gap(config.min_rate));
+        let (shortest, longest) = (gap(config.max_rate), gap(config.floor(packet_size)));
         Pace {
             packet_size,
             decrease: config.decrease,
@@ -106,7 +106,7 @@ mod tests {
 
     fn pace() -> Pace {
         let size = Bytes::new(100);
-        let config = Config { start_up: Growth::Additive, ..Config::new(size, Habitat::Lab) };
+        let config = Config { start_up: Growth::Additive, ..Config::new(Habitat::Lab) };
         Pace::new(size, &config)
     }
 
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_back_off_halves_the_rate_and_ends_doubling() {
         let size = Bytes::new(100);
-        let mut pace = Pace::new(size, &Config::new(size, Habitat::Lab));
+        let mut pace = Pace::new(size, &Config::new(Habitat::Lab));
         pace.begin(0.1);
         pace.increase(0.1);
         pace.increase(0.1);
@@ -162,7 +162,7 @@ mod tests {
         fn the_rate_stays_between_floor_and_ceiling(moves in proptest::collection::vec(0u8..4, 0..200)) {
             let size = Bytes::new(1000);
             let (low, high) = (Rate::from_kbps(16), Rate::from_mbps(2));
-            let config = Config { min_rate: low, max_rate: high, ..Config::new(size, Habitat::Sockets) };
+            let config = Config { min_rate: Some(low), max_rate: high, ..Config::new(Habitat::Sockets) };
             let mut pace = Pace::new(size, &config);
             for one in moves {
                 match one {

@@ -74,13 +74,12 @@ impl RoundTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_units::Bytes;
 
     use crate::registry::Habitat;
     use crate::scheme::rap::Config;
 
     fn estimator() -> RoundTrip {
-        let config = Config::new(Bytes::new(100), Habitat::Lab);
+        let config = Config::new(Habitat::Lab);
         RoundTrip::new(config.timing, config.fine_grain)
     }
 

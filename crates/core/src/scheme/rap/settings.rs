@@ -1,70 +1,109 @@
 //! Settings by name, as the command line and scenarios give them.
 
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use weir_units::{Bytes, Rate};
+use weir_units::Rate;
 
-use super::config::{Config, Growth};
-use crate::registry::{ConfigError, Habitat, Setting, SettingHelp};
-use crate::settings::{MILLI, SECOND, help, number, one_of, rate, span, unknown, yes_or_no};
+use super::config::{Config, FineGrain, Growth};
+use crate::registry::{ConfigError, Habitat, Stream};
+use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
-/// One line a setting.
-pub(super) const HELP: &[SettingHelp] = &[
-    help(
-        "quirks",
-        "ns2, where ns-2's RAP does otherwise do as it does; none. Give it first: what follows it goes on top (none)",
-    ),
-    help("beta", "what a back-off leaves of the rate, 0.1 to 0.95 (0.5)"),
-    help("fine_grain", "yes, the gap follows the ratio of short-term to long-term round-trip time; no (yes)"),
-    help("start_up", "how the rate grows until the first congestion: doubling or additive (doubling)"),
-    help("ecn", "yes, packets can be marked, and a mark is a loss; no (lab no, sockets yes)"),
-    help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (1s)"),
-    help("granularity", "what a time-out has at least beside the smoothed round-trip time, up to 10s (100ms)"),
-    help("min_rate", "the rate's floor, such as 8k (a packet every two seconds)"),
-    help("max_rate", "the rate's ceiling, such as 20M (10G)"),
-];
+type Span = settings::Within<Config, Duration>;
+type RateWithin = settings::Within<Config, Rate>;
+type RateOr = settings::WithinOr<Config, Rate, Option<Rate>>;
+type Number = settings::Within<Config, f64>;
+type OneOf<T> = settings::OneOf<Config, T>;
+type Preset = settings::Preset<Config>;
 
 /// The configuration with these settings.
-pub(super) fn read(packet_size: Bytes, habitat: Habitat, settings: &[Setting]) -> Result<Config, ConfigError> {
-    let mut config = Config::new(packet_size, habitat);
-    for setting in settings {
-        apply(&mut config, setting)?;
-    }
-    if config.min_rate > config.max_rate {
+pub(super) fn read(stream: &Stream, settings: &[Setting]) -> Result<Config, ConfigError> {
+    let config = settings::read("rap", TABLE, Config::new(stream.habitat), settings)?;
+    let floor = config.floor(stream.packet_size);
+    if floor > config.max_rate {
         return Err(ConfigError::BadValue {
             key: "min_rate".into(),
-            value: alloc::format!("{}", config.min_rate),
-            expected: "a rate that is not above max_rate",
+            value: floor.to_string(),
+            expected: "a rate that is not above max_rate".into(),
         });
     }
     Ok(config)
 }
 
-fn apply(config: &mut Config, setting: &Setting) -> Result<(), ConfigError> {
-    const SPAN: &str = "a span up to 10s, such as 200ms";
-    const RATE: &str = "a rate from 1bit/s to 10G, such as 500k or 20M";
-    let (low, high) = (Rate::from_bps(1), Rate::from_mbps(10_000));
-    match setting.key.as_str() {
-        "quirks" => {
-            if one_of(setting, "none or ns2", &[("none", false), ("ns2", true)])? {
-                *config = config.as_ns2();
-            }
-        }
-        "beta" => config.decrease = number(setting, 0.1, 0.95, "a number from 0.1 to 0.95")?,
-        "fine_grain" => {
-            let gains = config.fine_grain.or(Config::new(Bytes::new(1), Habitat::Lab).fine_grain);
-            config.fine_grain = if yes_or_no(setting)? { gains } else { None };
-        }
-        "start_up" => {
-            let ways = [("doubling", Growth::Doubling), ("additive", Growth::Additive)];
-            config.start_up = one_of(setting, "doubling or additive", &ways)?;
-        }
-        "ecn" => config.ecn = yes_or_no(setting)?,
-        "initial_rtt" => config.timing.initial = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?,
-        "granularity" => config.timing.granularity = span(setting, Duration::ZERO, 10 * SECOND, SPAN)?,
-        "min_rate" => config.min_rate = rate(setting, low, high, RATE)?,
-        "max_rate" => config.max_rate = rate(setting, low, high, RATE)?,
-        _ => return Err(unknown("rap", setting)),
+/// Help about the settings.
+pub(super) fn help() -> Vec<SettingHelp> {
+    settings::help(TABLE, Config::new(Habitat::Lab), Config::new(Habitat::Sockets))
+}
+
+const RATES: RangeInclusive<Rate> = Rate::from_bps(1)..=Rate::from_mbps(10_000);
+
+const TABLE: Table<Config> = &[&[
+    Entry {
+        key: "quirks",
+        help: "whose RAP (give it first: what follows it goes on top)",
+        value: &Preset {
+            words: &[
+                ("none", "that of the paper and docs/papers/rap.md", |_| {}),
+                ("ns2", "ns-2's, where its Agent/RAP does otherwise", |c| *c = c.as_ns2()),
+            ],
+        },
+    },
+    Entry {
+        key: "beta",
+        help: "what a back-off leaves of the rate",
+        value: &Number { range: 0.1..=0.95, field: |c| &mut c.decrease },
+    },
+    Entry {
+        key: "fine_grain",
+        help: "whether the gap follows the ratio of short-term to long-term round-trip time",
+        value: &OneOf { words: &[("yes", "", Some(FineGrain::NS2)), ("no", "", None)], field: |c| &mut c.fine_grain },
+    },
+    Entry {
+        key: "start_up",
+        help: "how the rate grows until the first congestion",
+        value: &OneOf {
+            words: &[
+                ("doubling", "to twice the rate each round-trip time", Growth::Doubling),
+                ("additive", "by a packet each round-trip time", Growth::Additive),
+            ],
+            field: |c| &mut c.start_up,
+        },
+    },
+    Entry {
+        key: "ecn",
+        help: "whether packets can be marked, and a mark is a loss",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.ecn },
+    },
+    Entry {
+        key: "initial_rtt",
+        help: "round-trip time until one is measured",
+        value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.timing.initial },
+    },
+    Entry {
+        key: "granularity",
+        help: "what a time-out has at least besides the smoothed round-trip time",
+        value: &Span { range: Duration::ZERO..=secs(10), field: |c| &mut c.timing.granularity },
+    },
+    Entry {
+        key: "min_rate",
+        help: "the rate's floor",
+        value: &RateOr { word: "auto", means: "a packet every two seconds", range: RATES, field: |c| &mut c.min_rate },
+    },
+    Entry {
+        key: "max_rate",
+        help: "the rate's ceiling",
+        value: &RateWithin { range: RATES, field: |c| &mut c.max_rate },
+    },
+]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_a_field_of_its_own() {
+        settings::tests::assert_own_fields(TABLE, Config::new(Habitat::Lab), &["quirks"]);
     }
-    Ok(())
 }

@@ -13,7 +13,7 @@ pub struct Config {
     /// Which stairs a round-trip time takes (§4.3).
     pub stair_rule: StairRule,
     /// How many stairs the sender offers.
-    pub stairs: usize,
+    pub stairs: u64,
     /// Steps of the fastest stair at least: h of §3.2.
     pub stair_height: u64,
     /// Where the round-trip time is from.
@@ -70,6 +70,22 @@ pub enum Latency {
     Measured,
     /// As the user says.
     Fixed(Duration),
+}
+
+/// `None` is as measured.
+impl From<Option<Duration>> for Latency {
+    fn from(fixed: Option<Duration>) -> Latency {
+        fixed.map_or(Latency::Measured, Latency::Fixed)
+    }
+}
+
+impl From<Latency> for Option<Duration> {
+    fn from(latency: Latency) -> Option<Duration> {
+        match latency {
+            Latency::Measured => None,
+            Latency::Fixed(fixed) => Some(fixed),
+        }
+    }
 }
 
 impl Config {

@@ -45,7 +45,7 @@ impl Layout {
         let unit = ladder.level_rate(1);
         let (hybrid, stairs) = match kind {
             Kind::Stair => {
-                let stairs = Stair::family(unit, session.packet_size, config.stair_height, config.stairs);
+                let stairs = Stair::family(unit, session.packet_size, config.stair_height, config.stairs as usize);
                 (Hybrid::from_ladder(ladder), stairs)
             }
             Kind::Fglm => (Hybrid::non_cumulative(ladder), Vec::new()),

@@ -46,7 +46,7 @@ pub const STAIR: Scheme = Scheme {
         sender: |session, settings| sender(Kind::Stair, session, settings),
         receiver: |session, settings| receiver(Kind::Stair, session, settings),
     }),
-    settings: settings::HELP,
+    settings: || settings::help(Kind::Stair),
 };
 
 /// FGLM: STAIR's additive increase and multiplicative decrease by joins and leaves alone.
@@ -63,7 +63,7 @@ pub const FGLM: Scheme = Scheme {
         sender: |session, settings| sender(Kind::Fglm, session, settings),
         receiver: |session, settings| receiver(Kind::Fglm, session, settings),
     }),
-    settings: settings::HELP_WITHOUT_STAIRS,
+    settings: || settings::help(Kind::Fglm),
 };
 
 fn channels(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Vec<Rate>, ConfigError> {

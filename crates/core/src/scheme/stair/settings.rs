@@ -1,88 +1,146 @@
 //! Settings by name, as the command line, scenarios and session descriptions give them.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::choice::StairRule;
-use super::config::{Config, Decrease, Latency, RttMethod, StartUp};
+use super::config::{Config, Decrease, RttMethod, StartUp};
 use super::layout::Kind;
-use crate::registry::{ConfigError, Session, Setting, SettingHelp};
-use crate::settings::{MILLI, SECOND, help, one_of, span, unknown, whole};
+use crate::registry::{ConfigError, Habitat, Session};
+use crate::settings::{self, Entry, Setting, SettingHelp, Table, ms, secs};
 
-/// One line a setting; those that are about stairs come first.
-pub(super) const HELP: &[SettingHelp] = &[
-    help("option", "the stair nearest to the round-trip time, 1, or up to two that come nearer, 2 (1)"),
-    help("stairs", "how many stairs there are, each of twice the round-trip time of the one before, 1 to 8 (4)"),
-    help("stair_height", "steps of the fastest stair at least, 1 to 64 (4)"),
-    help(
-        "decrease",
-        "when a loss lowers the rate: period-end, at the end of its stair period; at-once, once a period; at-once-each-rtt (period-end)",
-    ),
-    help("rtt", "measured, by probes to the sender; fixed, initial_rtt (measured)"),
-    help("initial_rtt", "round-trip time until one is measured, 1ms to 10s (100ms)"),
-    help(
-        "start_up",
-        "until the first loss: slow_start, double every round-trip time; additive (lab additive, sockets slow_start)",
-    ),
-    help("join_latency", "by how much joins are made ahead of need: a span up to 10s, or measured (measured)"),
-    help("leave_latency", "by how much leaves are made ahead of need: a span up to 10s, or measured (measured)"),
-    help("reorder", "later packets of a channel that make a missing one lost, 0 to 100 (lab 0, sockets 3)"),
-    help("probe_rate", "round-trip probes a second of all receivers together, 1 to 10000 (50)"),
-    help("period", "how often the sender sends what is due, up to 100ms; 0s at its exact time (lab 0s, sockets 5ms)"),
-];
-
-/// Those that FGLM takes, which has no stairs.
-pub(super) const HELP_WITHOUT_STAIRS: &[SettingHelp] = HELP.split_at(3).1;
+type Span = settings::Within<Config, Duration>;
+type SpanOr<F> = settings::WithinOr<Config, Duration, F>;
+type Whole = settings::Within<Config, u64>;
+type OneOf<T> = settings::OneOf<Config, T>;
 
 /// The configuration with these settings.
 pub(super) fn read(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Config, ConfigError> {
-    let mut config = Config::new(session.habitat);
-    for setting in settings {
-        apply(kind, &mut config, setting)?;
-    }
-    Ok(config)
+    settings::read(kind.name(), table(kind), Config::new(session.habitat), settings)
 }
 
-fn apply(kind: Kind, config: &mut Config, setting: &Setting) -> Result<(), ConfigError> {
-    match setting.key.as_str() {
-        "decrease" => {
-            let readings = [
-                ("period-end", Decrease::PeriodEnd),
-                ("at-once", Decrease::AtOnce),
-                ("at-once-each-rtt", Decrease::AtOnceEachRtt),
-            ];
-            config.decrease = one_of(setting, "period-end, at-once or at-once-each-rtt", &readings)?;
-        }
-        "option" if kind == Kind::Stair => {
-            config.stair_rule = one_of(setting, "1 or 2", &[("1", StairRule::One), ("2", StairRule::Two)])?;
-        }
-        "stairs" if kind == Kind::Stair => {
-            config.stairs = whole(setting, 1, 8, "a whole number from 1 to 8")? as usize;
-        }
-        "stair_height" if kind == Kind::Stair => {
-            config.stair_height = whole(setting, 1, 64, "a whole number from 1 to 64")?;
-        }
-        "rtt" => {
-            let methods = [("measured", RttMethod::Measured), ("fixed", RttMethod::Fixed)];
-            config.rtt_method = one_of(setting, "measured or fixed", &methods)?;
-        }
-        "initial_rtt" => config.initial_rtt = span(setting, MILLI, 10 * SECOND, "a span from 1ms to 10s")?,
-        "start_up" => {
-            let ways = [("slow_start", StartUp::SlowStart), ("additive", StartUp::Additive)];
-            config.start_up = one_of(setting, "slow_start or additive", &ways)?;
-        }
-        "join_latency" => config.join_latency = latency(setting)?,
-        "leave_latency" => config.leave_latency = latency(setting)?,
-        "reorder" => config.reorder_packets = whole(setting, 0, 100, "a whole number up to 100")?,
-        "probe_rate" => config.probes_per_sec = whole(setting, 1, 10_000, "a whole number from 1 to 10000")?,
-        "period" => config.period = span(setting, Duration::ZERO, 100 * MILLI, "a span up to 100ms")?,
-        _ => return Err(unknown(kind.name(), setting)),
-    }
-    Ok(())
+/// Help about the settings of a scheme.
+pub(super) fn help(kind: Kind) -> Vec<SettingHelp> {
+    settings::help(table(kind), Config::new(Habitat::Lab), Config::new(Habitat::Sockets))
 }
 
-fn latency(setting: &Setting) -> Result<Latency, ConfigError> {
-    match setting.value.as_str() {
-        "measured" => Ok(Latency::Measured),
-        _ => span(setting, Duration::ZERO, 10 * SECOND, "a span up to 10s, or measured").map(Latency::Fixed),
+/// FGLM has no stairs.
+const fn table(kind: Kind) -> Table<Config> {
+    match kind {
+        Kind::Stair => &[STAIRS, BOTH],
+        Kind::Fglm => &[BOTH],
+    }
+}
+
+/// About stairs.
+const STAIRS: &[Entry<Config>] = &[
+    Entry {
+        key: "option",
+        help: "how many stairs a receiver follows",
+        value: &OneOf {
+            words: &[
+                ("1", "the one nearest to its round-trip time", StairRule::One),
+                ("2", "up to two that come nearer to it together", StairRule::Two),
+            ],
+            field: |c| &mut c.stair_rule,
+        },
+    },
+    Entry {
+        key: "stairs",
+        help: "how many stairs there are, each for twice the round-trip time of the one before",
+        value: &Whole { range: 1..=8, field: |c| &mut c.stairs },
+    },
+    Entry {
+        key: "stair_height",
+        help: "steps of the fastest stair at least",
+        value: &Whole { range: 1..=64, field: |c| &mut c.stair_height },
+    },
+];
+
+/// What both schemes take.
+const BOTH: &[Entry<Config>] = &[
+    Entry {
+        key: "decrease",
+        help: "when a loss lowers the rate",
+        value: &OneOf {
+            words: &[
+                ("period-end", "at the end of its stair period", Decrease::PeriodEnd),
+                ("at-once", "at once, the first time in a stair period", Decrease::AtOnce),
+                ("at-once-each-rtt", "at once, the first time in a round-trip time", Decrease::AtOnceEachRtt),
+            ],
+            field: |c| &mut c.decrease,
+        },
+    },
+    Entry {
+        key: "rtt",
+        help: "where the round-trip time is from",
+        value: &OneOf {
+            words: &[
+                ("measured", "probes to the sender", RttMethod::Measured),
+                ("fixed", "initial_rtt", RttMethod::Fixed),
+            ],
+            field: |c| &mut c.rtt_method,
+        },
+    },
+    Entry {
+        key: "initial_rtt",
+        help: "round-trip time until one is measured",
+        value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.initial_rtt },
+    },
+    Entry {
+        key: "start_up",
+        help: "how the rate grows until the first loss",
+        value: &OneOf {
+            words: &[
+                ("slow_start", "it doubles every round-trip time", StartUp::SlowStart),
+                ("additive", "as later", StartUp::Additive),
+            ],
+            field: |c| &mut c.start_up,
+        },
+    },
+    Entry {
+        key: "join_latency",
+        help: "by how much joins are made ahead of need",
+        value: &SpanOr {
+            word: "measured",
+            means: "as the receiver finds",
+            range: Duration::ZERO..=secs(10),
+            field: |c| &mut c.join_latency,
+        },
+    },
+    Entry {
+        key: "leave_latency",
+        help: "by how much leaves are made ahead of need",
+        value: &SpanOr {
+            word: "measured",
+            means: "as the receiver finds",
+            range: Duration::ZERO..=secs(10),
+            field: |c| &mut c.leave_latency,
+        },
+    },
+    Entry {
+        key: "reorder",
+        help: "later packets of a channel that make a missing one lost",
+        value: &Whole { range: 0..=100, field: |c| &mut c.reorder_packets },
+    },
+    Entry {
+        key: "probe_rate",
+        help: "round-trip probes a second of all receivers together",
+        value: &Whole { range: 1..=10_000, field: |c| &mut c.probes_per_sec },
+    },
+    Entry {
+        key: "period",
+        help: "how often the sender sends what is due, 0s for at its exact time",
+        value: &Span { range: Duration::ZERO..=ms(100), field: |c| &mut c.period },
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_a_field_of_its_own() {
+        settings::tests::assert_own_fields(table(Kind::Stair), Config::new(Habitat::Lab), &[]);
     }
 }
