@@ -14,7 +14,8 @@ use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
-pub(crate) use values::{RateRange, SessionSource, ValueError};
+pub use values::SessionSource;
+pub(crate) use values::{RateRange, ValueError};
 
 use crate::exit;
 use crate::live::Input;
@@ -69,120 +70,120 @@ pub(crate) enum SendWhat {
 
 /// `weir send live`.
 #[derive(Debug, Args)]
-pub(crate) struct SendLive {
+pub struct SendLive {
     /// UDP port, or address and port, where viewers ask for the stream; one is served at a time, the next when it has left.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
-    pub(crate) unicast: SocketAddr,
+    pub unicast: SocketAddr,
 
     /// What to send: - for standard input, a file, or RTP that another program sends to an address of this host.
     #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT", default_value = "-")]
-    pub(crate) input: Input,
+    pub input: Input,
 
     /// RTP payload type, 0 to 127 [default: 33 for an MPEG transport stream, that of RTP that comes in, else 96].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=127))]
-    pub(crate) payload_type: Option<u8>,
+    pub payload_type: Option<u8>,
 
     /// Bytes of a full packet over IPv6, all headers included (20 fewer over IPv4); the most that the path carries in one piece is best.
     #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
-    pub(crate) packet_size: u16,
+    pub packet_size: u16,
 
     /// A viewer that has not answered for this long is gone.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::span, help_heading = "Network")]
-    pub(crate) silence: Duration,
+    pub silence: Duration,
 
     /// Congestion control scheme; `weir schemes` tells them apart.
     #[arg(long, value_name = "SCHEME", default_value = schemes::PACED_DEFAULT, value_parser = schemes::paced(), help_heading = "Rate")]
-    pub(crate) cc: &'static Scheme,
+    pub cc: &'static Scheme,
 
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
-    pub(crate) cc_set: Vec<Setting>,
+    pub cc_set: Vec<Setting>,
 
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub output: Output,
 }
 
 /// `weir send file`.
 #[derive(Debug, Args)]
-pub(crate) struct SendFile {
+pub struct SendFile {
     /// Files and folders to send; a folder goes with everything in it.
     #[arg(value_name = "PATH", required = true)]
-    pub(crate) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
 
-    /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts the next port, round-trip probes the one after that.
+    /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts and round-trip probes come to the next port.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
-    pub(crate) to: SocketAddr,
+    pub to: SocketAddr,
 
     /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
-    pub(crate) iface: Option<String>,
+    pub iface: Option<String>,
 
     /// How many routers the packets may pass, plus one; 1 keeps them in the local network.
     #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
-    pub(crate) ttl: u8,
+    pub ttl: u8,
 
     /// Describe the session as source-specific (SSM): receivers take packets from this sender's address only.
     #[arg(long, help_heading = "Network")]
-    pub(crate) source_specific: bool,
+    pub source_specific: bool,
 
     /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
     #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
-    pub(crate) packet_size: u16,
+    pub packet_size: u16,
 
     #[command(flatten)]
-    pub(crate) rates: Rates,
+    pub rates: Rates,
 
     /// Stop after this long, such as 30s, 10m or 1h30m [default: go on until --receipts or Ctrl-C].
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
 
     /// Stop as soon as this many receivers have said that they have everything; with --for, whichever comes first.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
-    pub(crate) receipts: Option<u32>,
+    pub receipts: Option<u32>,
 
     /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once, larger ones again and again.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
-    pub(crate) memory: Bytes,
+    pub memory: Bytes,
 
     /// Where to write the session description that receivers need.
     #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
-    pub(crate) session: PathBuf,
+    pub session: PathBuf,
 
     /// Write the session description and stop; a later run with the same --tsi, --key and rates sends that session.
     #[arg(long, help_heading = "Session")]
-    pub(crate) describe: bool,
+    pub describe: bool,
 
     /// Name of the session, for people [default: the name of the first file].
     #[arg(long, value_name = "TEXT", help_heading = "Session")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: a random one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
-    pub(crate) tsi: Option<u16>,
+    pub tsi: Option<u16>,
 
     /// File with the secret key that signs what is sent (Ed25519), made if missing [default: a new key each time].
     #[arg(long, value_name = "FILE", help_heading = "Session")]
-    pub(crate) key: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 
     /// Width of sequence numbers: short (every FLUTE tool takes it), long or clocked (above some 500 Mbit/s); auto chooses by rate.
     #[arg(long, value_enum, value_name = "FORM", default_value_t, help_heading = "Session")]
-    pub(crate) cci: CciChoice,
+    pub cci: CciChoice,
 
     /// FLUTE version to announce, 1 or 2: some receivers take only 1.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "Session")]
-    pub(crate) flute_version: u8,
+    pub flute_version: u8,
 
     /// Add MD5 digests for receivers of other makers; Weir's own verify BLAKE3 and the signature in any case.
     #[arg(long, help_heading = "Session")]
-    pub(crate) md5: bool,
+    pub md5: bool,
 
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub output: Output,
 }
 
 /// The rates of a session and what chooses among them.
 #[derive(Debug, Args)]
-pub(crate) struct Rates {
+pub struct Rates {
     // The defaults in these two texts are the registry's.
     #[arg(long = "rates", value_name = "LOW..HIGH", help = schemes::rates_help(), help_heading = "Rates")]
     chosen_rates: Option<RateRange>,
@@ -192,16 +193,16 @@ pub(crate) struct Rates {
 
     /// Congestion control scheme; `weir schemes` tells them apart.
     #[arg(long, value_name = "SCHEME", default_value = schemes::LAYERED_DEFAULT, value_parser = schemes::layered(), help_heading = "Rates")]
-    pub(crate) cc: &'static Scheme,
+    pub cc: &'static Scheme,
 
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rates")]
-    pub(crate) cc_set: Vec<Setting>,
+    pub cc_set: Vec<Setting>,
 }
 
 impl Rates {
     /// What the user chose, and the scheme's for what he did not.
-    pub(crate) fn offered(&self) -> OfferedRates {
+    pub fn offered(&self) -> OfferedRates {
         let OfferedRates { low, high, ratio } = self.cc.rates().expect("the parser lets only layered schemes through");
         let RateRange { low, high } = self.chosen_rates.unwrap_or(RateRange { low, high });
         OfferedRates { low, high, ratio: self.chosen_ratio.unwrap_or(ratio) }
@@ -210,65 +211,65 @@ impl Rates {
 
 /// `weir recv`.
 #[derive(Debug, Args)]
-pub(crate) struct Recv {
+pub struct Recv {
     /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender.
     #[arg(value_name = "SESSION|HOST:PORT")]
-    pub(crate) session: SessionSource,
+    pub session: SessionSource,
 
     /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 
     /// Of a live stream to rtp://ADDR:PORT: write the session description (SDP) that a player of it needs.
     #[arg(long, value_name = "FILE")]
-    pub(crate) sdp: Option<PathBuf>,
+    pub sdp: Option<PathBuf>,
 
     /// Replace files that exist; without this an existing file is left alone and counts as a failure.
     #[arg(long)]
-    pub(crate) overwrite: bool,
+    pub overwrite: bool,
 
     /// Take content that is not signed, as plain FLUTE senders send it: digests still guard against damage, not against forgery.
     #[arg(long)]
-    pub(crate) any_sender: bool,
+    pub any_sender: bool,
 
     /// Most memory to use for received data, in bytes; the rest waits on disk.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = values::size)]
-    pub(crate) memory: Bytes,
+    pub memory: Bytes,
 
     /// Network interface to receive on, by name (eth0) or by its address [default: the one that the route to the group takes].
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
-    pub(crate) iface: Option<String>,
+    pub iface: Option<String>,
 
     /// Put a modelled link in front of the socket, for trials on one machine: rate=2mbit,delay=20ms,buffer=100ms,loss=2%.
     #[arg(long, value_name = "LINK", help_heading = "Network")]
-    pub(crate) link: Option<LinkConfig>,
+    pub link: Option<LinkConfig>,
 
     /// Give up after this long, such as 10m; what came is kept, and a later run goes on from there [default: never].
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
 
     /// Give up when no packet has come for this long, such as 30s [default: never].
     #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
-    pub(crate) idle_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
 
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub output: Output,
 }
 
 /// What a command tells while it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub(crate) struct Output {
+pub struct Output {
     /// Print events as JSON, one a line, instead of text for people; docs/events.md describes them.
     #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
+    pub json: bool,
 
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "json", help_heading = "Output")]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 
     /// Write every packet to this file (pcapng), for Wireshark.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) pcap: Option<PathBuf>,
+    pub pcap: Option<PathBuf>,
 }
 
 /// `weir describe`.
@@ -320,7 +321,7 @@ pub(crate) struct Demo {
 
 /// The form of the congestion control information, as the user may choose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum CciChoice {
+pub enum CciChoice {
     /// By the highest rate.
     #[default]
     Auto,

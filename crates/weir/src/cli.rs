@@ -8,10 +8,11 @@ use crate::args::{Cli, Command, SendWhat, SessionSource};
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
+use crate::console::Console;
 use crate::{demo, describe, lab, live, recv, schemes, send};
 
 /// Runs what the command line asks for.
-pub(crate) fn run() -> ExitCode {
+pub fn run() -> ExitCode {
     let command = Cli::parse().command;
     let wants_json = match &command {
         Command::Send(SendWhat::File(args)) => args.output.json,
@@ -28,11 +29,11 @@ pub(crate) fn run() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Send(SendWhat::File(args)) => send::file(&args),
-        Command::Send(SendWhat::Live(args)) => live::send(&args),
+        Command::Send(SendWhat::File(args)) => send::files(&args, &mut Console::new(&args.output)?),
+        Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
         Command::Recv(args) => match &args.session {
-            SessionSource::Sender(address) => live::recv(&args, address),
-            _ => recv::run(&args),
+            SessionSource::Sender(address) => live::recv(&args, address, &mut Console::new(&args.output)?),
+            _ => recv::files(&args, &mut Console::new(&args.output)?),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
         Command::Schemes => Ok(shown(&schemes::listing())),

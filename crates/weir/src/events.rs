@@ -9,7 +9,7 @@ use weir_core::observation::LevelCause;
 /// An event of `weir recv`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum ReceiverEvent {
+pub enum ReceiverEvent {
     /// The receiver is ready and joins.
     Start(ReceiverStart),
     /// The subscription level changed.
@@ -29,7 +29,7 @@ pub(crate) enum ReceiverEvent {
 /// An event of `weir send file`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum SenderEvent {
+pub enum SenderEvent {
     /// The session is described and the sender starts.
     Start(SenderStart),
     /// How it stands, several times a second.
@@ -45,7 +45,7 @@ pub(crate) enum SenderEvent {
 /// The side of a session that a process is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Role {
+pub enum Role {
     /// `weir send`.
     Sender,
     /// `weir recv`.
@@ -55,46 +55,46 @@ pub(crate) enum Role {
 
 /// The receiver is ready and joins.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ReceiverStart {
+pub struct ReceiverStart {
     /// `receiver`.
-    pub(crate) role: Role,
+    pub role: Role,
     /// Version of Weir.
-    pub(crate) version: String,
+    pub version: String,
     /// Name of the session.
-    pub(crate) session: String,
+    pub session: String,
     /// Number of the session.
-    pub(crate) tsi: u64,
+    pub tsi: u64,
     /// Congestion control scheme.
-    pub(crate) scheme: String,
+    pub scheme: String,
     /// Rates of the levels, level 1 first.
-    pub(crate) rates_bps: Vec<u64>,
+    pub rates_bps: Vec<u64>,
     /// Group and port of the base layer.
-    pub(crate) address: String,
+    pub address: String,
     /// Interface, by name or address; null if the system chooses.
-    pub(crate) interface: Option<String>,
+    pub interface: Option<String>,
     /// Rate of the modelled link; null without one.
-    pub(crate) link_bps: Option<u64>,
+    pub link_bps: Option<u64>,
     /// Folder for the files.
-    pub(crate) out: String,
+    pub out: String,
 }
 
 /// The subscription level changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Level {
+pub struct Level {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// The new level: its place among the rates.
-    pub(crate) level: usize,
+    pub level: usize,
     /// Rate of that level.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// Why.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
 }
 
 /// Why a subscription level changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The session started.
     Start,
     /// Slow start went on.
@@ -116,7 +116,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// For people.
-    pub(crate) const fn words(self) -> &'static str {
+    pub const fn words(self) -> &'static str {
         match self {
             Cause::Start => "start",
             Cause::SlowStart => "slow start",
@@ -147,186 +147,186 @@ impl From<LevelCause> for Cause {
 
 /// How a receiver stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ReceiverProgress {
+pub struct ReceiverProgress {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Bytes of packets received, all headers included.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// Bytes of content gained: symbols that were new.
-    pub(crate) useful_bytes: u64,
+    pub useful_bytes: u64,
     /// Bytes of content needed; null until the sender's table of files has come.
-    pub(crate) needed_bytes: Option<u64>,
+    pub needed_bytes: Option<u64>,
     /// Rate received since the last progress event.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// Subscription level.
-    pub(crate) level: usize,
+    pub level: usize,
     /// How many levels there are.
-    pub(crate) levels: usize,
+    pub levels: usize,
     /// Rate of the subscription level.
-    pub(crate) level_rate_bps: u64,
+    pub level_rate_bps: u64,
     /// Short-term loss event rate; null before the first loss event.
-    pub(crate) loss_event_rate: Option<f64>,
+    pub loss_event_rate: Option<f64>,
     /// Packets received.
-    pub(crate) received_packets: u64,
+    pub received_packets: u64,
     /// Packets that the network lost.
-    pub(crate) lost_packets: u64,
+    pub lost_packets: u64,
     /// Packets that this host dropped after the network had delivered them.
-    pub(crate) host_dropped_packets: u64,
+    pub host_dropped_packets: u64,
     /// Short-term average of the one-way queuing delay.
-    pub(crate) queuing_delay_ms: f64,
+    pub queuing_delay_ms: f64,
     /// The last round trip to the sender that was measured; null where the scheme measures none.
-    pub(crate) round_trip_ms: Option<f64>,
+    pub round_trip_ms: Option<f64>,
     /// Seconds to go at the present pace; null while unknown.
-    pub(crate) eta_s: Option<f64>,
+    pub eta_s: Option<f64>,
 }
 
 /// A file is complete.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct FileDone {
+pub struct FileDone {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Name, as the sender gives it, relative to the folder.
-    pub(crate) name: String,
+    pub name: String,
     /// Size.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// How much of it came in this run; the rest was there before.
     #[serde(default)]
-    pub(crate) new_bytes: u64,
+    pub new_bytes: u64,
     /// From the first join to the verified file.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// BLAKE3 digest, in hexadecimal.
-    pub(crate) blake3: String,
+    pub blake3: String,
     /// True if the digest is the one that the sender signed.
-    pub(crate) verified: bool,
+    pub verified: bool,
 }
 
 /// A receipt was sent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ReceiptSent {
+pub struct ReceiptSent {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// True if the sender acknowledged it.
-    pub(crate) acknowledged: bool,
+    pub acknowledged: bool,
     /// How often it was sent.
-    pub(crate) tries: u32,
+    pub tries: u32,
 }
 
 /// Something failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Trouble {
+pub struct Trouble {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// What, and what to do.
-    pub(crate) message: String,
+    pub message: String,
     /// The exit code that it leads to; null if the command goes on.
-    pub(crate) exit_code: Option<u8>,
+    pub exit_code: Option<u8>,
 }
 
 /// The receiver is done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ReceiverEnd {
+pub struct ReceiverEnd {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// True if every file came and is verified.
-    pub(crate) verified: bool,
+    pub verified: bool,
     /// How many files came and are verified.
-    pub(crate) files: u64,
+    pub files: u64,
     /// Their size.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// From the first join to the last verified file, or to giving up.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// Bytes of packets received, all headers included.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// Packets received.
-    pub(crate) received_packets: u64,
+    pub received_packets: u64,
     /// Packets that the network lost.
-    pub(crate) lost_packets: u64,
+    pub lost_packets: u64,
     /// Packets that this host dropped.
-    pub(crate) host_dropped_packets: u64,
+    pub host_dropped_packets: u64,
     /// The exit code.
-    pub(crate) exit_code: u8,
+    pub exit_code: u8,
 }
 
 /// The sender starts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct SenderStart {
+pub struct SenderStart {
     /// `sender`.
-    pub(crate) role: Role,
+    pub role: Role,
     /// Version of Weir.
-    pub(crate) version: String,
+    pub version: String,
     /// Name of the session.
-    pub(crate) session: String,
+    pub session: String,
     /// Number of the session.
-    pub(crate) tsi: u64,
+    pub tsi: u64,
     /// Congestion control scheme.
-    pub(crate) scheme: String,
+    pub scheme: String,
     /// Rates of the levels, level 1 first.
-    pub(crate) rates_bps: Vec<u64>,
+    pub rates_bps: Vec<u64>,
     /// Group and port of the base layer.
-    pub(crate) address: String,
+    pub address: String,
     /// Interface, by name or address; null if the system chooses.
-    pub(crate) interface: Option<String>,
+    pub interface: Option<String>,
     /// How many files are sent.
-    pub(crate) files: u64,
+    pub files: u64,
     /// Their size.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Where the session description was written.
-    pub(crate) description: String,
+    pub description: String,
     /// How many receipts are waited for; null for any number.
-    pub(crate) receipts_wanted: Option<u64>,
+    pub receipts_wanted: Option<u64>,
 }
 
 /// How a sender stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct SenderProgress {
+pub struct SenderProgress {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Bytes of packets sent, all headers included.
-    pub(crate) sent_bytes: u64,
+    pub sent_bytes: u64,
     /// Packets sent.
-    pub(crate) sent_packets: u64,
+    pub sent_packets: u64,
     /// Rate sent since the last progress event.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// Receivers that have sent a receipt.
-    pub(crate) receipts: u64,
+    pub receipts: u64,
     /// Content sent, in times the size of the files.
-    pub(crate) passes: f64,
+    pub passes: f64,
 }
 
 /// A receiver has everything.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ReceiptReceived {
+pub struct ReceiptReceived {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// The receiver's address and port.
-    pub(crate) from: String,
+    pub from: String,
     /// The receiver's random number, in hexadecimal.
-    pub(crate) receiver: String,
+    pub receiver: String,
     /// What it received for the session, all headers included.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// From its first packet to its verified end.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// Receivers that have sent a receipt, this one included.
-    pub(crate) receipts: u64,
+    pub receipts: u64,
 }
 
 /// The sender is done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct SenderEnd {
+pub struct SenderEnd {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// How long it sent.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// Bytes of packets sent, all headers included.
-    pub(crate) sent_bytes: u64,
+    pub sent_bytes: u64,
     /// Packets sent.
-    pub(crate) sent_packets: u64,
+    pub sent_packets: u64,
     /// Content sent, in times the size of the files.
-    pub(crate) passes: f64,
+    pub passes: f64,
     /// Receivers that have sent a receipt.
-    pub(crate) receipts: u64,
+    pub receipts: u64,
     /// The exit code.
-    pub(crate) exit_code: u8,
+    pub exit_code: u8,
 }
 
 #[cfg(test)]

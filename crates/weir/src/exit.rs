@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// How a command ended. Scripts may rely on the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// All done; what was received is verified.
     Done = 0,
     /// Weir itself is at fault.
@@ -31,10 +31,10 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// A claim does not hold. It has the number that shells and build servers expect of a test that fails.
-    pub(crate) const RED: Exit = Exit::Internal;
+    pub const RED: Exit = Exit::Internal;
 
     /// All of them, by number.
-    pub(crate) const ALL: [Exit; 10] = [
+    pub const ALL: [Exit; 10] = [
         Exit::Done,
         Exit::Internal,
         Exit::Usage,
@@ -48,12 +48,12 @@ impl Exit {
     ];
 
     /// The number that the shell sees.
-    pub(crate) const fn code(self) -> u8 {
+    pub const fn code(self) -> u8 {
         self as u8
     }
 
     /// What the number means, for the table in the help.
-    pub(crate) const fn meaning(self) -> &'static str {
+    pub const fn meaning(self) -> &'static str {
         match self {
             Exit::Done => "all done; everything received is verified",
             Exit::Internal => "a claim does not hold (lab verify), or else a fault of weir itself",
@@ -79,21 +79,21 @@ impl From<Exit> for ExitCode {
 
 /// Why a command could not do what it was asked: the exit code, and a text that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The exit code.
-    pub(crate) exit: Exit,
+    pub exit: Exit,
     /// One or more lines for people.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl Failure {
     /// A failure of this kind.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
         Failure { exit, message: message.into() }
     }
 
     /// Turns an error into a failure of kind `exit` that begins with what was being done: `map_err(Failure::of(…))`.
-    pub(crate) fn of<E: Display>(exit: Exit, doing: impl Display) -> impl FnOnce(E) -> Failure {
+    pub fn of<E: Display>(exit: Exit, doing: impl Display) -> impl FnOnce(E) -> Failure {
         move |error| Failure::new(exit, format!("{doing}: {error}"))
     }
 }
@@ -107,7 +107,7 @@ impl Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The table of exit codes as the long help prints it.
-pub(crate) fn table() -> String {
+pub fn table() -> String {
     Exit::ALL.iter().fold(String::from("Exit codes:"), |mut text, exit| {
         write!(text, "\n  {:>3}  {}", exit.code(), exit.meaning()).expect("writing to a string cannot fail");
         text

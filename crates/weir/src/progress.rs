@@ -62,6 +62,8 @@ pub(crate) struct Display {
     /// What a sender waits for; 0 if for nothing.
     receipts_wanted: u64,
     levels: usize,
+    /// Where a live stream comes from.
+    address: String,
 }
 
 impl Display {
@@ -81,7 +83,7 @@ impl Display {
             _ => ProgressBar::hidden(),
         };
         panel.set_style(bar(WAITING));
-        Display { style, out, err, panel, line_due_s: 0.0, receipts_wanted: 0, levels: 0 }
+        Display { style, out, err, panel, line_due_s: 0.0, receipts_wanted: 0, levels: 0, address: String::new() }
     }
 
     /// Shows an event of a receiver.
@@ -159,14 +161,17 @@ impl Display {
         Stdout::Open
     }
 
-    /// Shows an event of a live viewer of the sender at `address`. Standard output may be the stream's.
-    pub(crate) fn live_receiver(&mut self, event: &LiveReceiverEvent, address: &str) -> Stdout {
+    /// Shows an event of a live viewer. Standard output may be the stream's.
+    pub(crate) fn live_receiver(&mut self, event: &LiveReceiverEvent) -> Stdout {
         if self.style == Style::Json {
             return self.json(event);
         }
         match event {
-            LiveReceiverEvent::Start(start) => self.say(&live::words::view_start(start)),
-            LiveReceiverEvent::Meeting(change) => self.say(&live::words::meeting(change, address)),
+            LiveReceiverEvent::Start(start) => {
+                self.address = start.address.clone();
+                self.say(&live::words::view_start(start));
+            }
+            LiveReceiverEvent::Meeting(change) => self.say(&live::words::meeting(change, &self.address)),
             LiveReceiverEvent::Progress(progress) => {
                 self.progress(progress.t_s, None, || live::words::view_progress(progress));
             }

@@ -2,21 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
+use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
-use weir_net::description::{Control, Description, ReceiptAddress};
-use weir_net::receipts::send_receipt;
-use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
+use weir_net::description::{Control, Description};
+use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
+use weir_net::receipts::ReceiptSender;
+use weir_net::session::SessionConfig;
 use weir_net::socket::ReceiveConfig;
-use weir_net::{Interface, NetError};
+use weir_net::{Interface, NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::receipt::{Kind, Receipt};
 
@@ -26,12 +27,12 @@ use crate::events::{
     FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble,
 };
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::progress::{Display, PROGRESS_INTERVAL, Stdout, Style};
+use crate::observer::Observer;
+use crate::progress::PROGRESS_INTERVAL;
 use crate::{fetch, session};
 
-/// Runs the command.
-pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
+/// Joins a session and leaves when every file is in its place, verified.
+pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
     let text = fetch::session(&args.session)?;
     let description: Description = text.parse().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
     let choice = session::interface_choice(args.iface.as_deref());
@@ -42,24 +43,20 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
     let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels).map_err(refused)?;
     let seed = u64::from_be_bytes(session::random()?);
     let link = args.link.clone().map(|config| LinkInFront { config, seed });
-    let config = ReceiverConfig {
-        interface: choice,
-        link,
-        capture: args.output.pcap.clone(),
-        sockets: ReceiveConfig { buffer: receive_buffer(&description), ..ReceiveConfig::default() },
-        // The end of a fast transfer should not wait for a slow look at it.
-        tick: Duration::from_millis(20),
-    };
-    let receiver =
-        Receiver::new(&description, endpoint, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
+    let sockets = ReceiveConfig { buffer: receive_buffer(&description), ..ReceiveConfig::default() };
+    // The end of a fast transfer should not wait for a slow look at it.
+    let tenant = TenantConfig { sockets, link, tick: Duration::from_millis(20), ..TenantConfig::default() };
+    let capture = args.output.pcap.clone();
+    let config = SessionConfig { interface: choice, tenant, capture, ..SessionConfig::default() };
+    let tenant = weir_net::session::receiver(&description, endpoint, &config)
+        .map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let store = open_store(args, &description)?;
 
     let clock = Clock::new();
     let started = clock.now();
     let mut run = Run {
-        display: Display::new(Style::of(&args.output)),
-        interrupt,
+        observer,
+        is_unheard: false,
         collector: Collector::start(store, args.memory.count() / QUEUE_SHARE),
         started,
         ends: args.duration.map(|duration| started + duration),
@@ -72,29 +69,33 @@ pub(crate) fn run(args: &Recv) -> Result<Exit, Failure> {
         levels: levels.len().max(1),
         level_rate: Rate::ZERO,
         slot: None,
-        probe: description.probe,
+        probes_to: description.control_address.filter(|_| has_probes(&description)),
         round_trip: None,
         lost_packets: 0,
-        statistics: ReceiverStatistics::default(),
+        statistics: Statistics::default(),
         files: 0,
         file_bytes: 0,
         resumed: BTreeMap::new(),
         completed: None,
+        receipt_wanted: description.receipt_key.map(|key| (key, description.tsi)),
+        receipt: None,
         outcome: None,
         worst: None,
     };
     run.show(&ReceiverEvent::Start(start_event(args, &description, &levels, &interface)));
-    let buffer = receiver.capabilities().buffer;
+    let buffer = tenant.capabilities().buffer;
     if buffer.granted < highest_rate(&description) * SHORTEST_TURN {
         run.trouble(started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
-    let statistics = receiver.run(&mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    run.statistics = statistics;
+    run.statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     run.drain_store(clock.now());
-    if let Some(address) = description.receipt.filter(|_| run.completed.is_some()) {
-        run.send_receipt(&clock, &address, description.tsi)?;
-    }
     Ok(run.end(clock.now()))
+}
+
+/// Whether receivers of the session measure their round trip to the sender.
+fn has_probes(description: &Description) -> bool {
+    let scheme = description.control.as_ref().and_then(|control| registry::find(&control.scheme).ok());
+    scheme.is_some_and(Scheme::probes)
 }
 
 /// What the highest rate brings while this process waits for its turn, within reason.
@@ -150,10 +151,11 @@ fn start_event(args: &Recv, description: &Description, levels: &[Rate], interfac
     }
 }
 
-/// A running receiver, as its user sees it.
-struct Run {
-    display: Display,
-    interrupt: Interrupt,
+/// A running receiver.
+struct Run<'a> {
+    observer: &'a mut dyn Observer<ReceiverEvent>,
+    /// The observer wants the run to end.
+    is_unheard: bool,
     collector: Collector,
     started: Time,
     ends: Option<Time>,
@@ -169,15 +171,19 @@ struct Run {
     level_rate: Rate,
     slot: Option<SlotReport>,
     /// Where round-trip probes go, until the user has been told that none is answered.
-    probe: Option<SocketAddr>,
+    probes_to: Option<SocketAddr>,
     round_trip: Option<Duration>,
     lost_packets: u64,
-    statistics: ReceiverStatistics,
+    statistics: Statistics,
     files: u64,
     file_bytes: u64,
     /// Bytes of files that an earlier run had received.
     resumed: BTreeMap<Name, u64>,
     completed: Option<Time>,
+    /// The key and the session of the receipt that the sender asks for.
+    receipt_wanted: Option<([u8; 32], u16)>,
+    /// The receipt on its way.
+    receipt: Option<ReceiptSender>,
     /// Why the run ends.
     outcome: Option<Exit>,
     /// What went wrong with a file while others went on.
@@ -191,13 +197,9 @@ struct Shown {
     useful_bytes: u64,
 }
 
-impl Application for Run {
-    fn deliver(&mut self, content: &Content, symbol: &[u8]) {
-        self.collector.push(content, symbol);
-    }
-
-    fn batch_end(&mut self) {
-        // The next tick is soon enough.
+impl Application<Content> for Run<'_> {
+    fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
+        self.collector.push(delivery.label, delivery.payload);
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
@@ -212,24 +214,45 @@ impl Application for Run {
         }
     }
 
-    fn tick(&mut self, now: Time) -> ControlFlow<()> {
+    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        if let Some(receipt) = &mut self.receipt {
+            receipt.on_message(message);
+        }
+        None
+    }
+
+    fn next_message(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.receipt.as_mut()?.poll(now).map(|message| message.to_vec())
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.receipt.as_ref().and_then(ReceiptSender::deadline)
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> host::Progress {
+        if statistics.received.packets > self.statistics.received.packets {
+            self.last_packet = now;
+        }
+        self.statistics.clone_from(statistics);
         self.collector.tick();
         self.drain_store(now);
-        if now.since(self.shown.at) >= PROGRESS_INTERVAL {
+        if self.receipt.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
+            if self.completed.is_some() {
+                self.begin_receipt(now);
+            }
         }
-        if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn statistics(&mut self, now: Time, statistics: &ReceiverStatistics) {
-        if statistics.packets > self.statistics.packets {
-            self.last_packet = now;
+        match (self.outcome, &self.receipt) {
+            (None, _) => host::Progress::Continue,
+            (Some(_), Some(receipt)) if receipt.deadline().is_some() && !self.observer.is_interrupted() => {
+                host::Progress::Finish
+            }
+            _ => host::Progress::Stop,
         }
-        self.statistics = *statistics;
     }
 
     fn problem(&mut self, now: Time, problem: &NetError) {
@@ -241,12 +264,12 @@ impl Application for Run {
     }
 }
 
-impl Run {
+impl Run<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         let idle = now.since(self.last_packet);
         if self.completed.is_some() {
             Some(self.worst.unwrap_or(Exit::Done))
-        } else if self.interrupt.is_set() {
+        } else if self.is_unheard || self.observer.is_interrupted() {
             Some(Exit::Interrupted)
         } else if self.ends.is_some_and(|ends| now >= ends) {
             self.trouble(now, "the time is up and something is still missing".to_owned(), Some(Exit::Incomplete));
@@ -266,9 +289,9 @@ impl Run {
 
     /// Tells, once, of a sender that answers no probes.
     fn look_for_answers(&mut self, now: Time) {
-        let ReceiverStatistics { probes, echoes, .. } = self.statistics;
-        let is_unanswered = echoes == 0 && probes >= PROBES_TO_WAIT_FOR;
-        if let Some(address) = self.probe.take_if(|_| is_unanswered) {
+        let Statistics { control_sent, control_received, .. } = self.statistics;
+        let is_unanswered = control_received == 0 && control_sent >= PROBES_TO_WAIT_FOR;
+        if let Some(address) = self.probes_to.take_if(|_| is_unanswered) {
             let message = format!(
                 "the sender answers no round-trip probes at {address}, so the rate goes by a round trip of initial_rtt; \
                  firewalls on the way must let UDP port {} through",
@@ -353,7 +376,7 @@ impl Run {
     fn progress(&mut self, now: Time) {
         let store = self.collector.progress();
         let seconds = now.since(self.shown.at).as_secs_f64();
-        let received_bytes = self.statistics.bytes.count();
+        let received_bytes = self.statistics.received.bytes.count();
         let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
         let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;
         let pace = self.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
@@ -372,7 +395,7 @@ impl Run {
             levels: self.levels,
             level_rate_bps: self.level_rate.bps(),
             loss_event_rate: slot.and_then(|slot| slot.loss_event_rate).map(|rates| rates[0]),
-            received_packets: self.statistics.packets,
+            received_packets: self.statistics.received.packets,
             lost_packets: self.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
@@ -382,35 +405,36 @@ impl Run {
         self.show(&ReceiverEvent::Progress(event));
     }
 
-    fn send_receipt(&mut self, clock: &Clock, address: &ReceiptAddress, tsi: u16) -> Result<(), Failure> {
-        let completed = self.completed.unwrap_or(self.started);
+    /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
+    fn begin_receipt(&mut self, now: Time) {
+        let Some((key, tsi)) = self.receipt_wanted else { return };
+        let (receiver, seed) = match session::random::<16>() {
+            Ok(random) => halves(random),
+            // The files are there; that the sender does not hear of it changes nothing about that.
+            Err(failure) => return self.trouble(now, format!("cannot send a receipt: {failure}"), None),
+        };
+        let completed = self.completed.unwrap_or(now);
         let receipt = Receipt {
             kind: Kind::Receipt,
             tsi,
-            receiver: u64::from_be_bytes(session::random()?),
-            received_bytes: self.statistics.bytes.count(),
+            receiver,
+            received_bytes: self.statistics.received.bytes.count(),
             elapsed_millis: u64::try_from(completed.since(self.started).as_millis()).unwrap_or(u64::MAX),
         };
-        let seed = u64::from_be_bytes(session::random()?);
-        let interrupt = self.interrupt.clone();
-        let stop = || if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        match send_receipt(address, receipt, RECEIPT_SPREAD, seed, stop) {
-            Ok((acknowledged, tries)) => {
-                let event = ReceiptSent { t_s: self.t_s(clock.now()), acknowledged, tries };
-                self.show(&ReceiverEvent::Receipt(event));
-            }
-            // The files are there; that the sender does not hear of it changes nothing about that.
-            Err(error) => self.trouble(clock.now(), format!("cannot send a receipt: {error}"), None),
-        }
-        Ok(())
+        self.receipt = Some(ReceiptSender::new(receipt, key, now, RECEIPT_SPREAD, Random::new(seed, "receipt")));
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.
     fn end(mut self, now: Time) -> Exit {
         let mut exit = self.outcome.unwrap_or(Exit::Internal);
+        if let Some(receipt) = &self.receipt {
+            let (acknowledged, tries) = (receipt.is_acknowledged(), receipt.tries());
+            let event = ReceiptSent { t_s: self.t_s(now), acknowledged, tries };
+            self.show(&ReceiverEvent::Receipt(event));
+        }
         let overrun = self.collector.overrun_symbols();
         if overrun > 0 {
-            let packets = self.statistics.packets;
+            let packets = self.statistics.received.packets;
             let message = format!("the disk was too slow for {overrun} of {packets} packets; they had to come again");
             self.trouble(now, message, None);
         }
@@ -423,7 +447,7 @@ impl Run {
                 message: error.to_string(),
                 exit_code: Some(exit.code()),
             };
-            let _ = self.display.receiver(&ReceiverEvent::Error(event));
+            let _ = self.observer.event(&ReceiverEvent::Error(event));
         }
         let until = self.completed.unwrap_or(now);
         let event = ReceiverEnd {
@@ -432,13 +456,13 @@ impl Run {
             files: self.files,
             bytes: self.file_bytes,
             seconds: until.since(self.started).as_secs_f64(),
-            received_bytes: self.statistics.bytes.count(),
-            received_packets: self.statistics.packets,
+            received_bytes: self.statistics.received.bytes.count(),
+            received_packets: self.statistics.received.packets,
             lost_packets: self.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + overrun,
             exit_code: exit.code(),
         };
-        let _ = self.display.receiver(&ReceiverEvent::End(event));
+        let _ = self.observer.event(&ReceiverEvent::End(event));
         exit
     }
 
@@ -451,12 +475,14 @@ impl Run {
         self.show(&ReceiverEvent::Error(event));
     }
 
-    /// When nobody reads the events any more, the files still matter: the run goes on in silence.
     fn show(&mut self, event: &ReceiverEvent) {
-        if self.display.receiver(event) == Stdout::Closed {
-            self.display = Display::new(Style::Quiet);
-        }
+        self.is_unheard |= self.observer.event(event).is_break();
     }
+}
+
+fn halves(bytes: [u8; 16]) -> (u64, u64) {
+    let number = u128::from_be_bytes(bytes);
+    ((number >> 64) as u64, number as u64)
 }
 
 /// A sender that said goodbye and is silent for this long has gone.

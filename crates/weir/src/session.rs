@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{ConfigError, OfferedRates};
-use weir_net::description::{Control, Description, ReceiptAddress};
+use weir_net::description::{Control, Description};
 use weir_net::interface::{Interface, InterfaceChoice};
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
@@ -50,11 +50,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
-        probe: args.rates.cc.probes().then(|| later_port(local, args.to, PROBE_PORT)),
-        receipt: args.receipts.map(|_| ReceiptAddress {
-            address: later_port(local, args.to, RECEIPT_PORT),
-            key: secret.derive("weir receipt tags", &tsi.to_be_bytes()),
-        }),
+        control_address: (args.rates.cc.probes() || args.receipts.is_some()).then(|| control_address(local, args.to)),
+        receipt_key: args.receipts.map(|_| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
     };
     // Both ends are built once here, so that a bad setting is told before anything is sent.
     description
@@ -86,10 +83,10 @@ fn advise(error: &ConfigError) -> String {
     format!("{error}; `weir schemes` lists schemes and their settings")
 }
 
-/// A port of the sender so many after the session's own. It is fixed so that a description written beforehand (`--describe`) and
-/// the session itself agree.
-fn later_port(local: IpAddr, to: SocketAddr, after: u16) -> SocketAddr {
-    SocketAddr::new(local, to.port().checked_add(after).unwrap_or(1023 + after))
+/// The sender's control port: the one after the session's own. It is fixed so that a description written beforehand
+/// (`--describe`) and the session itself agree.
+fn control_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
+    SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
 }
 
 /// The largest symbol that fits beside the headers, a multiple of RaptorQ's alignment.
@@ -141,10 +138,6 @@ pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
         name.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
     })
 }
-
-/// Receipts go to the port after the session's, round-trip probes to the one after that.
-const RECEIPT_PORT: u16 = 1;
-const PROBE_PORT: u16 = 2;
 
 const ALIGNMENT: usize = 8;
 

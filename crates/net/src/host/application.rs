@@ -48,8 +48,8 @@ pub trait Application<L> {
         None
     }
 
-    /// What a stream from here is like, for hosts that ask.
-    fn terms(&self) -> Terms {
+    /// What a stream from here to `peer` is like, which asks.
+    fn terms(&self, _peer: SocketAddr) -> Terms {
         Terms::default()
     }
 

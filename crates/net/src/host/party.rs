@@ -197,7 +197,8 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             Found::Message(message) => return self.on_message(&datagram, message),
             Found::Handshake(message) => {
                 let Datagram { at, socket, from, .. } = datagram;
-                let is_ours = self.peers.on_message(at, socket, from, &message, self.application.terms());
+                let terms = self.application.terms(from);
+                let is_ours = self.peers.on_message(at, socket, from, &message, terms);
                 self.statistics.ignored.foreign += u64::from(!is_ours);
                 return self.on_news(at, around);
             }
@@ -288,8 +289,8 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
         self.tell(now, peer, PeerChange::Up);
         if self.is_per_peer {
             if self.endpoint.is_none() {
-                let terms = self.application.terms();
-                return self.open(now, peer, &terms, around);
+                let terms = self.peers.address(peer).map(|(_, address)| self.application.terms(address));
+                return self.open(now, peer, &terms.unwrap_or_default(), around);
             }
         } else if self.stage == Stage::Started {
             return self.event(now, Event::PeerUp(peer), None, around);

@@ -19,7 +19,7 @@ pub(crate) struct RateRange {
 
 /// Where a session description is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SessionSource {
+pub enum SessionSource {
     /// A file.
     File(PathBuf),
     /// Standard input, written `-`.
@@ -32,7 +32,7 @@ pub(crate) enum SessionSource {
 
 /// A text that cannot be read as the value asked for. The text says what is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ValueError {
+pub enum ValueError {
     /// Not a duration.
     #[error("expected a duration with its unit, such as 30s, 10m, 1h30m or 500ms")]
     Span,

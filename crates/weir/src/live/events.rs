@@ -7,7 +7,7 @@ use crate::events::{Role, Trouble};
 /// An event of `weir send live`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum LiveSenderEvent {
+pub enum LiveSenderEvent {
     /// The sender waits for a viewer.
     Start(SendStart),
     /// A viewer came or left.
@@ -23,7 +23,7 @@ pub(crate) enum LiveSenderEvent {
 /// An event of `weir recv HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum LiveReceiverEvent {
+pub enum LiveReceiverEvent {
     /// The viewer asks for the stream.
     Start(ViewStart),
     /// How the meeting with the sender stands.
@@ -38,149 +38,149 @@ pub(crate) enum LiveReceiverEvent {
 
 /// The sender waits for a viewer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct SendStart {
+pub struct SendStart {
     /// `sender`.
-    pub(crate) role: Role,
+    pub role: Role,
     /// Version of Weir.
-    pub(crate) version: String,
+    pub version: String,
     /// Congestion control scheme.
-    pub(crate) scheme: String,
+    pub scheme: String,
     /// Address and port where viewers ask.
-    pub(crate) address: String,
+    pub address: String,
     /// What is sent.
-    pub(crate) input: String,
+    pub input: String,
 }
 
 /// A viewer came or left.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ViewerChange {
+pub struct ViewerChange {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Its address and port.
-    pub(crate) viewer: String,
+    pub viewer: String,
     /// `came`, `bye`, `finished`, `stopped`, `silent` or `refused`.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 /// How sending stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct SendProgress {
+pub struct SendProgress {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// The viewer's address and port; null without one.
-    pub(crate) viewer: Option<String>,
+    pub viewer: Option<String>,
     /// Packets sent, all headers included.
-    pub(crate) sent_bytes: u64,
+    pub sent_bytes: u64,
     /// Packets sent.
-    pub(crate) sent_packets: u64,
+    pub sent_packets: u64,
     /// Sent since the last progress event.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// The rate that congestion control allows; null before the first answer.
-    pub(crate) allowed_bps: Option<u64>,
+    pub allowed_bps: Option<u64>,
     /// Smoothed round-trip time; null before the first answer.
-    pub(crate) round_trip_ms: Option<f64>,
+    pub round_trip_ms: Option<f64>,
     /// How often congestion made the rate fall.
-    pub(crate) backoffs: u64,
+    pub backoffs: u64,
     /// Payloads that wait.
-    pub(crate) waiting: u64,
+    pub waiting: u64,
     /// Payloads that waited for too long and were dropped.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 /// How a sender ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct LiveEnd {
+pub struct LiveEnd {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Packets sent, all headers included.
-    pub(crate) sent_bytes: u64,
+    pub sent_bytes: u64,
     /// Packets sent.
-    pub(crate) sent_packets: u64,
+    pub sent_packets: u64,
     /// Bytes of content in them.
-    pub(crate) payload_bytes: u64,
+    pub payload_bytes: u64,
     /// Viewers that there were.
-    pub(crate) viewers: u64,
+    pub viewers: u64,
     /// Payloads that waited for too long and were dropped.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// Messages of others, messages that cannot be read, answers to what was never sent.
-    pub(crate) ignored: u64,
+    pub ignored: u64,
     /// Questions of others while there was a viewer.
-    pub(crate) turned_away: u64,
+    pub turned_away: u64,
     /// The exit code.
-    pub(crate) exit_code: u8,
+    pub exit_code: u8,
 }
 
 /// The viewer asks for the stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ViewStart {
+pub struct ViewStart {
     /// `receiver`.
-    pub(crate) role: Role,
+    pub role: Role,
     /// Version of Weir.
-    pub(crate) version: String,
+    pub version: String,
     /// The sender's address and port.
-    pub(crate) address: String,
+    pub address: String,
     /// Where the stream goes.
-    pub(crate) out: String,
+    pub out: String,
 }
 
 /// How the meeting with the sender stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct MeetingChange {
+pub struct MeetingChange {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// `unanswered`, `refused`, `busy` or `running`.
-    pub(crate) stage: String,
+    pub stage: String,
     /// Congestion control scheme; null before the sender has said.
-    pub(crate) scheme: Option<String>,
+    pub scheme: Option<String>,
     /// RTP payload type; null before the sender has said.
-    pub(crate) payload_type: Option<u8>,
+    pub payload_type: Option<u8>,
 }
 
 /// How receiving stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ViewProgress {
+pub struct ViewProgress {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// Packets received, all headers included.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// Packets received.
-    pub(crate) received_packets: u64,
+    pub received_packets: u64,
     /// Bytes of content given out.
-    pub(crate) payload_bytes: u64,
+    pub payload_bytes: u64,
     /// Received since the last progress event.
-    pub(crate) rate_bps: u64,
+    pub rate_bps: u64,
     /// Packets that are missing in what was given out.
-    pub(crate) lost_packets: u64,
+    pub lost_packets: u64,
 }
 
 /// How a viewer ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct ViewEnd {
+pub struct ViewEnd {
     /// Seconds since the `start` event.
-    pub(crate) t_s: f64,
+    pub t_s: f64,
     /// `bye`, `stopped`, `silent`, `refused` or `declined`.
-    pub(crate) reason: String,
+    pub reason: String,
     /// Packets received, all headers included.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// Packets received.
-    pub(crate) received_packets: u64,
+    pub received_packets: u64,
     /// Bytes of content given out.
-    pub(crate) payload_bytes: u64,
+    pub payload_bytes: u64,
     /// Packets that are missing in what was given out.
-    pub(crate) lost_packets: u64,
+    pub lost_packets: u64,
     /// Of these, packets that came too late to be put in order.
-    pub(crate) late_packets: u64,
+    pub late_packets: u64,
     /// Packets that came with a congestion mark.
-    pub(crate) marked_packets: u64,
+    pub marked_packets: u64,
     /// Messages of others, and messages that cannot be read.
-    pub(crate) ignored: u64,
+    pub ignored: u64,
     /// The exit code.
-    pub(crate) exit_code: u8,
+    pub exit_code: u8,
 }
 
 /// One event of each kind.
 #[cfg(test)]
-pub(crate) fn sender_samples() -> Vec<LiveSenderEvent> {
+pub fn sender_samples() -> Vec<LiveSenderEvent> {
     vec![
         LiveSenderEvent::Start(SendStart { role: Role::Sender, ..Default::default() }),
         LiveSenderEvent::Viewer(ViewerChange::default()),
@@ -192,7 +192,7 @@ pub(crate) fn sender_samples() -> Vec<LiveSenderEvent> {
 
 /// One event of each kind.
 #[cfg(test)]
-pub(crate) fn receiver_samples() -> Vec<LiveReceiverEvent> {
+pub fn receiver_samples() -> Vec<LiveReceiverEvent> {
     vec![
         LiveReceiverEvent::Start(ViewStart::default()),
         LiveReceiverEvent::Meeting(MeetingChange::default()),

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use weir_net::stream::source::{Payload, Supply};
 use weir_units::Time;
 use weir_wire::rtcp;
 use weir_wire::rtp::Rtp;
@@ -19,7 +18,7 @@ use crate::args::ValueError;
 
 /// Where a live stream comes from, as the user says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub enum Input {
     /// Standard input.
     Stdin,
     /// A file, or anything that is opened like one.
@@ -48,6 +47,35 @@ impl fmt::Display for Input {
             Input::Rtp(address) => write!(f, "RTP to {address}"),
         }
     }
+}
+
+/// Where payloads come from.
+pub(crate) trait Supply {
+    /// What to wait on for more; `None` while there is no room for more, or no more will come.
+    fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// There is something to read.
+    fn fill(&mut self, now: Time);
+
+    /// How many payloads wait. It falls by [`Supply::next`] only: what replaces a payload takes its place.
+    fn waiting(&self) -> u64;
+
+    /// The payload that has waited longest, and what its RTP header says about it.
+    fn next(&mut self, now: Time) -> Option<(Rtp, &[u8])>;
+
+    /// Whether no more will come; some may wait.
+    fn is_over(&self) -> bool;
+
+    /// Payloads that were dropped because they had waited for too long or do not fit.
+    fn dropped(&self) -> u64 {
+        0
+    }
+
+    /// RTP payload type of the stream.
+    fn payload_type(&self) -> u8;
+
+    /// Bytes of a full payload.
+    fn payload_len(&self) -> usize;
 }
 
 /// The payloads of a stream.
@@ -123,7 +151,7 @@ impl Supply for Source {
         self.supply().waiting()
     }
 
-    fn next(&mut self, now: Time) -> Option<Payload<'_>> {
+    fn next(&mut self, now: Time) -> Option<(Rtp, &[u8])> {
         self.supply_mut().next(now)
     }
 
@@ -242,7 +270,7 @@ impl Supply for ByteSource {
         payloads as u64
     }
 
-    fn next(&mut self, now: Time) -> Option<Payload<'_>> {
+    fn next(&mut self, now: Time) -> Option<(Rtp, &[u8])> {
         if self.waiting() == 0 {
             return None;
         }
@@ -251,7 +279,7 @@ impl Supply for ByteSource {
         let start = self.start;
         self.start += len;
         let timestamp = self.timestamp_at_zero.wrapping_add((now.as_micros() * 9 / 100) as u32);
-        Some(Payload { marker: false, payload_type, timestamp, bytes: &self.bytes[start..start + len] })
+        Some((Rtp { payload_type, timestamp, ..Rtp::default() }, &self.bytes[start..start + len]))
     }
 
     fn is_over(&self) -> bool {
@@ -356,15 +384,10 @@ impl Supply for RtpSource {
         self.queue.waiting.len() as u64
     }
 
-    fn next(&mut self, _now: Time) -> Option<Payload<'_>> {
+    fn next(&mut self, _now: Time) -> Option<(Rtp, &[u8])> {
         let (_, header, payload) = self.queue.waiting.pop_front()?;
         self.out = payload;
-        Some(Payload {
-            marker: header.marker,
-            payload_type: self.wanted_type.unwrap_or(header.payload_type),
-            timestamp: header.timestamp,
-            bytes: &self.out,
-        })
+        Some((Rtp { payload_type: self.wanted_type.unwrap_or(header.payload_type), ..header }, &self.out))
     }
 
     fn is_over(&self) -> bool {
@@ -419,7 +442,7 @@ mod tests {
     }
 
     fn lengths(source: &mut ByteSource) -> Vec<usize> {
-        std::iter::from_fn(|| source.next(Time::ZERO).map(|payload| payload.bytes.len())).collect()
+        std::iter::from_fn(|| source.next(Time::ZERO).map(|(_, bytes)| bytes.len())).collect()
     }
 
     fn transport_stream(packets: usize) -> Vec<u8> {
@@ -452,8 +475,8 @@ mod tests {
         let mut big = source(&vec![b'x'; 10_000_000], 1_000);
         assert!(big.waiting() <= PAYLOADS_AHEAD, "{}", big.waiting());
         let mut total: usize = 0;
-        while let Some(payload) = big.next(Time::ZERO) {
-            total += payload.bytes.len();
+        while let Some((_, bytes)) = big.next(Time::ZERO) {
+            total += bytes.len();
             if big.readable().is_some() {
                 big.fill(Time::ZERO);
             }

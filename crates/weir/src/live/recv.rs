@@ -2,16 +2,18 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use weir_core::Endpoint;
-use weir_core::observation::Observation;
 use weir_core::registry::{self, Habitat, Stream};
+use weir_core::{Endpoint, PeerId};
 use weir_net::clock::Clock;
-use weir_net::stream::sink::{Ending, Meeting, Sink, SinkApplication, SinkConfig, SinkStatistics};
-use weir_units::{Bytes, Time};
-use weir_wire::rtcp::meeting::Terms;
+use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progress, Statistics};
+use weir_net::live::order::Order;
+use weir_net::live::{self, LiveConfig};
+use weir_net::socket::header_len;
+use weir_units::{Bytes, Seq, Time};
+use weir_wire::rtcp::congestion;
+use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveReceiverEvent, MeetingChange, ViewEnd, ViewProgress, ViewStart};
@@ -19,18 +21,17 @@ use super::output::{Outlet, Output, write_sdp};
 use crate::args::Recv;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::progress::{Display, PROGRESS_INTERVAL, Stdout, Style};
+use crate::observer::Observer;
+use crate::progress::PROGRESS_INTERVAL;
 use crate::session;
 
-/// Runs the command for the sender at `address`.
-pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
+/// Takes the live stream of the sender at `address`.
+pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverEvent>) -> Result<Exit, Failure> {
     let output = output(args)?;
     let sender = resolve(address)?;
-    let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
     let ssrc = u32::from_be_bytes(session::random()?);
-    let config = SinkConfig { capture: args.output.pcap.clone(), ..SinkConfig::new(sender, ssrc) };
-    let sink = Sink::new(&config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    let config = LiveConfig { capture: args.output.pcap.clone(), ..LiveConfig::default() };
+    let tenant = live::sink(sender, ssrc, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AlreadyExists => "; with --overwrite it is replaced",
@@ -42,11 +43,13 @@ pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
     let started = clock.now();
     let mut run = Run {
         address: address.to_owned(),
-        display: Display::new(Style::of(&args.output)),
-        interrupt,
+        observer,
+        is_unheard: false,
         sdp: args.sdp.clone(),
         outlet,
         output,
+        order: Order::new(HOLD),
+        payload_bytes: 0,
         started,
         ends: args.duration.map(|duration| started + duration),
         idle_timeout: args.idle_timeout,
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
         shown_bytes: 0,
         shown_packets: 0,
         terms: None,
+        ending: None,
         outcome: None,
     };
     run.show(&LiveReceiverEvent::Start(ViewStart {
@@ -63,8 +67,9 @@ pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
         address: address.to_owned(),
         out: run.output.to_string(),
     }));
-    let (ending, statistics) = sink.run(&mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    Ok(run.end(clock.now(), ending, &statistics))
+    let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    run.give_out(Time::from_nanos(u64::MAX));
+    Ok(run.end(clock.now(), &statistics))
 }
 
 /// Where the stream goes; options that mean nothing for one are refused.
@@ -100,14 +105,18 @@ fn resolve(address: &str) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| failed("the name has no address".to_owned()))
 }
 
-/// A running viewer, as its user sees it.
-struct Run {
+/// A running viewer.
+struct Run<'a> {
     address: String,
-    display: Display,
-    interrupt: Interrupt,
+    observer: &'a mut dyn Observer<LiveReceiverEvent>,
+    /// The observer wants the run to end.
+    is_unheard: bool,
     sdp: Option<std::path::PathBuf>,
     outlet: Outlet,
     output: Output,
+    order: Order<(Rtp, Vec<u8>)>,
+    /// Bytes of payload given out.
+    payload_bytes: u64,
     started: Time,
     ends: Option<Time>,
     idle_timeout: Option<Duration>,
@@ -116,13 +125,16 @@ struct Run {
     shown_bytes: u64,
     shown_packets: u64,
     terms: Option<Terms>,
+    /// How the stream ended.
+    ending: Option<Departure>,
     outcome: Option<Exit>,
 }
 
-impl SinkApplication for Run {
-    fn offered(&mut self, now: Time, terms: &Terms, feedback_size: Bytes) -> Option<Box<dyn Endpoint>> {
+impl Application<Rtp> for Run<'_> {
+    fn open(&mut self, now: Time, sender: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
         self.terms = Some(*terms);
         let packet_size = Bytes::new(u64::from(terms.packet_size));
+        let feedback_size = Bytes::new(header_len(sender.ip()) + congestion::MAX_LEN as u64);
         let stream = Stream { packet_size, feedback_size, habitat: Habitat::Sockets };
         let name = terms.scheme().unwrap_or_default();
         let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[])) {
@@ -141,31 +153,29 @@ impl SinkApplication for Run {
         Some(endpoint)
     }
 
-    fn deliver(&mut self, header: &Rtp, payload: &[u8]) {
-        if self.outcome.is_some() {
-            return;
-        }
-        if let Err(error) = self.outlet.put(header, payload) {
-            self.fail(&error);
-        }
+    fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
+        let number = Seq::new(delivery.number.unwrap_or_default());
+        self.order.push(now, number, (*delivery.label, delivery.payload.to_vec()));
     }
 
     fn batch_end(&mut self) {
-        if self.outcome.is_none()
-            && let Err(error) = self.outlet.flush()
-        {
-            self.fail(&error);
-        }
+        self.give_out(Clock::new().now());
     }
 
-    fn observe(&mut self, _now: Time, _observation: &Observation) {}
+    fn deadline(&self) -> Option<Time> {
+        self.order.deadline()
+    }
 
-    fn meeting(&mut self, now: Time, stage: Meeting) {
-        let stage = match stage {
-            Meeting::Unanswered { is_refused: false } => "unanswered",
-            Meeting::Unanswered { is_refused: true } => "refused",
-            Meeting::Busy => "busy",
-            Meeting::Running => "running",
+    fn peer(&mut self, now: Time, _peer: PeerId, _address: SocketAddr, change: PeerChange) {
+        let stage = match change {
+            PeerChange::Unanswered { is_refused: false } => "unanswered",
+            PeerChange::Unanswered { is_refused: true } => "refused",
+            PeerChange::Busy => "busy",
+            PeerChange::Up => "running",
+            PeerChange::Down(why) => {
+                self.ending = Some(why);
+                return;
+            }
         };
         let event = MeetingChange {
             t_s: self.t_s(now),
@@ -176,7 +186,8 @@ impl SinkApplication for Run {
         self.show(&LiveReceiverEvent::Meeting(event));
     }
 
-    fn tick(&mut self, now: Time, statistics: &SinkStatistics) -> ControlFlow<()> {
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        self.give_out(now);
         if statistics.received.packets > self.shown_packets {
             (self.shown_packets, self.last_packet) = (statistics.received.packets, now);
         }
@@ -186,7 +197,7 @@ impl SinkApplication for Run {
         if self.outcome.is_none() {
             let is_idle = self.idle_timeout.is_some_and(|limit| now.since(self.last_packet) >= limit);
             self.outcome = match () {
-                () if self.interrupt.is_set() => Some(Exit::Done),
+                () if self.is_unheard || self.observer.is_interrupted() => Some(Exit::Done),
                 () if is_idle => Some(Exit::Incomplete),
                 // To look for a while is what was asked for; to have seen nothing is not.
                 () if self.ends.is_some_and(|ends| now >= ends) => {
@@ -195,11 +206,32 @@ impl SinkApplication for Run {
                 () => None,
             };
         }
-        if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.outcome.is_some() || self.ending.is_some() { Progress::Stop } else { Progress::Continue }
     }
 }
 
-impl Run {
+impl Run<'_> {
+    /// Puts out what is in order by now.
+    fn give_out(&mut self, now: Time) {
+        let mut given = false;
+        while let Some((header, payload)) = self.order.pop(now) {
+            if self.outcome.is_some() {
+                continue;
+            }
+            given = true;
+            self.payload_bytes += payload.len() as u64;
+            if let Err(error) = self.outlet.put(&header, &payload) {
+                self.fail(&error);
+            }
+        }
+        if given
+            && self.outcome.is_none()
+            && let Err(error) = self.outlet.flush()
+        {
+            self.fail(&error);
+        }
+    }
+
     fn fail(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::BrokenPipe {
             self.outcome = Some(Exit::Done);
@@ -215,7 +247,7 @@ impl Run {
         self.show(&LiveReceiverEvent::Error(event));
     }
 
-    fn progress(&mut self, now: Time, statistics: &SinkStatistics) {
+    fn progress(&mut self, now: Time, statistics: &Statistics) {
         let received_bytes = statistics.received.bytes.count();
         let rate = Bytes::new(received_bytes - self.shown_bytes).per(now.since(self.shown));
         (self.shown, self.shown_bytes) = (now, received_bytes);
@@ -223,20 +255,20 @@ impl Run {
             t_s: self.t_s(now),
             received_bytes,
             received_packets: statistics.received.packets,
-            payload_bytes: statistics.payload.count(),
+            payload_bytes: self.payload_bytes,
             rate_bps: rate.bps(),
-            lost_packets: statistics.lost,
+            lost_packets: self.order.missing(),
         };
         self.show(&LiveReceiverEvent::Progress(event));
     }
 
-    fn end(mut self, now: Time, ending: Ending, statistics: &SinkStatistics) -> Exit {
-        let (reason, exit) = match ending {
-            Ending::Bye => ("bye", Exit::Done),
-            Ending::Stopped => ("stopped", Exit::Internal),
-            Ending::Silent => ("silent", Exit::Incomplete),
-            Ending::Refused => ("refused", Exit::Incomplete),
-            Ending::Declined => ("declined", Exit::Session),
+    fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+        let (reason, exit) = match self.ending {
+            Some(Departure::Bye) => ("bye", Exit::Done),
+            Some(Departure::Silent) => ("silent", Exit::Incomplete),
+            Some(Departure::Refused) => ("refused", Exit::Incomplete),
+            Some(Departure::Declined) => ("declined", Exit::Session),
+            Some(Departure::Complete | Departure::Stopped) | None => ("stopped", Exit::Internal),
         };
         let exit = self.outcome.unwrap_or(exit);
         let event = ViewEnd {
@@ -244,9 +276,9 @@ impl Run {
             reason: reason.to_owned(),
             received_bytes: statistics.received.bytes.count(),
             received_packets: statistics.received.packets,
-            payload_bytes: statistics.payload.count(),
-            lost_packets: statistics.lost,
-            late_packets: statistics.late,
+            payload_bytes: self.payload_bytes,
+            lost_packets: self.order.missing(),
+            late_packets: self.order.late(),
             marked_packets: statistics.marked,
             ignored: statistics.ignored.total(),
             exit_code: exit.code(),
@@ -259,10 +291,11 @@ impl Run {
         now.since(self.started).as_secs_f64()
     }
 
-    /// When nobody reads the events any more, the stream still matters: the run goes on in silence.
     fn show(&mut self, event: &LiveReceiverEvent) {
-        if self.display.live_receiver(event, &self.address) == Stdout::Closed {
-            self.display = Display::new(Style::Quiet);
-        }
+        self.is_unheard |= self.observer.event(event).is_break();
     }
 }
+
+/// Longest wait of a packet for earlier ones: packets that overtake others do so by some milliseconds at most, and a player
+/// notices 30 ms less than a hole.
+const HOLD: Duration = Duration::from_millis(30);

@@ -1,80 +1,79 @@
 //! `weir send live`: paces an input to whoever asks for it, one viewer at a time, until the input ends.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
 
-use weir_core::Endpoint;
 use weir_core::observation::{Observation, PaceCause, PaceReport};
 use weir_core::registry::{Habitat, Stream};
+use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_net::NetError;
 use weir_net::clock::Clock;
+use weir_net::host::{Application, Departure, Host, PeerChange, Progress, Statistics, Tenant};
+use weir_net::live::{self, LiveConfig};
+use weir_net::profile::RtpProfile;
 use weir_net::socket::header_len;
-use weir_net::stream::door::Viewer;
-use weir_net::stream::source::{Leave, Source as Driver, SourceApplication, SourceConfig, SourceStatistics, Supply};
 use weir_units::{Bytes, Time};
 use weir_wire::rtcp::congestion;
+use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange};
-use super::input::{Input, Source};
+use super::input::{Input, Source, Supply};
 use crate::args::SendLive;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::progress::{Display, PROGRESS_INTERVAL, Stdout, Style};
+use crate::observer::Observer;
+use crate::progress::PROGRESS_INTERVAL;
 use crate::session;
 
-/// Runs the command.
-pub(crate) fn run(args: &SendLive) -> Result<Exit, Failure> {
+/// Paces an input to whoever asks for it, one viewer at a time, until the input ends.
+pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Result<Exit, Failure> {
     // Built once here, so that a bad setting is told before anybody comes.
     let packet_size = Bytes::new(u64::from(args.packet_size));
     endpoint(args, packet_size, (Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|error| {
         Failure::new(Exit::Usage, format!("{error}; `weir schemes` lists schemes and their settings"))
     })?;
-    let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
     let room = usize::from(args.packet_size) - header_len(Ipv6Addr::UNSPECIFIED.into()) as usize - Rtp::LEN;
     let random = u32::from_be_bytes(session::random()?);
-    let mut source = Source::open(&args.input, room, args.payload_type, random)
+    let source = Source::open(&args.input, room, args.payload_type, random)
         .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
-    let driver = listen(args)?;
+    let tenant = listen(args)?;
     let clock = Clock::new();
     let mut run = Run {
         args,
-        display: Display::new(Style::of(&args.output)),
-        interrupt,
+        observer,
+        is_unheard: false,
+        source,
         started: clock.now(),
         shown: clock.now(),
         shown_bytes: 0,
         viewer: None,
         pace: None,
         backoffs: 0,
-        last_leave: None,
+        last_departure: None,
         outcome: None,
     };
     run.show(&LiveSenderEvent::Start(SendStart {
         role: Role::Sender,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scheme: args.cc.name.to_owned(),
-        address: driver.local().to_string(),
+        address: tenant.unicast_local(0).map_or_else(String::new, |address| address.to_string()),
         input: args.input.to_string(),
     }));
-    let statistics = driver.run(&mut source, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
-    Ok(run.end(clock.now(), &statistics, &source))
+    let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    Ok(run.end(clock.now(), &statistics))
 }
 
-fn listen(args: &SendLive) -> Result<Driver, Failure> {
-    let config = |listen| -> Result<SourceConfig, Failure> {
-        let secret = session::random()?;
-        let config = SourceConfig::new(listen, args.cc.name, secret);
-        Ok(SourceConfig { silence: args.silence, capture: args.output.pcap.clone(), ..config })
-    };
+fn listen(args: &SendLive) -> Result<Tenant<RtpProfile>, Failure> {
+    let mut config = LiveConfig { capture: args.output.pcap.clone(), ..LiveConfig::default() };
+    config.tenant.silence = args.silence;
+    let secret = session::random()?;
     let failed = Failure::of(Exit::Network, "cannot wait for viewers");
-    let outcome = Driver::new(&config(args.unicast)?);
-    match outcome {
+    match live::source(args.unicast, secret, &config) {
         // A host without IPv6 has IPv4 at least.
         Err(NetError::Socket { .. }) if args.unicast.ip() == Ipv6Addr::UNSPECIFIED => {
             let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), args.unicast.port());
-            Driver::new(&config(any)?).map_err(failed)
+            live::source(any, secret, &config).map_err(failed)
         }
         outcome => outcome.map_err(failed),
     }
@@ -89,40 +88,70 @@ fn endpoint(
     args.cc.source(&Stream { packet_size, feedback_size, habitat: Habitat::Sockets }, &args.cc_set)
 }
 
-/// A running sender, as its user sees it.
+/// A running sender.
 struct Run<'a> {
     args: &'a SendLive,
-    display: Display,
-    interrupt: Interrupt,
+    observer: &'a mut dyn Observer<LiveSenderEvent>,
+    /// The observer wants no more.
+    is_unheard: bool,
+    source: Source,
     started: Time,
     shown: Time,
     shown_bytes: u64,
-    viewer: Option<Viewer>,
+    viewer: Option<SocketAddr>,
     /// The last that was heard of the pace to this viewer.
     pace: Option<PaceReport>,
     backoffs: u64,
     /// How the last viewer left.
-    last_leave: Option<Leave>,
+    last_departure: Option<Departure>,
     outcome: Option<Exit>,
 }
 
-impl SourceApplication for Run<'_> {
-    fn came(&mut self, now: Time, viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint> {
-        (self.viewer, self.pace) = (Some(viewer), None);
-        self.viewer_change(now, viewer, "came");
-        endpoint(self.args, packet_size, viewer.address).expect("the same settings were good at the start")
+impl Application<Rtp> for Run<'_> {
+    fn payload(&mut self, now: Time, _channel: Option<ChannelId>) -> Option<(Rtp, &[u8])> {
+        self.source.next(now)
     }
 
-    fn left(&mut self, now: Time, viewer: Viewer, why: Leave) {
-        (self.viewer, self.last_leave) = (None, Some(why));
-        let what = match why {
-            Leave::Bye => "bye",
-            Leave::Finished => "finished",
-            Leave::Stopped => "stopped",
-            Leave::Silent => "silent",
-            Leave::Refused => "refused",
+    fn waiting(&self) -> Option<u64> {
+        Some(self.source.waiting())
+    }
+
+    fn is_over(&self) -> bool {
+        self.source.is_over()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.source.readable()
+    }
+
+    fn read(&mut self, now: Time) {
+        self.source.fill(now);
+    }
+
+    fn terms(&self, viewer: SocketAddr) -> Terms {
+        let size = u16::try_from(self.packet_size(viewer.ip()).count()).unwrap_or(u16::MAX);
+        Terms::new(self.source.payload_type(), size, self.args.cc.name).unwrap_or_default()
+    }
+
+    fn open(&mut self, _now: Time, viewer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
+        let packet_size = self.packet_size(viewer.ip());
+        Some(endpoint(self.args, packet_size, viewer).expect("the same settings were good at the start"))
+    }
+
+    fn peer(&mut self, now: Time, _peer: PeerId, address: SocketAddr, change: PeerChange) {
+        let what = match change {
+            PeerChange::Up => {
+                (self.viewer, self.pace) = (Some(address), None);
+                "came"
+            }
+            PeerChange::Down(why) => {
+                (self.viewer, self.last_departure) = (None, Some(why));
+                word(why)
+            }
+            PeerChange::Unanswered { .. } | PeerChange::Busy => return,
         };
-        self.viewer_change(now, viewer, what);
+        let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned() };
+        self.show(&LiveSenderEvent::Viewer(event));
     }
 
     fn observe(&mut self, _now: Time, observation: &Observation) {
@@ -133,57 +162,69 @@ impl SourceApplication for Run<'_> {
         }
     }
 
-    fn tick(&mut self, now: Time, statistics: &SourceStatistics, supply: &dyn Supply) -> ControlFlow<()> {
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         if now.since(self.shown) >= PROGRESS_INTERVAL {
-            self.progress(now, statistics, supply);
+            self.progress(now, statistics);
         }
-        if self.interrupt.is_set() && self.outcome.is_none() {
+        if self.outcome.is_none() && self.observer.is_interrupted() {
             // An input without an end is ended so.
             let is_endless = matches!(self.args.input, Input::Rtp(_));
             self.outcome = Some(if is_endless { Exit::Done } else { Exit::Interrupted });
         }
-        if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_sent = self.viewer.is_none() && self.source.is_over() && self.source.waiting() == 0;
+        if self.outcome.is_some() || self.is_unheard || is_sent { Progress::Stop } else { Progress::Continue }
+    }
+}
+
+/// How a viewer's departure is called in events.
+fn word(why: Departure) -> &'static str {
+    match why {
+        Departure::Bye => "bye",
+        Departure::Complete => "finished",
+        Departure::Stopped | Departure::Declined => "stopped",
+        Departure::Silent => "silent",
+        Departure::Refused => "refused",
     }
 }
 
 impl Run<'_> {
-    fn viewer_change(&mut self, now: Time, viewer: Viewer, what: &str) {
-        let event = ViewerChange { t_s: self.t_s(now), viewer: viewer.address.to_string(), what: what.to_owned() };
-        self.show(&LiveSenderEvent::Viewer(event));
+    fn packet_size(&self, viewer: std::net::IpAddr) -> Bytes {
+        Bytes::new(self.source.payload_len() as u64 + header_len(viewer) + Rtp::LEN as u64)
     }
 
-    fn progress(&mut self, now: Time, statistics: &SourceStatistics, supply: &dyn Supply) {
+    fn progress(&mut self, now: Time, statistics: &Statistics) {
         let sent_bytes = statistics.sent.bytes.count();
         let rate = Bytes::new(sent_bytes - self.shown_bytes).per(now.since(self.shown));
         (self.shown, self.shown_bytes) = (now, sent_bytes);
         let event = SendProgress {
             t_s: self.t_s(now),
-            viewer: self.viewer.map(|viewer| viewer.address.to_string()),
+            viewer: self.viewer.map(|viewer| viewer.to_string()),
             sent_bytes,
             sent_packets: statistics.sent.packets,
             rate_bps: rate.bps(),
             allowed_bps: self.pace.map(|pace| pace.rate.bps()),
             round_trip_ms: self.pace.map(|pace| pace.smoothed_round_trip.as_secs_f64() * 1e3),
             backoffs: self.backoffs,
-            waiting: supply.waiting(),
-            dropped: supply.dropped(),
+            waiting: self.source.waiting(),
+            dropped: self.source.dropped(),
         };
         self.show(&LiveSenderEvent::Progress(event));
     }
 
-    fn end(mut self, now: Time, statistics: &SourceStatistics, source: &Source) -> Exit {
-        let mut exit = self.outcome.unwrap_or(match self.last_leave {
-            Some(Leave::Silent | Leave::Refused) => Exit::Incomplete,
+    fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+        let mut exit = self.outcome.unwrap_or(match self.last_departure {
+            Some(Departure::Silent | Departure::Refused) => Exit::Incomplete,
             _ => Exit::Done,
         });
-        if let Some(error) = source.failure() {
+        if let Some(error) = self.source.failure() {
             exit = Exit::Files;
-            self.trouble(now, format!("cannot read {} any further: {error}", self.args.input), Some(exit));
+            let message = format!("cannot read {} any further: {error}", self.args.input);
+            self.trouble(now, message, Some(exit));
         }
-        if source.too_large() > 0 {
+        if self.source.too_large() > 0 {
             let message = format!(
                 "{} RTP packets were not sent, as they are larger than --packet-size {} allows",
-                source.too_large(),
+                self.source.too_large(),
                 self.args.packet_size
             );
             self.trouble(now, message, None);
@@ -199,9 +240,9 @@ impl Run<'_> {
             t_s: self.t_s(now),
             sent_bytes: statistics.sent.bytes.count(),
             sent_packets: statistics.sent.packets,
-            payload_bytes: statistics.payload.count(),
-            viewers: statistics.viewers,
-            dropped: source.dropped(),
+            payload_bytes: statistics.sent_payload.count(),
+            viewers: statistics.peers,
+            dropped: self.source.dropped(),
             ignored: statistics.ignored.total(),
             turned_away: statistics.turned_away,
             exit_code: exit.code(),
@@ -219,10 +260,7 @@ impl Run<'_> {
         self.show(&LiveSenderEvent::Error(event));
     }
 
-    /// Nobody left to read what this prints is no reason to send on for ever, nor a failure.
     fn show(&mut self, event: &LiveSenderEvent) {
-        if self.display.live_sender(event) == Stdout::Closed && self.outcome.is_none() {
-            self.outcome = Some(Exit::Done);
-        }
+        self.is_unheard |= self.observer.event(event).is_break();
     }
 }

@@ -1,0 +1,34 @@
+//! Weir as a library: sends files to any number of receivers over layered multicast, each at the rate that its own path can
+//! fairly carry, receives them, and sends and receives live streams.
+//!
+//! It is what the command line is made of. A run is described by the options of its command ([`SendFile`], [`Recv`],
+//! [`SendLive`]), whose defaults are those of the command line; it reports what happens as typed events ([`events`], the same that
+//! `--json` prints) to an [`Observer`], which can end it; and it ends with an [`Exit`] or a [`Failure`] that says what to do.
+//! `examples/embed.rs` sends and receives in one process.
+
+mod args;
+pub mod cli;
+mod collector;
+mod console;
+mod demo;
+mod describe;
+pub mod events;
+mod exit;
+mod fetch;
+mod interrupt;
+mod lab;
+mod live;
+mod observer;
+mod progress;
+mod recv;
+mod report;
+mod schemes;
+mod send;
+mod session;
+
+pub use args::{CciChoice, Output, Rates, Recv, SendFile, SendLive, SessionSource};
+pub use exit::{Exit, Failure};
+pub use live::{Input, recv as receive_live, send as send_live};
+pub use observer::Observer;
+pub use recv::files as receive_files;
+pub use send::files as send_files;
