@@ -45,7 +45,7 @@ pub enum ConfigError {
     /// The scheme makes another number of channels than the session has.
     #[error(
         "{scheme} makes {made} channels of the session's rates and settings, and the session has {given}: \
-         let the sender describe it anew, with the version of weir that receives it"
+         let the sender describe it again, with the version of weir that receives it"
     )]
     WrongChannels {
         /// The scheme.
