@@ -7,7 +7,9 @@
 
 extern crate alloc;
 
+mod definition;
 pub mod endpoint;
+mod error;
 pub mod estimate;
 pub mod layers;
 pub mod model;

@@ -14,7 +14,7 @@ use core::time::Duration;
 pub use accepted::{Accepted, Range, Word};
 pub(crate) use value::{OneOf, Preset, Value, Within, WithinOr, YES_OR_NO};
 
-use crate::registry::ConfigError;
+use crate::error::ConfigError;
 
 /// One setting of a scheme, as the user gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,3 +94,9 @@ fn outside(range: &Range) -> [String; 2] {
         Range::Number(number) => [number.start().next_down(), number.end().next_up()].map(|number| number.to_string()),
     }
 }
+
+#[test]
+fn an_unknown_scheme_is_refused_with_the_names_that_there_are() {
+    let error = registry::find("avrmc").map(|scheme| scheme.name).expect_err("it is misspelt").to_string();
+    assert_eq!(error, "there is no scheme \"avrmc\"; there are avmrc, rmrc, vmrc, rap, stair, fglm");
+}

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-use super::LossIntervals;
+use super::loss_intervals::LossIntervals;
 
 /// Groups losses into loss events and keeps the intervals between them.
 ///

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-use super::Ewma;
+use super::ewma::Ewma;
 
 /// Over what the smallest timestamp difference, which stands for the empty path, is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use weir_units::Rate;
 
-use crate::registry::ConfigError;
+use crate::error::ConfigError;
 
 /// The cumulative rates of a layered session, strictly rising.
 #[derive(Debug, Clone, PartialEq, Eq)]

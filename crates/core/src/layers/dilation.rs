@@ -1,6 +1,6 @@
 //! What a link carries more than its fastest receiver takes (STAIR Definition 2).
 
-use super::LayerSet;
+use super::set::LayerSet;
 
 /// Dilation of a link: what it carries for a session, as a multiple of what the fastest of the receivers behind it takes.
 /// `None` if none takes anything.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::LayerSet;
+use super::set::LayerSet;
 
 /// The layers 1, 2, 4, 7, 12, 20, 33 …: each the sum of the two before and one (STAIR §2). Rates are in units of the lowest.
 ///

@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use weir_units::math;
 
-use super::{Fibonacci, Ladder, LayerSet};
+use super::cumulative::Ladder;
+use super::fibonacci::Fibonacci;
+use super::set::LayerSet;
 
 /// Rates K = α^j + r in units of the lowest layer: cumulative layers up to α^j, and FGLM's non-cumulative layers for r.
 ///

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
+use crate::definition::Habitat;
 use crate::estimate::DelayWindow;
-use crate::registry::Habitat;
 
 /// Everything that can be set. [`Config::default`] is AVMRC with the paper's Table 1 and the readings that the page
 /// `docs/papers/avmrc.md` gives for what the paper leaves open.

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use super::config::{BetaRule, Config, Model, RttMethod};
 use super::schedule::packets_per_slot;
+use crate::definition::Session;
 use crate::estimate::{Ewma, LossIntervals};
 use crate::model::{reno, vegas};
-use crate::registry::Session;
 
 /// The throughput model with its adaptive part, β. Rates are in full packets per second.
 #[derive(Debug)]
@@ -125,8 +125,8 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::Habitat;
     use crate::layers::Ladder;
-    use crate::registry::Habitat;
     use weir_units::{Bytes, Rate};
     use weir_wire::CciForm;
 

@@ -27,8 +27,10 @@ use alloc::boxed::Box;
 
 use weir_units::Rate;
 
+use crate::definition::{Layered, OfferedRates, Parties, Scheme, Session};
 use crate::endpoint::Endpoint;
-use crate::registry::{ConfigError, Layered, OfferedRates, Parties, Scheme, Session, Setting};
+use crate::error::ConfigError;
+use crate::settings::Setting;
 
 /// AVMRC: the Vegas model with adaptive thresholds.
 pub const AVMRC: Scheme = Scheme {

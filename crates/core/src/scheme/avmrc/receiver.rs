@@ -13,11 +13,11 @@ use super::leaving::Leaving;
 use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
+use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{Arrival, DelaySample, LossEvents, QueuingDelay, SequenceTracker};
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
-use crate::registry::Session;
 use crate::scheme::silence::Silence;
 
 /// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).

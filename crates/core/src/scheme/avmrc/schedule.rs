@@ -5,7 +5,7 @@ use core::time::Duration;
 use weir_units::{Bytes, Rate};
 
 use super::config::Config;
-use crate::registry::Session;
+use crate::definition::Session;
 
 /// What a channel has earned and not yet sent, exactly: in bits times nanoseconds per second.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,8 +68,8 @@ const SMALLEST_TAIL_BYTES: u128 = 96;
 mod tests {
     use super::super::config::Model;
     use super::*;
+    use crate::definition::Habitat;
     use crate::layers::Ladder;
-    use crate::registry::Habitat;
     use weir_wire::CciForm;
 
     fn session(habitat: Habitat, size: u64) -> Session {

@@ -8,8 +8,8 @@ use weir_wire::{CciForm, Layered};
 
 use super::config::Config;
 use super::schedule::{Credit, Due};
+use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
-use crate::registry::Session;
 
 /// Sends each period what each channel has earned, in channel order, and marks slots and signals (AVMRC §3.3, §4.2).
 ///
@@ -145,10 +145,10 @@ const MOST_PERIODS_AT_ONCE: u64 = 4;
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Model;
     use super::*;
+    use crate::definition::Habitat;
     use crate::layers::Ladder;
-    use crate::registry::Habitat;
-    use crate::scheme::avmrc::Model;
 
     fn session(habitat: Habitat) -> Session {
         Session {

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, Synchronisation};
-use crate::registry::{ConfigError, Habitat, Session};
+use crate::definition::{Habitat, Session};
+use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
 type Span = settings::Within<Config, Duration>;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
-use crate::registry::Habitat;
+use crate::definition::Habitat;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Copy, PartialEq)]

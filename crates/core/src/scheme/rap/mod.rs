@@ -20,7 +20,7 @@ pub use source::Source;
 
 use alloc::boxed::Box;
 
-use crate::registry::{Paced, Parties, Scheme};
+use crate::definition::{Paced, Parties, Scheme};
 
 /// RAP.
 pub const RAP: Scheme = Scheme {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    use crate::registry::Habitat;
+    use crate::definition::Habitat;
 
     fn pace() -> Pace {
         let size = Bytes::new(100);

@@ -73,10 +73,10 @@ impl RoundTrip {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Config;
     use super::*;
 
-    use crate::registry::Habitat;
-    use crate::scheme::rap::Config;
+    use crate::definition::Habitat;
 
     fn estimator() -> RoundTrip {
         let config = Config::new(Habitat::Lab);

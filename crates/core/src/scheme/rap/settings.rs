@@ -8,7 +8,8 @@ use core::time::Duration;
 use weir_units::Rate;
 
 use super::config::{Config, FineGrain, Growth};
-use crate::registry::{ConfigError, Habitat, Stream};
+use crate::definition::{Habitat, Stream};
+use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
 type Span = settings::Within<Config, Duration>;

@@ -4,10 +4,10 @@ use weir_units::{Bytes, Ecn, Time};
 use weir_wire::Feedback;
 
 use super::arrivals::{Arrival, Arrivals};
+use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet};
 use crate::observation::Observation;
 use crate::outbox::Outbox;
-use crate::registry::Stream;
 
 /// Of how many packets an answer tells (decision 3).
 const REPORTS: u8 = 16;

@@ -9,10 +9,10 @@ use super::config::{Config, Growth, SILENT_TIMEOUTS};
 use super::history::History;
 use super::pace::Pace;
 use super::round_trip::RoundTrip;
+use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Packet, PeerId};
 use crate::observation::{Observation, PaceCause, PaceReport};
 use crate::outbox::Outbox;
-use crate::registry::Stream;
 
 /// The one whom a source sends to.
 const SINK: PeerId = PeerId(0);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::choice::StairRule;
-use crate::registry::Habitat;
+use crate::definition::Habitat;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Copy, PartialEq)]

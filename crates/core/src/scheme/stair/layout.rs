@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use weir_units::Rate;
 
 use super::config::Config;
+use crate::definition::Session;
+use crate::error::ConfigError;
 use crate::layers::{Hybrid, LayerSet, Stair};
-use crate::registry::{ConfigError, Session};
 
 /// Which of the two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,8 +28,10 @@ use alloc::vec::Vec;
 
 use weir_units::Rate;
 
+use crate::definition::{Layered, OfferedRates, Parties, Scheme, Session};
 use crate::endpoint::Endpoint;
-use crate::registry::{ConfigError, Layered, OfferedRates, Parties, Scheme, Session, Setting};
+use crate::error::ConfigError;
+use crate::settings::Setting;
 use layout::{Kind, Layout};
 
 /// STAIR.

@@ -113,7 +113,7 @@ const SHORTEST: Duration = Duration::from_micros(100);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Habitat;
+    use crate::definition::Habitat;
 
     fn probing() -> Probing {
         let mut probing = Probing::new(&Config::new(Habitat::Lab));

@@ -15,12 +15,12 @@ use super::layout::Layout;
 use super::probing::Probing;
 use super::sawtooth::{Loss, Sawtooth};
 use super::sender::PROBE_SIZE;
+use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use crate::estimate::{Arrival, DelayWindow, QueuingDelay, SequenceTracker};
 use crate::layers::LayerSet;
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
-use crate::registry::Session;
 use crate::scheme::silence::Silence;
 
 /// A receiver of STAIR or FGLM.

@@ -9,10 +9,10 @@ use weir_wire::{CciForm, Layered, Probe, probe};
 use super::announcement::Announcement;
 use super::config::Config;
 use super::layout::Layout;
+use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet};
 use crate::layers::{Stair, StairPacket};
 use crate::outbox::Outbox;
-use crate::registry::Session;
 
 /// Sends each channel's packets at the times of its exact schedule.
 ///
@@ -221,8 +221,8 @@ pub(super) const PROBE_SIZE: Bytes = Bytes::new(28 + probe::LEN as u64);
 mod tests {
     use super::super::layout::Kind;
     use super::*;
+    use crate::definition::Habitat;
     use crate::layers::Ladder;
-    use crate::registry::Habitat;
 
     fn sender(habitat: Habitat) -> (Sender, Layout) {
         let ladder = Ladder::geometric(Rate::from_kbps(512), Rate::from_kbps(512 * 8), 2.0).expect("valid");

@@ -6,7 +6,8 @@ use core::time::Duration;
 use super::choice::StairRule;
 use super::config::{Config, Decrease, RttMethod, StartUp};
 use super::layout::Kind;
-use crate::registry::{ConfigError, Habitat, Session};
+use crate::definition::{Habitat, Session};
+use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, ms, secs};
 
 type Span = settings::Within<Config, Duration>;
