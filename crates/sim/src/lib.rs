@@ -9,6 +9,7 @@
 //! Not here: what is measured ([`Probe`]s are told everything and belong to their users), scenario files, real time.
 
 mod agent;
+mod config;
 mod connection;
 mod datagrams;
 mod events;
@@ -21,6 +22,7 @@ mod network;
 mod packet;
 mod party;
 mod probe;
+mod run;
 pub mod tcp;
 mod together;
 pub mod topology;
@@ -29,11 +31,11 @@ pub mod traffic;
 mod wire_check;
 
 pub use agent::Received;
+pub use config::{
+    DatagramStream, EndpointConfig, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection, Times,
+};
 pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
 pub use multicast::Membership;
-pub use network::{
-    DatagramStream, EndpointConfig, Network, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection,
-    Times,
-};
+pub use network::Network;
 pub use packet::{Address, Body, Packet};
 pub use probe::Probe;
