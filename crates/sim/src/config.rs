@@ -6,7 +6,7 @@ use weir_units::Time;
 use weir_wire::CciForm;
 
 use crate::multicast::{Membership, Tree};
-use crate::traffic::Supply;
+use crate::traffic::{ReaderConfig, Supply};
 use crate::{AgentId, FlowId, NodeId};
 
 /// What cannot be built.
@@ -56,8 +56,8 @@ impl Times {
     }
 }
 
-/// When and on what kind of host an endpoint runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// When and on what kind of host an endpoint runs, and what its applications are like.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EndpointConfig {
     /// When it starts, and when it is told to finish.
     pub times: Times,
@@ -65,6 +65,13 @@ pub struct EndpointConfig {
     pub clock_ahead: Duration,
     /// Its host wakes it after its deadlines, by a random time between nothing and this.
     pub lateness: Duration,
+    /// Whether agents that it does not know become its peers with their first packet. To others they are of unverified
+    /// origin. In the simulator an address needs no proof.
+    pub accepts_peers: bool,
+    /// What its sending application offers. Without, it always has something to send, and says nothing of it.
+    pub supply: Option<Supply>,
+    /// How its receiving application reads. Without, it has room for everything, and says nothing of it.
+    pub reader: Option<ReaderConfig>,
 }
 
 /// A stream of datagrams: its flow, and the agents at its ends.

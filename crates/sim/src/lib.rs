@@ -17,18 +17,21 @@ mod fabric;
 mod graph;
 mod host;
 mod ids;
+mod kept;
 mod multicast;
 mod network;
 mod packet;
 mod party;
+mod peers;
 mod probe;
+mod ranges;
 mod run;
+mod sessions;
 pub mod tcp;
 mod together;
 pub mod topology;
 pub mod trace;
 pub mod traffic;
-mod wire_check;
 
 pub use agent::Received;
 pub use config::{

@@ -1,6 +1,6 @@
 //! The simulated network as its users build it: nodes, links, sessions, and the agents on the nodes.
 
-use weir_core::{Endpoint, PeerId};
+use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_link::LinkConfig;
 use weir_units::{Random, Time};
 
@@ -11,17 +11,18 @@ use crate::config::{
 use crate::connection::{Receiving, Sending, Source};
 use crate::datagrams::{self, To};
 use crate::fabric::{Control, Fabric};
-use crate::multicast::Tree;
+use crate::multicast::{Member, Tree};
 use crate::party::Party;
+use crate::ranges::Attachment;
 use crate::together::Together;
 use crate::traffic::{HttpConfig, HttpServer, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, SessionId, tcp};
 
 /// A network: nodes and links, the agents on the nodes, and the time.
 ///
-/// Ways are found when an agent is added, over the links that there are then. A large network is built faster if all nodes
-/// and links come before the first session. The same calls with the
-/// same seed give the same run, bit for bit, on every machine.
+/// Routes are found when an agent is added, over the links that there are then. A large network is built faster if all nodes
+/// and links come before the first session. The same calls with the same seed give the same run, bit for bit, on every
+/// machine.
 #[derive(Debug)]
 pub struct Network {
     seed: u64,
@@ -101,7 +102,8 @@ impl Network {
     pub fn add_sender(&mut self, session: SessionId, endpoint: Box<dyn Endpoint>, config: EndpointConfig) -> AgentId {
         let (root, flow) = (self.session_root(session), self.session_flow(session));
         self.fabric.sessions[session.index()].sender = Some(self.next_agent());
-        self.add_party(root, flow, Party::new(endpoint, Some(session), None), config)
+        let at = Attachment { session, member: None };
+        self.add_party(root, flow, Party::new(endpoint, Some(at)), config)
     }
 
     /// Adds a receiver of a session.
@@ -113,10 +115,26 @@ impl Network {
         config: EndpointConfig,
     ) -> Result<AgentId, NetworkError> {
         let id = self.next_agent();
+        let member = self.member(session, node, id)?;
+        let at = Attachment { session, member: Some(member) };
+        Ok(self.add_party(node, self.session_flow(session), Party::new(endpoint, Some(at)), config))
+    }
+
+    /// Makes an endpoint a party of one more session, whose channels it can join and send to. Gives the number by which it
+    /// knows the session's first channel: its sessions' channels follow one another.
+    pub fn attach(&mut self, agent: AgentId, session: SessionId) -> Result<ChannelId, NetworkError> {
+        if let Some(first) = self.party(agent).first_channel(session) {
+            return Ok(first);
+        }
+        let member = self.member(session, self.node_of(agent), agent)?;
+        let channels = |session: SessionId| self.fabric.sessions[session.index()].channels;
+        let (before, more) = (self.party(agent).session().map_or(0, channels), channels(session));
+        Ok(self.party_mut(agent).attach(before, Attachment { session, member: Some(member) }, more))
+    }
+
+    fn member(&mut self, session: SessionId, node: NodeId, agent: AgentId) -> Result<Member, NetworkError> {
         let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
-        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
-        let party = Party::new(endpoint, Some(session), Some(member));
-        Ok(self.add_party(node, self.session_flow(session), party, config))
+        self.fabric.attach(session, node, agent).ok_or(no_way)
     }
 
     /// Adds a member of the first `channels` channels of a session that only counts what it gets, from `start` on.
@@ -128,14 +146,13 @@ impl Network {
         start: Time,
     ) -> Result<AgentId, NetworkError> {
         let id = self.next_agent();
-        let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
-        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
+        let member = self.member(session, node, id)?;
         let listener = Listener { session, member, channels };
         let flow = self.session_flow(session);
         Ok(self.add_agent(node, flow, Program::Listener(listener), Some(Times::from(start))))
     }
 
-    /// Adds an endpoint that exchanges packets with correspondents only.
+    /// Adds an endpoint that is a party of no session.
     pub fn add_peer(
         &mut self,
         node: NodeId,
@@ -143,7 +160,7 @@ impl Network {
         endpoint: Box<dyn Endpoint>,
         config: EndpointConfig,
     ) -> AgentId {
-        self.add_party(node, flow, Party::new(endpoint, None, None), config)
+        self.add_party(node, flow, Party::new(endpoint, None), config)
     }
 
     /// Adds a stream between two endpoints, each the other's first correspondent.
@@ -156,16 +173,12 @@ impl Network {
         config: StreamConfig,
     ) -> Result<PacedStream, NetworkError> {
         let flow = self.add_flow();
-        let timing = EndpointConfig { times: config.times, lateness: config.lateness, ..EndpointConfig::default() };
-        let source = self.add_peer(from, flow, source, timing);
+        let StreamConfig { times, lateness, supply } = config;
+        let at_source = EndpointConfig { times, lateness, supply: Some(supply), ..EndpointConfig::default() };
+        let source = self.add_peer(from, flow, source, at_source);
         let sink = self.add_peer(to, flow, sink, EndpointConfig::default());
         self.introduce(source, sink)?;
         self.introduce(sink, source)?;
-        let random = Random::new(self.seed, &format!("supply {}", source.index()));
-        let Program::Party(party) = &mut self.agents[source.index()].program else {
-            unreachable!("a stream's source was added as an endpoint")
-        };
-        party.change_host(|host| host.with_supply(config.supply, random));
         Ok(PacedStream { flow, source, sink })
     }
 
@@ -256,13 +269,22 @@ impl Network {
         }
     }
 
-    /// Tells an endpoint of a correspondent; gives the name by which the endpoint is to know it.
+    /// Tells an endpoint of a peer before it starts; gives the number by which the endpoint is to know it.
     pub fn introduce(&mut self, agent: AgentId, to: AgentId) -> Result<PeerId, NetworkError> {
-        let [from, to_node] = [agent, to].map(|agent| self.agents[agent.index()].node);
-        let route = self.fabric.add_route(from, to_node).ok_or(NetworkError::NoWay { from, to: to_node })?;
+        let [from_node, to_node] = [agent, to].map(|agent| self.node_of(agent));
+        let no_way = NetworkError::NoWay { from: from_node, to: to_node };
+        let route = self.fabric.route(agent, to).ok_or(no_way)?;
+        Ok(self.party_mut(agent).introduce(to, route))
+    }
+
+    fn party(&self, agent: AgentId) -> &Party {
+        self.agents[agent.index()].party().expect(NO_ENDPOINT)
+    }
+
+    fn party_mut(&mut self, agent: AgentId) -> &mut Party {
         match &mut self.agents[agent.index()].program {
-            Program::Party(party) => Ok(party.add_peer(to, route)),
-            _ => panic!("only endpoints have correspondents"),
+            Program::Party(party) => party,
+            _ => panic!("{NO_ENDPOINT}"),
         }
     }
 
@@ -291,12 +313,21 @@ impl Network {
 
     fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
         let id = self.next_agent();
+        let random = |of: &str| Random::new(self.seed, &format!("{of} {}", id.index()));
         if !config.clock_ahead.is_zero() {
             party.change_host(|host| host.ahead(config.clock_ahead));
         }
         if !config.lateness.is_zero() {
-            let random = Random::new(self.seed, &format!("lateness {}", id.index()));
-            party.change_host(|host| host.late(config.lateness, random));
+            party.change_host(|host| host.late(config.lateness, random("lateness")));
+        }
+        if let Some(supply) = config.supply {
+            party.change_host(|host| host.with_supply(supply, random("supply")));
+        }
+        if let Some(reader) = config.reader {
+            party.change_host(|host| host.with_reader(reader, random("reader")));
+        }
+        if config.accepts_peers {
+            party.accept_peers();
         }
         self.add_agent(node, flow, Program::Party(party), Some(config.times))
     }
@@ -314,3 +345,5 @@ impl Network {
         id
     }
 }
+
+const NO_ENDPOINT: &str = "only endpoints have peers and sessions";

@@ -1,5 +1,7 @@
 //! A network runs, and says what has become of its parts.
 
+use std::time::Duration;
+
 use weir_link::Counters;
 use weir_units::Time;
 
@@ -52,7 +54,7 @@ impl Network {
                 Outcome::Seen { delivers, actions, wake } => {
                     probe.arrive(now, id, &packet);
                     if delivers {
-                        probe.deliver(now, id, packet.size.count());
+                        probe.deliver(now, id, packet.size.count(), None);
                     }
                     for action in (0..actions).map_while(|_| self.together.action(id)) {
                         self.agents[id.index()].carry_out(now, id, &packet, &action, &mut self.fabric, probe);
@@ -72,9 +74,31 @@ impl Network {
         let now = self.now;
         match self.fabric.take_control(number) {
             Control::Start(agent) => self.agents[agent.index()].start(now, agent, &mut self.fabric, probe),
-            Control::Stop(agent) => self.agents[agent.index()].stop(now, agent, &mut self.fabric, probe),
+            Control::Stop(agent) => {
+                self.agents[agent.index()].stop(now, agent, &mut self.fabric, probe);
+                self.say_goodbye(agent);
+            }
             Control::Link(link, config) => self.fabric.change_link(now, link, &config, probe),
-            Control::Membership(session, pending) => self.fabric.change_above(now, session, pending),
+            Control::Membership(tree, pending) => self.fabric.change_above(now, tree, pending),
+            Control::Goodbye(from, to) => self.bring_goodbye(from, to, probe),
+        }
+    }
+
+    /// An endpoint that has stopped says goodbye to those whom it knows, if they may know it.
+    fn say_goodbye(&mut self, from: AgentId) {
+        let Some(party) = self.agents[from.index()].party().filter(|party| party.has_started()) else { return };
+        for to in party.correspondents() {
+            if self.agents[to.index()].party().is_some_and(|other| other.may_know(from)) {
+                self.fabric.schedule(self.now, Control::Goodbye(from, to));
+            }
+        }
+    }
+
+    /// A goodbye is no packet, so that it is not lost and delays nobody. It comes when nothing else is on its way.
+    fn bring_goodbye(&mut self, from: AgentId, to: AgentId, probe: &mut impl Probe) {
+        match self.fabric.pool.has_any(from, to) {
+            true => self.fabric.schedule(self.now + GOODBYE_STEP, Control::Goodbye(from, to)),
+            false => self.agents[to.index()].on_goodbye(self.now, to, from, &mut self.fabric, probe),
         }
     }
 
@@ -118,3 +142,6 @@ impl Network {
         self.fabric.pool.len()
     }
 }
+
+/// How often it is looked whether the last packets before a goodbye have come.
+const GOODBYE_STEP: Duration = Duration::from_millis(1);
