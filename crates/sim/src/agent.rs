@@ -111,6 +111,29 @@ impl Agent {
         self.put_out(now, id, fabric);
     }
 
+    /// An agent that stopped has said goodbye.
+    pub(crate) fn on_goodbye(
+        &mut self,
+        now: Time,
+        id: AgentId,
+        of: AgentId,
+        fabric: &mut Fabric,
+        probe: &mut impl Probe,
+    ) {
+        if let Program::Party(party) = &mut self.program {
+            party.on_goodbye(&mut Turn { now, id, flow: self.flow, fabric, probe }, of);
+        }
+        self.put_out(now, id, fabric);
+    }
+
+    /// The endpoint, if it is one.
+    pub(crate) fn party(&self) -> Option<&Party> {
+        match &self.program {
+            Program::Party(party) => Some(party),
+            _ => None,
+        }
+    }
+
     /// A packet has come.
     #[inline(always)] // For each packet of every run; the second place that calls it is for threads.
     pub(crate) fn receive(
@@ -135,7 +158,7 @@ impl Agent {
     }
 
     /// A packet has come. An endpoint handles it, and what it wants goes to `act`. Returns for when to put an event out, if
-    /// for any time; `None` if this is no endpoint, and has not seen the packet.
+    /// for any time; `None` if this is no endpoint, or one that cannot decide apart, and has not seen the packet.
     #[inline]
     pub(crate) fn receive_apart(
         &mut self,
@@ -144,6 +167,9 @@ impl Agent {
         act: &mut impl FnMut(&Action),
     ) -> Option<Option<Time>> {
         let Program::Party(party) = &mut self.program else { return None };
+        if !party.decides_apart() {
+            return None;
+        }
         self.received.packets += 1;
         self.received.bytes += packet.size;
         party.take_in(now, packet, &mut |_, action| act(action));
@@ -152,7 +178,7 @@ impl Agent {
 
     /// Does what an endpoint wanted when it handled a packet.
     pub(crate) fn carry_out(
-        &self,
+        &mut self,
         now: Time,
         id: AgentId,
         packet: &Packet,
@@ -160,9 +186,9 @@ impl Agent {
         fabric: &mut Fabric,
         probe: &mut impl Probe,
     ) {
-        if let Program::Party(party) = &self.program {
+        if let Program::Party(party) = &mut self.program {
             let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
-            party.carry_out(turn, packet.size.count(), action);
+            party.carry_out(turn, Some(packet), action);
         }
     }
 

@@ -1,16 +1,16 @@
-//! The network under the agents: links, the packets on them, the ways that they take, and what is due when.
+//! The network under the agents: links, the packets on them, the routes that they take, and what is due when.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_link::{Dropped, Label, Link, LinkConfig, LinkKind};
 use weir_units::{Random, Time};
-use weir_wire::CciForm;
 
 use crate::events::EventQueue;
 use crate::graph::Graph;
-use crate::multicast::{LeadsTo, Member, Pending, Tree};
+use crate::multicast::{LeadsTo, Pending, Tree};
 use crate::packet::{Handle, Packet, Pool};
-use crate::{Address, AgentId, FlowId, LinkId, NodeId, Probe, SessionConfig, SessionId};
+use crate::sessions::{Session, TreeId};
+use crate::{Address, AgentId, LinkId, NodeId, Probe, SessionId};
 
 /// What has to be looked at.
 #[derive(Debug, Clone, Copy)]
@@ -33,22 +33,15 @@ pub(crate) enum Control {
     /// A link becomes another; what waits on it stays.
     Link(LinkId, Box<LinkConfig>),
     /// A join or leave reaches the next node up the tree.
-    Membership(SessionId, Pending),
+    Membership(TreeId, Pending),
+    /// The first agent has stopped and says goodbye to the second, behind all that it has sent.
+    Goodbye(AgentId, AgentId),
 }
 
-/// Where a packet to one agent enters the way there: an index into the fabric's routes.
+/// Where a packet to one agent is on its way: an index into the fabric's routes. For a packet to a channel, the number of its
+/// tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route(pub(crate) u32);
-
-/// A multicast session.
-#[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) root: NodeId,
-    pub(crate) flow: FlowId,
-    pub(crate) form: CciForm,
-    pub(crate) sender: Option<AgentId>,
-    tree: Tree,
-}
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -59,17 +52,19 @@ pub(crate) struct Fabric {
     pub(crate) reached: VecDeque<(AgentId, Handle)>,
     pub(crate) pool: Pool,
     pub(crate) sessions: Vec<Session>,
+    /// The trees of all sessions: see [`Session`].
+    pub(crate) trees: Vec<Tree>,
     /// Whether headers go through their encoding on the way into the network.
     pub(crate) through_the_wire: bool,
     links: Vec<Wire>,
     /// What the link made last is like.
     link_kind: Option<LinkKind>,
-    /// Ways to agents, one after the other; `None` is the end of one.
+    /// Routes to agents, one after the other; `None` is the end of one.
     routes: Vec<Option<LinkId>>,
     /// By agent: its node.
-    nodes: Vec<NodeId>,
-    /// Routes between parties of sessions that have written to each other.
-    ways: BTreeMap<(NodeId, NodeId), Route>,
+    pub(crate) nodes: Vec<NodeId>,
+    /// Where the route from one node to another begins.
+    known_routes: BTreeMap<(NodeId, NodeId), Route>,
     controls: Vec<Option<Control>>,
     free_controls: Vec<u32>,
 }
@@ -92,12 +87,13 @@ impl Fabric {
             reached: VecDeque::new(),
             pool: Pool::default(),
             sessions: Vec::new(),
+            trees: Vec::new(),
             through_the_wire: false,
             links: Vec::new(),
             link_kind: None,
             routes: Vec::new(),
             nodes: Vec::new(),
-            ways: BTreeMap::new(),
+            known_routes: BTreeMap::new(),
             controls: Vec::new(),
             free_controls: Vec::new(),
         }
@@ -132,19 +128,7 @@ impl Fabric {
         self.links.iter().map(|wire| wire.link.counters().delivered).sum()
     }
 
-    pub(crate) fn add_session(&mut self, root: NodeId, flow: FlowId, config: SessionConfig) -> SessionId {
-        let SessionConfig { channels, form, membership } = config;
-        let tree = Tree::new(&self.graph, root, channels, membership);
-        self.sessions.push(Session { root, flow, form, sender: None, tree });
-        SessionId::new(self.sessions.len() - 1)
-    }
-
-    /// Attaches an agent to a session's tree; `None` if the sender's packets cannot get to its node.
-    pub(crate) fn attach(&mut self, session: SessionId, node: NodeId, agent: AgentId) -> Option<Member> {
-        self.sessions[session.index()].tree.attach(&self.graph, node, agent)
-    }
-
-    /// Lays a way from one node to another; `None` if there is none.
+    /// Lays a route from one node to another; `None` if there is none.
     pub(crate) fn add_route(&mut self, from: NodeId, to: NodeId) -> Option<Route> {
         let path = self.graph.path(&self.graph.ways_from(from), from, to)?;
         let start = u32::try_from(self.routes.len()).expect("routes fit into memory");
@@ -158,14 +142,14 @@ impl Fabric {
         self.nodes.push(node);
     }
 
-    /// The way from one agent to another, which is laid when it is first asked for; `None` if there is none.
-    pub(crate) fn way(&mut self, from: AgentId, to: AgentId) -> Option<Route> {
+    /// The route from one agent to another, which is laid when it is first asked for; `None` if no links lead there.
+    pub(crate) fn route(&mut self, from: AgentId, to: AgentId) -> Option<Route> {
         let pair = (*self.nodes.get(from.index())?, *self.nodes.get(to.index())?);
-        if let Some(route) = self.ways.get(&pair) {
+        if let Some(route) = self.known_routes.get(&pair) {
             return Some(*route);
         }
         let route = self.add_route(pair.0, pair.1)?;
-        self.ways.insert(pair, route);
+        self.known_routes.insert(pair, route);
         Some(route)
     }
 
@@ -183,28 +167,6 @@ impl Fabric {
         self.controls[number as usize].take().expect("a control is due once")
     }
 
-    /// A member joins or leaves a channel.
-    pub(crate) fn change(&mut self, now: Time, session: SessionId, member: Member, channel: u16, join: bool) {
-        let mut later = Vec::new();
-        let tree = &mut self.sessions[session.index()].tree;
-        tree.change(now, member, channel, join, &mut |at, pending| later.push((at, pending)));
-        self.schedule_membership(session, &later);
-    }
-
-    /// A join or leave has reached the next node up the tree.
-    pub(crate) fn change_above(&mut self, now: Time, session: SessionId, pending: Pending) {
-        let mut later = Vec::new();
-        let tree = &mut self.sessions[session.index()].tree;
-        tree.arrive(now, pending, &mut |at, pending| later.push((at, pending)));
-        self.schedule_membership(session, &later);
-    }
-
-    fn schedule_membership(&mut self, session: SessionId, later: &[(Time, Pending)]) {
-        for (at, pending) in later {
-            self.schedule(*at, Control::Membership(session, *pending));
-        }
-    }
-
     /// Sends a packet to one agent.
     #[inline]
     pub(crate) fn unicast(&mut self, now: Time, packet: Packet, route: Route, probe: &mut impl Probe) {
@@ -212,11 +174,12 @@ impl Fabric {
         self.go_on(now, route, handle, probe);
     }
 
-    /// Sends a packet to the members of a channel, from the session's root.
+    /// Sends a packet to the members of a channel, from its sender's node.
     pub(crate) fn multicast(&mut self, now: Time, packet: Packet, session: SessionId, probe: &mut impl Probe) {
-        let handle = self.pool.insert(packet, Route(u32::MAX));
-        let root = self.sessions[session.index()].root;
-        self.fan_out(now, root, handle, probe);
+        let node = self.nodes[packet.source.index()];
+        let tree = self.tree_from(now, session, node);
+        let handle = self.pool.insert(packet, Route(tree.0));
+        self.fan_out(now, node, handle, probe);
     }
 
     /// What comes out of a link at `now` goes on; the link's next arrival is awaited.
@@ -257,23 +220,26 @@ impl Fabric {
         }
     }
 
-    /// From a node of the tree: over every link and to every agent that wants the channel.
+    /// From a node of the packet's tree: over every link and to every agent that wants the channel, but not to its sender.
     #[inline]
     fn fan_out(&mut self, now: Time, node: NodeId, handle: Handle, probe: &mut impl Probe) {
-        let Address::Channel(session, channel) = self.pool.get(handle).to else {
-            unreachable!("only packets to a channel take the tree")
+        let Packet { to: Address::Channel(_, channel), source, .. } = *self.pool.get(handle) else {
+            unreachable!("only packets to a channel take a tree")
         };
-        let mut next = self.sessions[session.index()].tree.first(node);
+        let Route(tree) = self.pool.route(handle);
+        let mut next = self.trees[tree as usize].first(node);
         while let Some(branch) = next {
-            let tree = &self.sessions[session.index()].tree;
+            let tree = &self.trees[tree as usize];
             next = tree.next(branch);
             match tree.wanted(branch, channel) {
                 Some(LeadsTo::Link(link)) => {
                     let handle = self.pool.share(handle);
                     self.offer(now, link, handle, probe);
                 }
-                Some(LeadsTo::Agent(agent)) => self.reached.push_back((agent, self.pool.share(handle))),
-                None => {}
+                Some(LeadsTo::Agent(agent)) if agent != source => {
+                    self.reached.push_back((agent, self.pool.share(handle)));
+                }
+                Some(LeadsTo::Agent(_)) | None => {}
             }
         }
         self.pool.release(handle);

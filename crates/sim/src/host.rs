@@ -1,18 +1,34 @@
-//! What a host does beside running an endpoint: its clock is ahead, it is late with what is due, and its application hands
-//! over payloads. Most hosts do none of these.
+//! What a host does besides running an endpoint: its clock is ahead, it is late with what is due, its applications supply and
+//! read payloads, it keeps payloads, it is in several sessions. Most hosts do none of these.
 
 use std::time::Duration;
 
+use weir_core::Event;
 use weir_units::{Random, Time};
 
-use crate::traffic::{Supply, UdpSource};
+use crate::kept::Kept;
+use crate::ranges::Ranges;
+use crate::traffic::{Offered, Reader, ReaderConfig, Supplier, Supply};
 
-/// A host whose clock is ahead, that is late, or has an application with payloads to send.
+/// What is not as on most hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     clock_ahead: Duration,
     lateness: Option<Lateness>,
-    application: Option<Application>,
+    /// The sending application, if it may have nothing to send.
+    pub(crate) supplier: Option<Supplier>,
+    /// The receiving application, if it may have no room.
+    pub(crate) reader: Option<Reader>,
+    pub(crate) kept: Kept,
+    /// Its sessions besides the first.
+    pub(crate) ranges: Ranges,
+}
+
+/// What applications have to tell an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct News {
+    offered: Offered,
+    room: Option<u64>,
 }
 
 /// By how much it is late with each deadline: uniform between nothing and `most`.
@@ -24,10 +40,14 @@ struct Lateness {
     drawn: Option<(Time, Time)>,
 }
 
-#[derive(Debug)]
-enum Application {
-    Endless,
-    Payloads(Box<UdpSource>),
+impl News {
+    pub(crate) fn events(self) -> impl Iterator<Item = Event<'static>> {
+        let Offered { packets, is_end } = self.offered;
+        let offer = (packets > 0).then_some(Event::Offer { packets });
+        let end = is_end.then_some(Event::End);
+        let room = self.room.map(|payloads| Event::Room { payloads });
+        offer.into_iter().chain(end).chain(room)
+    }
 }
 
 impl Host {
@@ -48,46 +68,41 @@ impl Host {
 
     /// `random` decides on the bursts of the application.
     pub(crate) fn with_supply(mut self, supply: Supply, random: Random) -> Host {
-        self.application = Some(match supply {
-            Supply::Endless => Application::Endless,
-            Supply::Payloads(config) => Application::Payloads(Box::new(UdpSource::new(config, random))),
-        });
+        self.supplier = Some(Supplier::new(supply, random));
         self
     }
 
-    /// The application begins: gives how many payloads it has at once.
-    pub(crate) fn start(&mut self, now: Time) -> u64 {
-        let mut payloads = 0;
-        match &mut self.application {
-            Some(Application::Endless) => payloads = u64::MAX,
-            Some(Application::Payloads(source)) => source.start(now, &mut |_| payloads += 1),
-            None => {}
-        }
-        payloads
+    /// `random` decides on the pauses of the application.
+    pub(crate) fn with_reader(mut self, config: ReaderConfig, random: Random) -> Host {
+        self.reader = Some(Reader::new(config, random));
+        self
     }
 
-    /// Gives how many payloads the application has more by now.
-    pub(crate) fn expire(&mut self, now: Time) -> u64 {
-        let mut payloads = 0;
-        if let Some(Application::Payloads(source)) = &mut self.application {
-            source.expire(now, &mut |_| payloads += 1);
-        }
-        payloads
+    /// The applications begin.
+    pub(crate) fn start(&mut self, now: Time) -> News {
+        let offered = self.supplier.as_mut().map(|supplier| supplier.start(now));
+        News { offered: offered.unwrap_or_default(), room: self.reader.as_mut().map(|reader| reader.start(now)) }
     }
 
-    /// The application has had enough.
+    /// What the applications have done by now.
+    pub(crate) fn expire(&mut self, now: Time) -> News {
+        let offered = self.supplier.as_mut().map(|supplier| supplier.expire(now));
+        let room = self.reader.as_mut().and_then(|reader| reader.expire(now));
+        News { offered: offered.unwrap_or_default(), room }
+    }
+
+    /// The applications have had enough: nothing more is offered, and everything that is delivered is read.
     pub(crate) fn stop(&mut self) {
-        self.application = None;
+        self.supplier.iter_mut().for_each(Supplier::stop);
+        self.reader = None;
     }
 
     /// When the host has something to do for an endpoint with this deadline.
     pub(crate) fn wakes_at(&mut self, deadline: Option<Time>) -> Option<Time> {
         let late = deadline.map(|at| self.lateness.as_mut().map_or(at, |lateness| lateness.wakes_at(at)));
-        let payloads = match &self.application {
-            Some(Application::Payloads(source)) => source.deadline(),
-            Some(Application::Endless) | None => None,
-        };
-        late.into_iter().chain(payloads).min()
+        let offers = self.supplier.as_ref().and_then(Supplier::deadline);
+        let reads = self.reader.as_ref().and_then(Reader::deadline);
+        late.into_iter().chain(offers).chain(reads).min()
     }
 }
 

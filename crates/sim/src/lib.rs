@@ -9,6 +9,7 @@
 //! Not here: what is measured ([`Probe`]s are told everything and belong to their users), scenario files, real time.
 
 mod agent;
+mod config;
 mod connection;
 mod datagrams;
 mod events;
@@ -16,24 +17,28 @@ mod fabric;
 mod graph;
 mod host;
 mod ids;
+mod kept;
 mod multicast;
 mod network;
 mod packet;
 mod party;
+mod peers;
 mod probe;
+mod ranges;
+mod run;
+mod sessions;
 pub mod tcp;
 mod together;
 pub mod topology;
 pub mod trace;
 pub mod traffic;
-mod wire_check;
 
 pub use agent::Received;
+pub use config::{
+    DatagramStream, EndpointConfig, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection, Times,
+};
 pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
 pub use multicast::Membership;
-pub use network::{
-    DatagramStream, EndpointConfig, Network, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection,
-    Times,
-};
+pub use network::Network;
 pub use packet::{Address, Body, Packet};
 pub use probe::Probe;

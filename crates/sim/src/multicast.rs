@@ -1,7 +1,8 @@
-//! Multicast routing: a session's tree, and how joins and leaves travel up it.
+//! Multicast routing: a tree of a session, and how joins and leaves travel up it.
 //!
-//! The tree is that of the shortest ways from the sender. A node forwards a channel to those of its branches that want it.
-//! What a branch wants changes when a join or leave has reached the node; [`Membership`] says how long that takes.
+//! The tree is that of the shortest routes from the node where packets start. A node forwards a channel to those of its
+//! branches that want it. What a branch wants changes when a join or leave has reached the node; [`Membership`] says how long
+//! that takes. Not here: which trees a session has (`sessions.rs`).
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -57,7 +58,7 @@ impl Wants {
     }
 }
 
-/// The tree of a session.
+/// A tree of a session.
 ///
 /// The branches of all nodes lie in one piece, in the order in which they grew: with a hundred thousand members a packet
 /// costs what it takes to fetch these from memory, and what is fetched in order comes by itself.
@@ -89,7 +90,7 @@ struct Branch {
 }
 
 /// A branch: its place among all of the tree's, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BranchId(NonZeroU32);
 
 impl BranchId {
@@ -108,8 +109,17 @@ pub(crate) enum LeadsTo {
 /// A member of a session: where in the tree it is attached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
-    node: NodeId,
-    branch: BranchId,
+    pub(crate) node: NodeId,
+    pub(crate) branch: BranchId,
+}
+
+/// How a member stands to a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Outside,
+    /// It has joined, and its first router has not heard of it yet.
+    Joining,
+    Member,
 }
 
 /// A change that has still to reach the node above: whether `node` wants the channel is asked when it does.
@@ -165,6 +175,35 @@ impl Tree {
             None => self.firsts[node.index()] = Some(new),
         }
         new
+    }
+
+    /// The branches that lead to agents, with these.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = (BranchId, AgentId)> + '_ {
+        let numbers = (1..).map_while(NonZeroU32::new).map(BranchId);
+        numbers.zip(&self.branches).filter_map(|(id, branch)| match branch.leads_to {
+            LeadsTo::Agent(agent) => Some((id, agent)),
+            LeadsTo::Link(_) => None,
+        })
+    }
+
+    /// Whether a member has joined a channel, and whether its first router has heard of that.
+    pub(crate) fn standing(&self, member: Member, channel: u16) -> Standing {
+        let is_heard = |(_, branch)| self.wants.contains(branch, channel);
+        match self.wants.contains(member.branch, channel) {
+            false => Standing::Outside,
+            true if self.nodes[member.node.index()].above.is_none_or(is_heard) => Standing::Member,
+            true => Standing::Joining,
+        }
+    }
+
+    /// Makes an agent a member of a channel that it has joined before the tree was there.
+    pub(crate) fn settle(&mut self, member: Member, channel: u16) {
+        self.wants.set(member.branch, channel, true);
+        let mut at = member.node;
+        while let Some((parent, branch)) = self.nodes[at.index()].above {
+            self.wants.set(branch, channel, true);
+            at = parent;
+        }
     }
 
     /// The first branch of a node.

@@ -1,137 +1,36 @@
-//! The simulated network as its users see it: build it, put agents on it, run it, ask what became of it.
+//! The simulated network as its users build it: nodes, links, sessions, and the agents on the nodes.
 
-use std::time::Duration;
-
-use weir_core::{Endpoint, PeerId};
-use weir_link::{Counters, LinkConfig};
+use weir_core::{ChannelId, Endpoint, PeerId};
+use weir_link::LinkConfig;
 use weir_units::{Random, Time};
-use weir_wire::CciForm;
 
-use crate::agent::{Agent, Listener, Program, Received};
+use crate::agent::{Agent, Listener, Program};
+use crate::config::{
+    DatagramStream, EndpointConfig, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection, Times,
+};
 use crate::connection::{Receiving, Sending, Source};
 use crate::datagrams::{self, To};
-use crate::fabric::{Control, Due, Fabric};
-use crate::multicast::{Membership, Tree};
+use crate::fabric::{Control, Fabric};
+use crate::multicast::{Member, Tree};
 use crate::party::Party;
-use crate::together::{Outcome, Together};
-use crate::traffic::{HttpConfig, HttpServer, Supply, UdpConfig, UdpSource};
-use crate::{AgentId, FlowId, LinkId, NodeId, Probe, SessionId, tcp};
+use crate::ranges::Attachment;
+use crate::together::Together;
+use crate::traffic::{HttpConfig, HttpServer, UdpConfig, UdpSource};
+use crate::{AgentId, FlowId, LinkId, NodeId, SessionId, tcp};
 
 /// A network: nodes and links, the agents on the nodes, and the time.
 ///
-/// Ways are found when an agent is added, over the links that there are then. A large network is built faster if all nodes
-/// and links come before the first session. The same calls with the
-/// same seed give the same run, bit for bit, on every machine.
+/// Routes are found when an agent is added, over the links that there are then. A large network is built faster if all nodes
+/// and links come before the first session. The same calls with the same seed give the same run, bit for bit, on every
+/// machine.
 #[derive(Debug)]
 pub struct Network {
     seed: u64,
-    now: Time,
-    agents: Vec<Agent>,
+    pub(crate) now: Time,
+    pub(crate) agents: Vec<Agent>,
     flows: usize,
-    fabric: Fabric,
-    together: Together,
-}
-
-/// What cannot be built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NetworkError {
-    /// No chain of links leads from one node to the other.
-    #[error("no link leads from node {} to node {}, not even over others", from.index(), to.index())]
-    NoWay {
-        /// Where from.
-        from: NodeId,
-        /// Where to.
-        to: NodeId,
-    },
-    /// A session has more channels than a simulated tree can tell apart.
-    #[error("a session of {channels} channels cannot be simulated; there can be 1 to {}", Tree::MAX_CHANNELS)]
-    Channels {
-        /// Channels asked for.
-        channels: usize,
-    },
-}
-
-/// How a multicast session is carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionConfig {
-    /// Channels, 1 to 256.
-    pub channels: usize,
-    /// The form of the congestion control information, for [`Network::send_through_the_wire`].
-    pub form: CciForm,
-    /// How joins and leaves take effect.
-    pub membership: Membership,
-}
-
-/// When an agent starts and stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
-    /// When it starts.
-    pub start: Time,
-    /// When it stops, if ever.
-    pub stop: Option<Time>,
-}
-
-impl Times {
-    /// From `start` on, without end.
-    pub const fn from(start: Time) -> Times {
-        Times { start, stop: None }
-    }
-}
-
-/// When and on what kind of host an endpoint runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EndpointConfig {
-    /// When it starts, and when it is told to finish.
-    pub times: Times,
-    /// How far its clock is ahead of the network's.
-    pub clock_ahead: Duration,
-    /// Its host wakes it after its deadlines, by a random time between nothing and this.
-    pub lateness: Duration,
-}
-
-/// A stream of datagrams: its flow, and the agents at its ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DatagramStream {
-    /// The datagrams' flow.
-    pub flow: FlowId,
-    /// Who sends.
-    pub source: AgentId,
-    /// Who counts: [`Network::received`] says what.
-    pub counter: AgentId,
-}
-
-/// When a paced stream runs, and what it has to send.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StreamConfig {
-    /// When its source starts, and when it is told to finish. The sink is there all the time.
-    pub times: Times,
-    /// The source's host wakes it after its deadlines, by a random time between nothing and this.
-    pub lateness: Duration,
-    /// What the application hands over.
-    pub supply: Supply,
-}
-
-/// A paced stream: its flow, and the agents at its ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PacedStream {
-    /// Data and feedback alike.
-    pub flow: FlowId,
-    /// Who sends.
-    pub source: AgentId,
-    /// Who answers.
-    pub sink: AgentId,
-}
-
-/// A TCP connection: its flow, and the agents at its ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TcpConnection {
-    /// Data and acknowledgements alike.
-    pub flow: FlowId,
-    /// The sending end.
-    pub sender: AgentId,
-    /// The receiving end.
-    pub sink: AgentId,
+    pub(crate) fabric: Fabric,
+    pub(crate) together: Together,
 }
 
 impl Network {
@@ -203,7 +102,8 @@ impl Network {
     pub fn add_sender(&mut self, session: SessionId, endpoint: Box<dyn Endpoint>, config: EndpointConfig) -> AgentId {
         let (root, flow) = (self.session_root(session), self.session_flow(session));
         self.fabric.sessions[session.index()].sender = Some(self.next_agent());
-        self.add_party(root, flow, Party::new(endpoint, Some(session), None), config)
+        let at = Attachment { session, member: None };
+        self.add_party(root, flow, Party::new(endpoint, Some(at)), config)
     }
 
     /// Adds a receiver of a session.
@@ -215,10 +115,26 @@ impl Network {
         config: EndpointConfig,
     ) -> Result<AgentId, NetworkError> {
         let id = self.next_agent();
+        let member = self.member(session, node, id)?;
+        let at = Attachment { session, member: Some(member) };
+        Ok(self.add_party(node, self.session_flow(session), Party::new(endpoint, Some(at)), config))
+    }
+
+    /// Makes an endpoint a party of one more session, whose channels it can join and send to. Gives the number by which it
+    /// knows the session's first channel: its sessions' channels follow one another.
+    pub fn attach(&mut self, agent: AgentId, session: SessionId) -> Result<ChannelId, NetworkError> {
+        if let Some(first) = self.party(agent).first_channel(session) {
+            return Ok(first);
+        }
+        let member = self.member(session, self.node_of(agent), agent)?;
+        let channels = |session: SessionId| self.fabric.sessions[session.index()].channels;
+        let (before, more) = (self.party(agent).session().map_or(0, channels), channels(session));
+        Ok(self.party_mut(agent).attach(before, Attachment { session, member: Some(member) }, more))
+    }
+
+    fn member(&mut self, session: SessionId, node: NodeId, agent: AgentId) -> Result<Member, NetworkError> {
         let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
-        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
-        let party = Party::new(endpoint, Some(session), Some(member));
-        Ok(self.add_party(node, self.session_flow(session), party, config))
+        self.fabric.attach(session, node, agent).ok_or(no_way)
     }
 
     /// Adds a member of the first `channels` channels of a session that only counts what it gets, from `start` on.
@@ -230,14 +146,13 @@ impl Network {
         start: Time,
     ) -> Result<AgentId, NetworkError> {
         let id = self.next_agent();
-        let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
-        let member = self.fabric.attach(session, node, id).ok_or(no_way)?;
+        let member = self.member(session, node, id)?;
         let listener = Listener { session, member, channels };
         let flow = self.session_flow(session);
         Ok(self.add_agent(node, flow, Program::Listener(listener), Some(Times::from(start))))
     }
 
-    /// Adds an endpoint that exchanges packets with correspondents only.
+    /// Adds an endpoint that is a party of no session.
     pub fn add_peer(
         &mut self,
         node: NodeId,
@@ -245,7 +160,7 @@ impl Network {
         endpoint: Box<dyn Endpoint>,
         config: EndpointConfig,
     ) -> AgentId {
-        self.add_party(node, flow, Party::new(endpoint, None, None), config)
+        self.add_party(node, flow, Party::new(endpoint, None), config)
     }
 
     /// Adds a stream between two endpoints, each the other's first correspondent.
@@ -258,16 +173,12 @@ impl Network {
         config: StreamConfig,
     ) -> Result<PacedStream, NetworkError> {
         let flow = self.add_flow();
-        let timing = EndpointConfig { times: config.times, lateness: config.lateness, ..EndpointConfig::default() };
-        let source = self.add_peer(from, flow, source, timing);
+        let StreamConfig { times, lateness, supply } = config;
+        let at_source = EndpointConfig { times, lateness, supply: Some(supply), ..EndpointConfig::default() };
+        let source = self.add_peer(from, flow, source, at_source);
         let sink = self.add_peer(to, flow, sink, EndpointConfig::default());
         self.introduce(source, sink)?;
         self.introduce(sink, source)?;
-        let random = Random::new(self.seed, &format!("supply {}", source.index()));
-        let Program::Party(party) = &mut self.agents[source.index()].program else {
-            unreachable!("a stream's source was added as an endpoint")
-        };
-        party.change_host(|host| host.with_supply(config.supply, random));
         Ok(PacedStream { flow, source, sink })
     }
 
@@ -358,13 +269,22 @@ impl Network {
         }
     }
 
-    /// Tells an endpoint of a correspondent; gives the name by which the endpoint is to know it.
+    /// Tells an endpoint of a peer before it starts; gives the number by which the endpoint is to know it.
     pub fn introduce(&mut self, agent: AgentId, to: AgentId) -> Result<PeerId, NetworkError> {
-        let [from, to_node] = [agent, to].map(|agent| self.agents[agent.index()].node);
-        let route = self.fabric.add_route(from, to_node).ok_or(NetworkError::NoWay { from, to: to_node })?;
+        let [from_node, to_node] = [agent, to].map(|agent| self.node_of(agent));
+        let no_way = NetworkError::NoWay { from: from_node, to: to_node };
+        let route = self.fabric.route(agent, to).ok_or(no_way)?;
+        Ok(self.party_mut(agent).introduce(to, route))
+    }
+
+    fn party(&self, agent: AgentId) -> &Party {
+        self.agents[agent.index()].party().expect(NO_ENDPOINT)
+    }
+
+    fn party_mut(&mut self, agent: AgentId) -> &mut Party {
         match &mut self.agents[agent.index()].program {
-            Program::Party(party) => Ok(party.add_peer(to, route)),
-            _ => panic!("only endpoints have correspondents"),
+            Program::Party(party) => party,
+            _ => panic!("{NO_ENDPOINT}"),
         }
     }
 
@@ -377,115 +297,6 @@ impl Network {
     /// From `at` on a link is another; what waits on it stays.
     pub fn change_link(&mut self, at: Time, link: LinkId, config: &LinkConfig) {
         self.fabric.schedule(at, Control::Link(link, Box::new(config.clone())));
-    }
-
-    /// Runs until `until`, that instant included.
-    pub fn run_until(&mut self, until: Time, probe: &mut impl Probe) {
-        while let Some((now, due)) = self.fabric.events.pop(until) {
-            self.now = now;
-            match due {
-                Due::Link(link) => self.fabric.arrivals(now, link, probe),
-                Due::Agent(agent) => self.agents[agent.index()].wake(now, agent, &mut self.fabric, probe),
-                Due::Control(number) => self.control(number, probe),
-            }
-            // First everything moves, then everybody looks at what has come: each of the two loops stays with its own data.
-            if !self.fabric.events.has_more_now() {
-                self.hand_over(probe);
-            }
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// Packets that have reached their agents in this instant are given to them.
-    fn hand_over(&mut self, probe: &mut impl Probe) {
-        if self.together.is_worth(self.fabric.reached.len()) {
-            self.hand_over_together(probe);
-        }
-        while let Some((agent, handle)) = self.fabric.reached.pop_front() {
-            let packet = *self.fabric.pool.get(handle);
-            self.fabric.pool.release(handle);
-            self.agents[agent.index()].receive(self.now, agent, &packet, &mut self.fabric, probe);
-        }
-    }
-
-    /// The same, with several threads; after that, what the endpoints wanted is done in the order of their packets.
-    #[cold]
-    fn hand_over_together(&mut self, probe: &mut impl Probe) {
-        let now = self.now;
-        let mut reached = std::mem::take(&mut self.fabric.reached);
-        self.together.handle(now, reached.make_contiguous(), &self.fabric.pool, &mut self.agents);
-        for (place, (id, handle)) in reached.drain(..).enumerate() {
-            let packet = *self.fabric.pool.get(handle);
-            self.fabric.pool.release(handle);
-            match self.together.outcome(place) {
-                Outcome::Unseen => self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, probe),
-                Outcome::Seen { delivers, actions, wake } => {
-                    probe.arrive(now, id, &packet);
-                    if delivers {
-                        probe.deliver(now, id, packet.size.count());
-                    }
-                    for action in (0..actions).map_while(|_| self.together.action(id)) {
-                        self.agents[id.index()].carry_out(now, id, &packet, &action, &mut self.fabric, probe);
-                    }
-                    if let Some(at) = wake {
-                        self.fabric.events.push(at, Due::Agent(id));
-                    }
-                }
-            }
-        }
-        // What has reached agents meanwhile comes next.
-        reached.append(&mut self.fabric.reached);
-        self.fabric.reached = reached;
-    }
-
-    fn control(&mut self, number: u32, probe: &mut impl Probe) {
-        let now = self.now;
-        match self.fabric.take_control(number) {
-            Control::Start(agent) => self.agents[agent.index()].start(now, agent, &mut self.fabric, probe),
-            Control::Stop(agent) => self.agents[agent.index()].stop(now, agent, &mut self.fabric, probe),
-            Control::Link(link, config) => self.fabric.change_link(now, link, &config, probe),
-            Control::Membership(session, pending) => self.fabric.change_above(now, session, pending),
-        }
-    }
-
-    /// The time.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// What a link has done so far.
-    pub fn link_counters(&self, link: LinkId) -> Counters {
-        self.fabric.link(link).counters()
-    }
-
-    /// Packets that wait on a link, not counting the one that is being sent.
-    pub fn waiting(&self, link: LinkId) -> usize {
-        self.fabric.link(link).waiting(self.now)
-    }
-
-    /// Packets that have come out of all links together.
-    pub fn link_traversals(&self) -> u64 {
-        self.fabric.traversals()
-    }
-
-    /// What has arrived at an agent.
-    pub fn received(&self, agent: AgentId) -> Received {
-        self.agents[agent.index()].received
-    }
-
-    /// The node on which an agent is.
-    pub fn node_of(&self, agent: AgentId) -> NodeId {
-        self.agents[agent.index()].node
-    }
-
-    /// The flow to which what an agent sends belongs.
-    pub fn flow_of(&self, agent: AgentId) -> FlowId {
-        self.agents[agent.index()].flow
-    }
-
-    /// Packets that are on links.
-    pub fn travelling(&self) -> usize {
-        self.fabric.pool.len()
     }
 
     fn session_root(&self, session: SessionId) -> NodeId {
@@ -502,12 +313,21 @@ impl Network {
 
     fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
         let id = self.next_agent();
+        let random = |of: &str| Random::new(self.seed, &format!("{of} {}", id.index()));
         if !config.clock_ahead.is_zero() {
             party.change_host(|host| host.ahead(config.clock_ahead));
         }
         if !config.lateness.is_zero() {
-            let random = Random::new(self.seed, &format!("lateness {}", id.index()));
-            party.change_host(|host| host.late(config.lateness, random));
+            party.change_host(|host| host.late(config.lateness, random("lateness")));
+        }
+        if let Some(supply) = config.supply {
+            party.change_host(|host| host.with_supply(supply, random("supply")));
+        }
+        if let Some(reader) = config.reader {
+            party.change_host(|host| host.with_reader(reader, random("reader")));
+        }
+        if config.accepts_peers {
+            party.accept_peers();
         }
         self.add_agent(node, flow, Program::Party(party), Some(config.times))
     }
@@ -525,3 +345,5 @@ impl Network {
         id
     }
 }
+
+const NO_ENDPOINT: &str = "only endpoints have peers and sessions";

@@ -58,7 +58,7 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Slot {
     packet: Packet,
-    /// Where on its way a packet to one agent is.
+    /// Where on its way a packet to one agent is; the tree that one to a channel takes.
     route: Route,
     /// Handles that are out.
     handles: u32,
@@ -84,6 +84,17 @@ impl Pool {
     #[inline]
     pub(crate) fn get(&self, handle: Handle) -> &Packet {
         &self.slots[handle.0 as usize].packet
+    }
+
+    #[inline]
+    pub(crate) fn route(&self, handle: Handle) -> Route {
+        self.slots[handle.0 as usize].route
+    }
+
+    /// Whether a packet of one agent to another travels, or has come and was not given to it yet.
+    pub(crate) fn has_any(&self, from: AgentId, to: AgentId) -> bool {
+        let is_one = |packet: &Packet| packet.source == from && packet.to == Address::Agent(to);
+        self.slots.iter().any(|slot| slot.handles > 0 && is_one(&slot.packet))
     }
 
     /// The packet has crossed a link: the rest of its way, if it takes a route and not a tree.

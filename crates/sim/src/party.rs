@@ -1,34 +1,50 @@
-//! An endpoint on a node: the simulator's driver of the seam.
+//! An endpoint on a node: the simulator's driver of the contract. What happens to the endpoint comes in here; what it wants
+//! is done in [`carry_out`].
+
+mod carry_out;
 
 use std::time::Duration;
 
-use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Origin, Packet as ProtocolPacket, PeerId};
+use weir_core::{Action, ChannelId, Endpoint, Event, Origin, Packet as ProtocolPacket, PeerId};
 use weir_units::Time;
 
 use crate::agent::Turn;
-use crate::fabric::Route;
-use crate::host::Host;
+use crate::fabric::{Fabric, Route};
+use crate::host::{Host, News};
 use crate::multicast::Member;
-use crate::wire_check::over_the_wire;
+use crate::peers::Peers;
+use crate::ranges::{Attachment, Located};
 use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
 
 /// An endpoint, and what the network knows of it.
 #[derive(Debug)]
 pub(crate) struct Party {
     endpoint: Box<dyn Endpoint>,
+    /// The first of its sessions.
     session: Option<SessionId>,
-    /// Where it is attached to the session's tree; a sender is not.
+    /// Where it is attached to that session's tree; a sender that joins nothing is not.
     member: Option<Member>,
     /// What is not as on most hosts.
     host: Option<Box<Host>>,
     wake: Option<Time>,
+    peers: Peers,
     started: bool,
-    peers: Vec<(AgentId, Route)>,
+    /// Whether agents that it does not know become its peers with their first packet.
+    accepts_peers: bool,
 }
 
 impl Party {
-    pub(crate) fn new(endpoint: Box<dyn Endpoint>, session: Option<SessionId>, member: Option<Member>) -> Party {
-        Party { endpoint, session, member, host: None, wake: None, started: false, peers: Vec::new() }
+    pub(crate) fn new(endpoint: Box<dyn Endpoint>, at: Option<Attachment>) -> Party {
+        Party {
+            endpoint,
+            session: at.map(|at| at.session),
+            member: at.and_then(|at| at.member),
+            host: None,
+            wake: None,
+            peers: Peers::default(),
+            started: false,
+            accepts_peers: false,
+        }
     }
 
     pub(crate) fn change_host(&mut self, change: impl FnOnce(Host) -> Host) {
@@ -36,17 +52,78 @@ impl Party {
         self.host = Some(Box::new(change(host)));
     }
 
-    /// Introduces a correspondent; gives the name by which the endpoint knows it.
-    pub(crate) fn add_peer(&mut self, agent: AgentId, route: Route) -> PeerId {
-        self.peers.push((agent, route));
-        PeerId(self.peers.len() as u32 - 1)
+    /// Agents that the endpoint does not know become its peers with their first packet.
+    pub(crate) fn accept_peers(&mut self) {
+        self.accepts_peers = true;
+    }
+
+    /// Introduces a peer from the configuration; gives the name by which the endpoint knows it.
+    pub(crate) fn introduce(&mut self, agent: AgentId, route: Route) -> PeerId {
+        assert!(!self.started, "peers from the configuration are introduced before the endpoint starts");
+        let peer = self.peers.add(agent);
+        self.peers.get_mut(peer).into_iter().for_each(|peer| peer.route = Some(route));
+        peer
+    }
+
+    /// Makes the endpoint a party of one more session; gives its first channel. `before` is how many channels the party's
+    /// first session has.
+    pub(crate) fn attach(&mut self, before: u16, at: Attachment, channels: u16) -> ChannelId {
+        match self.session {
+            Some(first) if first != at.session => self.host.get_or_insert_default().ranges.add(before, at, channels),
+            _ => {
+                (self.session, self.member) = (Some(at.session), at.member);
+                ChannelId(0)
+            }
+        }
+    }
+
+    /// The first of its sessions.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    /// The endpoint's name for the first channel of a session, if it can be a member of its channels.
+    pub(crate) fn first_channel(&self, session: SessionId) -> Option<ChannelId> {
+        if self.session == Some(session) {
+            return self.member.map(|_| ChannelId(0));
+        }
+        self.host.as_ref()?.ranges.first_of(session)
+    }
+
+    /// The agents to whom it says goodbye.
+    pub(crate) fn correspondents(&self) -> impl Iterator<Item = AgentId> + '_ {
+        self.peers.iter().map(|(_, peer)| peer.agent)
+    }
+
+    /// Whether a goodbye from an agent is of interest, now or when a packet that is on its way has come.
+    pub(crate) fn may_know(&self, agent: AgentId) -> bool {
+        self.accepts_peers || self.peers.find(agent).is_some()
+    }
+
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
     }
 
     pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
         self.started = true;
+        if self.peers.is_empty() {
+            self.add_senders(turn);
+        }
         self.handle(turn, Event::Start);
-        let offered = self.host.as_mut().map_or(0, |host| host.start(turn.now));
-        self.offer(turn, offered);
+        let gone: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| peer.is_gone).map(|(id, _)| id).collect();
+        gone.into_iter().for_each(|peer| self.handle(turn, Event::PeerDown(peer)));
+        let news = self.host.as_mut().map(|host| host.start(turn.now));
+        self.tell_news(turn, news);
+    }
+
+    /// Nobody introduces the parties of a session to each other: a receiver's first peers are the senders of its sessions.
+    fn add_senders(&mut self, turn: &Turn<'_, impl Probe>) {
+        let first = self.session.zip(self.member).map(|(session, _)| session);
+        let others = self.host.iter().flat_map(|host| host.ranges.attachments()).map(|at| at.session);
+        let senders = first.into_iter().chain(others).filter_map(|id| turn.fabric.sessions[id.index()].sender);
+        for sender in senders.filter(|sender| *sender != turn.id) {
+            self.peers.add(sender);
+        }
     }
 
     pub(crate) fn stop(&mut self, turn: &mut Turn<'_, impl Probe>) {
@@ -56,22 +133,38 @@ impl Party {
         }
     }
 
+    /// An agent has said goodbye, and nothing that it has sent is on its way any more.
+    pub(crate) fn on_goodbye(&mut self, turn: &mut Turn<'_, impl Probe>, agent: AgentId) {
+        let Some((id, _)) = self.peers.find(agent) else { return };
+        self.peers.get_mut(id).into_iter().for_each(|peer| peer.is_gone = true);
+        if self.started {
+            self.handle(turn, Event::PeerDown(id));
+        }
+    }
+
     #[inline]
     pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
-        self.take_in(turn.now, packet, &mut |party, action| party.carry_out(turn, packet.size.count(), action));
+        self.take_in(turn.now, packet, &mut |party, action| party.carry_out(turn, Some(packet), action));
+    }
+
+    /// Whether the endpoint can handle a packet while others handle theirs. A host that counts the room of its application
+    /// cannot: what is delivered decides when it wakes.
+    #[inline]
+    pub(crate) fn decides_apart(&self) -> bool {
+        self.host.as_ref().is_none_or(|host| host.reader.is_none())
     }
 
     /// Gives the endpoint a packet; what it wants goes to `act`. The network is not needed for that.
     #[inline]
-    pub(crate) fn take_in(&mut self, now: Time, packet: &Packet, act: &mut impl FnMut(&Party, &Action)) {
+    pub(crate) fn take_in(&mut self, now: Time, packet: &Packet, act: &mut impl FnMut(&mut Party, &Action)) {
         let Body::Endpoint(header) = packet.body else { return };
         if !self.started {
             return;
         }
         let from = match packet.to {
-            Address::Channel(_, channel) => Origin::Channel(ChannelId(channel)),
-            Address::Agent(_) => match self.correspondent(packet.source) {
-                Some(peer) => Origin::Peer(peer),
+            Address::Channel(session, channel) => Origin::Channel(self.channel(session, channel)),
+            Address::Agent(_) => match self.origin(now, packet.source, act) {
+                Some(origin) => origin,
                 None => return,
             },
         };
@@ -79,18 +172,45 @@ impl Party {
         self.tell(now, Event::Packet { from, packet: &packet }, act);
     }
 
+    /// By which number the endpoint knows a channel of a session.
+    #[inline]
+    fn channel(&self, session: SessionId, channel: u16) -> ChannelId {
+        if self.session == Some(session) {
+            return ChannelId(channel);
+        }
+        let first = self.host.as_ref().and_then(|host| host.ranges.first_of(session));
+        let ChannelId(first) = first.expect("packets of a channel come to parties of its session");
+        ChannelId(first + channel)
+    }
+
+    /// Who an agent is to the endpoint, which is told of a new peer first; `None` if it has said goodbye. In the simulator
+    /// an address needs no proof: what an agent says of itself is true.
+    fn origin(&mut self, now: Time, agent: AgentId, act: &mut impl FnMut(&mut Party, &Action)) -> Option<Origin> {
+        match self.peers.find(agent) {
+            Some((_, peer)) if peer.is_gone => None,
+            Some((id, _)) => Some(Origin::Peer(id)),
+            None if self.accepts_peers => {
+                let id = self.peers.add(agent);
+                self.tell(now, Event::PeerUp(id), act);
+                Some(Origin::Peer(id))
+            }
+            None => Some(Origin::Unverified),
+        }
+    }
+
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
-        let offered = self.host.as_mut().map_or(0, |host| host.expire(turn.now));
-        self.offer(turn, offered);
+        let news = self.host.as_mut().map(|host| host.expire(turn.now));
+        self.tell_news(turn, news);
         if self.wake.is_some_and(|at| at <= turn.now) {
             self.handle(turn, Event::Deadline);
         }
     }
 
-    fn offer(&mut self, turn: &mut Turn<'_, impl Probe>, packets: u64) {
-        if packets > 0 {
-            self.handle(turn, Event::Offer { packets });
-        }
+    fn tell_news(&mut self, turn: &mut Turn<'_, impl Probe>, news: Option<News>) {
+        let Some(news) = news else { return };
+        news.events().for_each(|event| self.handle(turn, event));
+        // An application that has read has changed when it reads next, also if it has nothing to tell.
+        self.arm();
     }
 
     #[inline]
@@ -98,93 +218,43 @@ impl Party {
         self.wake
     }
 
-    /// By which name the endpoint knows an agent. Nobody introduces the parties of a session to each other: to a receiver the
-    /// sender is its first correspondent, and to the sender a receiver is called by its number.
-    #[inline]
-    fn correspondent(&self, agent: AgentId) -> Option<PeerId> {
-        match (self.peers.is_empty(), self.session, self.member) {
-            (true, Some(_), Some(_)) => Some(PeerId(0)),
-            (true, Some(_), None) => Some(PeerId(agent.index() as u32)),
-            _ => self.peers.iter().position(|(peer, _)| *peer == agent).map(|peer| PeerId(peer as u32)),
+    /// Which channel the endpoint means.
+    fn locate(&self, fabric: &Fabric, channel: ChannelId) -> Option<Located> {
+        let session = self.session?;
+        if channel.0 < fabric.sessions[session.index()].channels {
+            return Some(Located { at: Attachment { session, member: self.member }, channel: channel.0 });
         }
+        self.host.as_ref()?.ranges.locate(channel)
     }
 
-    /// Which agent the endpoint knows by this name, and the way there.
-    fn way_to(&self, turn: &mut Turn<'_, impl Probe>, PeerId(peer): PeerId) -> Option<(AgentId, Route)> {
-        let Some(session) = self.session.filter(|_| self.peers.is_empty()) else {
-            return self.peers.get(peer as usize).copied();
-        };
-        let to = match self.member {
-            Some(_) => turn.fabric.sessions[session.index()].sender.filter(|_| peer == 0)?,
-            None => AgentId::new(peer as usize),
-        };
-        Some((to, turn.fabric.way(turn.id, to)?))
-    }
-
-    /// What happens to the endpoint beside packets.
+    /// What happens to the endpoint besides packets.
     fn handle(&mut self, turn: &mut Turn<'_, impl Probe>, event: Event<'_>) {
-        self.tell(turn.now, event, &mut |party, action| party.carry_out(turn, 0, action));
+        self.tell(turn.now, event, &mut |party, action| party.carry_out(turn, None, action));
     }
 
     #[inline]
-    fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&Party, &Action)) {
-        let ahead = self.host.as_ref().map_or(Duration::ZERO, |host| host.clock_ahead());
-        let local = now + ahead;
+    fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&mut Party, &Action)) {
+        let local = now + self.clock_ahead();
         self.endpoint.handle(local, event);
         // By reference, so that an action, which is large, is not moved once more.
         while let Some(action) = &self.endpoint.poll(local) {
             act(self, action);
         }
+        self.arm();
+    }
+
+    /// Finds out when the host has something to do next.
+    #[inline]
+    fn arm(&mut self) {
+        let ahead = self.clock_ahead();
         self.wake = self.endpoint.deadline().map(|at| at - ahead);
         if let Some(host) = &mut self.host {
             self.wake = host.wakes_at(self.wake);
         }
     }
 
-    /// Does what the endpoint wants; `bytes` are those of the packet just handled.
     #[inline]
-    pub(crate) fn carry_out(&self, turn: &mut Turn<'_, impl Probe>, bytes: u64, action: &Action) {
-        match action {
-            Action::Send { to, packet } => self.send(turn, *to, *packet),
-            Action::Join(channel) => self.change(turn, *channel, true),
-            Action::Leave(channel) => self.change(turn, *channel, false),
-            Action::Deliver => turn.probe.deliver(turn.now, turn.id, bytes),
-            Action::Observe(observation) => turn.probe.observe(turn.now, turn.id, observation),
-            other => unreachable!("the simulator carries out every action, and {other:?} is none"),
-        }
-    }
-
-    fn change(&self, turn: &mut Turn<'_, impl Probe>, ChannelId(channel): ChannelId, join: bool) {
-        if let (Some(session), Some(member)) = (self.session, self.member) {
-            turn.probe.member(turn.now, turn.id, channel, join);
-            turn.fabric.change(turn.now, session, member, channel, join);
-        }
-    }
-
-    fn send(&self, turn: &mut Turn<'_, impl Probe>, to: Destination, packet: ProtocolPacket) {
-        let session = self.session.map(|id| (id, &turn.fabric.sessions[id.index()]));
-        let header = match turn.fabric.through_the_wire {
-            true => over_the_wire(session.map(|(_, session)| session.form), packet.header),
-            false => packet.header,
-        };
-        match to {
-            Destination::Channel(ChannelId(channel)) => {
-                let Some((session, _)) = session else { return };
-                let packet = Packet {
-                    size: packet.size,
-                    flow: turn.flow,
-                    source: turn.id,
-                    to: Address::Channel(session, channel),
-                    ecn: packet.ecn,
-                    body: Body::Endpoint(header),
-                };
-                turn.fabric.multicast(turn.now, packet, session, turn.probe);
-            }
-            Destination::Peer(peer) => {
-                if let Some(to) = self.way_to(turn, peer) {
-                    turn.send(to, packet.size, packet.ecn, Body::Endpoint(header));
-                }
-            }
-        }
+    fn clock_ahead(&self) -> Duration {
+        self.host.as_ref().map_or(Duration::ZERO, |host| host.clock_ahead())
     }
 }

@@ -14,8 +14,12 @@ pub trait Probe {
     /// A packet reached its agent, which has not seen it yet. A packet to a channel reaches every member.
     fn arrive(&mut self, _now: Time, _agent: AgentId, _packet: &Packet) {}
 
-    /// An endpoint gave the payload of a packet of so many bytes to its application.
-    fn deliver(&mut self, _now: Time, _agent: AgentId, _bytes: u64) {}
+    /// An endpoint gave the payload of a packet of so many bytes to its application, under its number if payloads have an
+    /// order. A payload that the endpoint's own application had offered came in no packet: 0 bytes.
+    fn deliver(&mut self, _now: Time, _agent: AgentId, _bytes: u64, _number: Option<u64>) {}
+
+    /// An endpoint has done what its application wanted of it.
+    fn complete(&mut self, _now: Time, _agent: AgentId) {}
 
     /// An endpoint joins or leaves a channel; the network may hear of it later.
     fn member(&mut self, _now: Time, _agent: AgentId, _channel: u16, _joins: bool) {}
@@ -45,9 +49,14 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.arrive(now, agent, packet);
     }
 
-    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
-        self.0.deliver(now, agent, bytes);
-        self.1.deliver(now, agent, bytes);
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, number: Option<u64>) {
+        self.0.deliver(now, agent, bytes, number);
+        self.1.deliver(now, agent, bytes, number);
+    }
+
+    fn complete(&mut self, now: Time, agent: AgentId) {
+        self.0.complete(now, agent);
+        self.1.complete(now, agent);
     }
 
     fn member(&mut self, now: Time, agent: AgentId, channel: u16, joins: bool) {
@@ -80,8 +89,12 @@ impl<P: Probe> Probe for &mut P {
         (**self).arrive(now, agent, packet);
     }
 
-    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
-        (**self).deliver(now, agent, bytes);
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, number: Option<u64>) {
+        (**self).deliver(now, agent, bytes, number);
+    }
+
+    fn complete(&mut self, now: Time, agent: AgentId) {
+        (**self).complete(now, agent);
     }
 
     fn member(&mut self, now: Time, agent: AgentId, channel: u16, joins: bool) {

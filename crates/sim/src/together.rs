@@ -119,7 +119,7 @@ impl Log {
             let (mut delivers, begin) = (false, self.actions.len());
             let agent = &mut agents[agent.index() - self.agents.start];
             let seen = agent.receive_apart(now, pool.get(*handle), &mut |action| match action {
-                Action::Deliver if !delivers && self.actions.len() == begin => delivers = true,
+                Action::Deliver { number: None } if !delivers && self.actions.len() == begin => delivers = true,
                 action => self.actions.push_back(action.clone()),
             });
             let outcome = match seen {

@@ -12,8 +12,8 @@ use crate::{Address, AgentId, Body, LinkId, Packet, Probe};
 /// Writes a line for every event: what, when (seconds), where, and what of.
 ///
 /// The first word is `+` for a packet that comes to a link, `-` for one that comes out of it, `d` for one that the link
-/// loses, `r` for one that reaches an agent, `u` for payload that an endpoint hands to its application, and `o` for what
-/// an endpoint tells. A drop that a queue decides on when it sends is written when the link is next looked at, with its
+/// loses, `r` for one that reaches an agent, `u` for payload that an endpoint hands to its application, `c` for an endpoint
+/// that has done what its application wanted, and `o` for what an endpoint tells. A drop that a queue decides on when it sends is written when the link is next looked at, with its
 /// own time.
 ///
 /// An error of the writer is kept, and ends the writing: [`Trace::finish`] gives it.
@@ -57,8 +57,15 @@ impl<W: Write> Probe for Trace<W> {
         self.line(format_args!("r {now} agent {} {}\n", agent.index(), Line(packet)));
     }
 
-    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
-        self.line(format_args!("u {now} agent {} {bytes} B\n", agent.index()));
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, number: Option<u64>) {
+        match number {
+            Some(number) => self.line(format_args!("u {now} agent {} {bytes} B number {number}\n", agent.index())),
+            None => self.line(format_args!("u {now} agent {} {bytes} B\n", agent.index())),
+        }
+    }
+
+    fn complete(&mut self, now: Time, agent: AgentId) {
+        self.line(format_args!("c {now} agent {}\n", agent.index()));
     }
 
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {

@@ -26,7 +26,7 @@ const GAP: Duration = Duration::from_millis(10);
 
 fn to_peer(header: Header, bytes: u64) -> Action {
     let packet = Packet { header, size: Bytes::new(bytes), ecn: Ecn::NotEct };
-    Action::Send { to: Destination::Peer(PeerId(0)), packet }
+    Action::send_fresh(Destination::Peer(PeerId(0)), packet)
 }
 
 impl Endpoint for Ticking {
@@ -115,8 +115,10 @@ fn a_supply_without_end_is_sent_from_start_to_stop_and_every_packet_is_answered(
 
 #[test]
 fn an_application_that_has_less_to_send_limits_the_stream() {
-    let payloads =
-        |pattern| Supply::Payloads(UdpConfig { packet_size: Bytes::new(100), rate: Rate::from_kbps(16), pattern });
+    let payloads = |pattern| {
+        let source = UdpConfig { packet_size: Bytes::new(100), rate: Rate::from_kbps(16), pattern };
+        Supply::Payloads { source, count: None }
+    };
     assert_eq!(came(1, Duration::ZERO, payloads(Pattern::Constant)).len(), 40, "a payload every 50 ms");
     let (on, off) = (weir_sim::traffic::Distribution::Fixed(0.2), weir_sim::traffic::Distribution::Fixed(0.8));
     assert_eq!(came(1, Duration::ZERO, payloads(Pattern::OnOff { on, off })).len(), 8, "four payloads a second");

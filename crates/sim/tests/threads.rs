@@ -1,14 +1,18 @@
 //! Threads make no difference to a run.
 
+use std::time::Duration;
+
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_link::LinkConfig;
 use weir_sim::trace::Trace;
+use weir_sim::traffic::ReaderConfig;
 use weir_sim::{AgentId, EndpointConfig, Membership, Network, Packet, Probe, SessionConfig, Times};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
-/// A session to a router with 2500 hosts at the same distance, every fiftieth of which only counts.
+/// A session to a router with 2500 hosts at the same distance, every fiftieth of which only counts, and another fiftieth of
+/// which has an application that takes its time.
 fn star() -> Network {
     let link = |text: &str| text.parse::<LinkConfig>().expect("a valid link");
     let mut net = Network::new(1);
@@ -31,10 +35,10 @@ fn star() -> Network {
             net.add_listener(session, *host, 2, Time::ZERO).expect("a way");
         } else {
             let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
-            let config = EndpointConfig {
-                times: Times::from(Time::from_micros(number as u64 * 100)),
-                ..EndpointConfig::default()
-            };
+            let times = Times::from(Time::from_micros(number as u64 * 100));
+            let slow = ReaderConfig { capacity: 1000, gap: Duration::from_millis(20), pauses: None };
+            let reader = (number % 50 == 1).then_some(slow);
+            let config = EndpointConfig { times, reader, ..EndpointConfig::default() };
             net.add_receiver(session, *host, receiver, config).expect("a way");
         }
     }

@@ -29,15 +29,6 @@ pub struct UdpConfig {
     pub pattern: Pattern,
 }
 
-/// What the application of a stream hands over to be sent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Supply {
-    /// There is always a payload.
-    Endless,
-    /// Payloads come as datagrams of this source would: the stream is limited by its application.
-    Payloads(UdpConfig),
-}
-
 /// A source of datagrams, which are numbered from 0.
 #[derive(Debug, Clone)]
 pub struct UdpSource {
