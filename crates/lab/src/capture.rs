@@ -9,16 +9,11 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use weir_capture::{Capture, CaptureError, IpPacket, Transport};
-use weir_core::Header;
 use weir_link::DropReason;
 use weir_sim::tcp::{Kind, Segment};
 use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
 use weir_units::Time;
-use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
-use weir_wire::fec::PayloadId;
-use weir_wire::rtcp::congestion;
-use weir_wire::rtp::Rtp;
-use weir_wire::{CciForm, Feedback, Layered, Paced};
+use weir_wire::{CciForm, Header, MAX_SPECIMEN, Specimen};
 
 /// Writes what happens to packets at one link.
 #[derive(Debug)]
@@ -88,10 +83,7 @@ impl Probe for PacketCapture {
 /// What follows the UDP header, or a TCP header, as it is on the network.
 fn encoding(packet: &Packet, form: CciForm) -> Vec<u8> {
     match &packet.body {
-        Body::Endpoint(Header::Layered(layered)) => lct(layered, form),
-        Body::Endpoint(Header::Paced(paced)) => rtp(*paced, packet),
-        Body::Endpoint(Header::Feedback(feedback)) => rtcp(feedback, packet),
-        Body::Endpoint(Header::Probe(probe)) => probe.encode(TSI).to_vec(),
+        Body::Endpoint(header) => protocol(header, packet, form),
         Body::Segment(segment) => tcp(segment, packet),
         Body::Datagram(number) => number.to_be_bytes().to_vec(),
     }
@@ -112,33 +104,16 @@ fn address_of(agent: AgentId) -> Ipv4Addr {
     Ipv4Addr::new(10, b, c, d)
 }
 
-/// The LCT header of a packet of object 1, with all that its session's packets carry.
-fn lct(layered: &Layered, form: CciForm) -> Vec<u8> {
-    let mut bytes = [0; MAX_OVERHEAD];
-    let payload_id = PayloadId { block: 0, symbol: layered.sequence & 0x00ff_ffff };
-    let content = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
-    let len = Profile { tsi: TSI, form }.encode(layered, &content, &mut bytes);
-    bytes[..len].to_vec()
-}
-
-/// The RTP header of a paced stream's packet. The agents that send are the synchronisation sources.
-fn rtp(paced: Paced, packet: &Packet) -> Vec<u8> {
-    let header = Rtp {
-        payload_type: DYNAMIC_PAYLOAD_TYPE,
-        sequence: paced.sequence,
-        ssrc: packet.source.index() as u32,
-        ..Rtp::default()
-    };
-    header.encode().to_vec()
-}
-
-fn rtcp(feedback: &Feedback, packet: &Packet) -> Vec<u8> {
-    let source = match packet.to {
+/// An endpoint's header as it stands on the network. The agents that send are the synchronisation sources.
+fn protocol(header: &Header, packet: &Packet, form: CciForm) -> Vec<u8> {
+    let to_ssrc = match packet.to {
         Address::Agent(agent) => agent.index() as u32,
         Address::Channel(..) => 0,
     };
-    let mut bytes = [0; congestion::MAX_LEN];
-    let len = congestion::encode(packet.source.index() as u32, source, feedback, 0, &mut bytes);
+    let from_ssrc = packet.source.index() as u32;
+    let specimen = Specimen { form, tsi: TSI, payload_type: DYNAMIC_PAYLOAD_TYPE, from_ssrc, to_ssrc };
+    let mut bytes = [0; MAX_SPECIMEN];
+    let len = specimen.encode(header, &mut bytes);
     bytes[..len].to_vec()
 }
 

@@ -99,6 +99,7 @@ pub struct SendLive {
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
     pub cc_set: Vec<Setting>,
 
+    /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
     pub output: Output,
 }
@@ -130,6 +131,7 @@ pub struct SendFile {
     #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
     pub packet_size: u16,
 
+    /// The rates, and what chooses among them.
     #[command(flatten)]
     pub rates: Rates,
 
@@ -177,6 +179,7 @@ pub struct SendFile {
     #[arg(long, help_heading = "Session")]
     pub md5: bool,
 
+    /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
     pub output: Output,
 }
@@ -200,7 +203,40 @@ pub struct Rates {
     pub cc_set: Vec<Setting>,
 }
 
+impl SendFile {
+    /// To send these files and folders to the group and port `to`, in all else as the command line does by default.
+    pub fn new(paths: Vec<PathBuf>, to: SocketAddr) -> SendFile {
+        SendFile { paths, ..defaults(["weir", "-", "--to", &to.to_string()]) }
+    }
+}
+
+impl SendLive {
+    /// To send `input` to who asks at `listen`, in all else as the command line does by default.
+    pub fn new(input: Input, listen: SocketAddr) -> SendLive {
+        SendLive { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
+    }
+}
+
+impl Recv {
+    /// To receive a session, in all else as the command line does by default.
+    pub fn new(session: SessionSource) -> Recv {
+        Recv { session, ..defaults(["weir", "-"]) }
+    }
+}
+
+/// The options of a command with these arguments, so that each default is declared once.
+fn defaults<'a, T: Args>(arguments: impl IntoIterator<Item = &'a str>) -> T {
+    let command = T::augment_args(clap::Command::new("weir"));
+    let matches = command.try_get_matches_from(arguments).expect("the arguments are those that are required");
+    T::from_arg_matches(&matches).expect("arguments that were taken can be read")
+}
+
 impl Rates {
+    /// Lets receivers choose between these rates.
+    pub fn choose(&mut self, OfferedRates { low, high, ratio }: OfferedRates) {
+        (self.chosen_rates, self.chosen_ratio) = (Some(RateRange { low, high }), Some(ratio));
+    }
+
     /// What the user chose, and the scheme's for what he did not.
     pub fn offered(&self) -> OfferedRates {
         let OfferedRates { low, high, ratio } = self.cc.rates().expect("the parser lets only layered schemes through");
@@ -252,6 +288,7 @@ pub struct Recv {
     #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub idle_timeout: Option<Duration>,
 
+    /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
     pub output: Output,
 }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, SendWhat, SessionSource};
+use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::console::Console;
 use crate::{demo, describe, lab, live, recv, schemes, send};
 
 /// Runs what the command line asks for.

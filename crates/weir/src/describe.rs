@@ -40,12 +40,10 @@ fn in_words(description: &Description) -> String {
         |key| format!("Ed25519 {}", key.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))),
     );
     line("signed", signed);
-    line(
-        "receipts",
-        description.receipt.map_or_else(|| "not asked for".to_owned(), |receipt| format!("to {}", receipt.address)),
-    );
-    if let Some(probe) = description.probe {
-        line("probes", format!("to {probe}"));
+    let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
+    line("receipts", receipts.to_owned());
+    if let Some(address) = description.control_address {
+        line("control port", address.to_string());
     }
     text
 }
@@ -75,8 +73,8 @@ mod tests {
             control: None,
             symbol_size: None,
             public_key: None,
-            receipt: None,
-            probe: None,
+            control_address: None,
+            receipt_key: None,
         };
         let text = in_words(&description);
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

@@ -107,7 +107,7 @@ impl Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The table of exit codes as the long help prints it.
-pub fn table() -> String {
+pub(crate) fn table() -> String {
     Exit::ALL.iter().fold(String::from("Exit codes:"), |mut text, exit| {
         write!(text, "\n  {:>3}  {}", exit.code(), exit.meaning()).expect("writing to a string cannot fail");
         text

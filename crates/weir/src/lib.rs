@@ -2,7 +2,7 @@
 //! fairly carry, receives them, and sends and receives live streams.
 //!
 //! It is what the command line is made of. A run is described by the options of its command ([`SendFile`], [`Recv`],
-//! [`SendLive`]), whose defaults are those of the command line; it reports what happens as typed events ([`events`], the same that
+//! [`SendLive`]), whose defaults are those of the command line; it reports what happens as typed events ([`events`] and [`live_events`], the same that
 //! `--json` prints) to an [`Observer`], which can end it; and it ends with an [`Exit`] or a [`Failure`] that says what to do.
 //! `examples/embed.rs` sends and receives in one process.
 
@@ -28,6 +28,7 @@ mod session;
 
 pub use args::{CciChoice, Output, Rates, Recv, SendFile, SendLive, SessionSource};
 pub use exit::{Exit, Failure};
+pub use live::events as live_events;
 pub use live::{Input, recv as receive_live, send as send_live};
 pub use observer::Observer;
 pub use recv::files as receive_files;

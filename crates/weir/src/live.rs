@@ -7,7 +7,7 @@ mod recv;
 mod send;
 pub(crate) mod words;
 
-pub use events::{LiveReceiverEvent, LiveSenderEvent};
+pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
 pub use recv::run as recv;
 pub use send::run as send;

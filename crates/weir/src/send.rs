@@ -58,8 +58,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         carousel,
         outcome: None,
     };
-    let statistics =
-        Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
 }
 
