@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod endpoint;
 pub mod estimate;
 pub mod layers;
+mod membership;
 pub mod model;
 pub mod observation;
 mod outbox;

@@ -18,10 +18,10 @@ use super::sender::PROBE_SIZE;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use crate::estimate::{Arrival, DelayWindow, QueuingDelay, SequenceTracker};
 use crate::layers::LayerSet;
+use crate::membership::Silence;
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
 use crate::registry::Session;
-use crate::scheme::silence::Silence;
 
 /// A receiver of STAIR or FGLM.
 ///
