@@ -20,7 +20,10 @@ const QUEUE: Duration = Duration::from_millis(50);
 struct Tested {
     receiver: Box<dyn Endpoint>,
     joined: BTreeSet<u16>,
+    /// Every join, in order.
+    joins: Vec<u16>,
     levels: Vec<(Time, usize, LevelCause)>,
+    loss_events: usize,
     now: Time,
     /// The sequence number of all channels.
     sequence: u32,
@@ -35,7 +38,8 @@ impl Tested {
         let receiver = registry::find("stair").and_then(|scheme| scheme.receiver(&session, &settings));
         let receiver = receiver.expect("valid settings");
         let now = Time::from_secs(100);
-        let mut tested = Tested { receiver, joined: BTreeSet::new(), levels: Vec::new(), now, sequence: 0 };
+        let (joined, joins, levels) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let mut tested = Tested { receiver, joined, joins, levels, loss_events: 0, now, sequence: 0 };
         tested.does(Event::Start);
         tested
     }
@@ -44,9 +48,13 @@ impl Tested {
         self.receiver.handle(self.now, event);
         while let Some(action) = self.receiver.poll(self.now) {
             match action {
-                Action::Join(ChannelId(channel)) => assert!(self.joined.insert(channel)),
+                Action::Join(ChannelId(channel)) => {
+                    assert!(self.joined.insert(channel));
+                    self.joins.push(channel);
+                }
                 Action::Leave(ChannelId(channel)) => assert!(self.joined.remove(&channel)),
                 Action::Observe(Observation::Level { level, cause, .. }) => self.levels.push((self.now, level, cause)),
+                Action::Observe(Observation::LossEvent) => self.loss_events += 1,
                 _ => {}
             }
         }
@@ -66,12 +74,17 @@ impl Tested {
     fn tick(&mut self, queue: Duration) {
         self.wait(TICK);
         self.sequence += 1;
-        let clock_micros = (self.now.as_nanos() - queue.as_nanos() as u64) / 1_000;
         for channel in self.joined.clone() {
-            let layered = Layered { signal: false, slot: 0, channel, sequence: self.sequence & 0xffff, clock_micros };
-            let packet = Packet { header: Header::Layered(layered), size: PACKET, ecn: Ecn::NotEct };
-            self.does(Event::Packet { from: Origin::Channel(ChannelId(channel)), packet: &packet });
+            self.packet(channel, queue);
         }
+    }
+
+    /// A channel brings a packet that was sent so long ago.
+    fn packet(&mut self, channel: u16, queue: Duration) {
+        let clock_micros = (self.now.as_nanos() - queue.as_nanos() as u64) / 1_000;
+        let layered = Layered { signal: false, slot: 0, channel, sequence: self.sequence & 0xffff, clock_micros };
+        let packet = Packet { header: Header::Layered(layered), size: PACKET, ecn: Ecn::NotEct };
+        self.does(Event::Packet { from: Origin::Channel(ChannelId(channel)), packet: &packet });
     }
 
     fn ticks(&mut self, span: Duration, queue: Duration) {
@@ -165,4 +178,39 @@ fn a_loss_that_is_told_after_a_pause_of_the_sender_belongs_to_when_it_happened()
     tested.lose();
     tested.ticks(RTT, Duration::ZERO);
     assert_eq!(tested.drops(), 2, "this one was");
+}
+
+/// One in slow start that has heard its channels, then nothing until it joined the base layer again.
+fn after_a_silence() -> Tested {
+    let mut tested = Tested::new("period-end");
+    tested.ticks(RTT * 2, Duration::ZERO);
+    tested.wait(RTT);
+    assert!(tested.joined.len() > 2, "{:?}", tested.joined);
+    tested.joins.clear();
+    tested.wait(Duration::from_secs(2));
+    tested
+}
+
+#[test]
+fn a_silent_base_layer_is_joined_again_and_the_others_are_not() {
+    let mut tested = after_a_silence();
+    assert_eq!(tested.joins, [0]);
+    tested.wait(Duration::from_secs(2));
+    assert_eq!(tested.joins, [0, 0], "two seconds later");
+}
+
+#[test]
+fn what_was_sent_before_a_silent_channel_was_joined_again_is_followed_by_no_loss() {
+    let mut tested = after_a_silence();
+    tested.lose();
+    tested.packet(0, Duration::from_millis(500));
+    for (loss_events, what) in [(0, "what the join brought is no loss"), (1, "what is missing since then is")] {
+        tested.lose();
+        for _ in 0..10 {
+            tested.sequence += 1;
+            tested.packet(0, Duration::ZERO);
+            tested.wait(TICK);
+        }
+        assert_eq!(tested.loss_events, loss_events, "{what}");
+    }
 }

@@ -137,8 +137,8 @@ impl Membership {
         let measured = is_member && was_sent_since(delay, self.joined, now, header.clock_micros);
         let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else { return None };
         if !is_member {
-            if self.left.is_some() {
-                leaves.on_stray(now);
+            if let Some(left) = self.left {
+                leaves.on_stray(now, left);
             }
             return Some(Received::Stray);
         }

@@ -13,6 +13,11 @@ mod silence;
 pub(crate) use channel::{Membership, Received};
 pub(crate) use host_drops::{HostDrops, is_too_much};
 pub(crate) use leaves::Leaves;
-pub(crate) use memberships::Memberships;
+pub(crate) use memberships::{Memberships, Rejoin};
 pub(crate) use sent_since::was_sent_since;
-pub(crate) use silence::Silence;
+
+use core::time::Duration;
+
+/// What is longer tells nothing of how long joins and leaves take: hosts answer a router's query within this time (RFC 3376
+/// §8.3).
+pub(crate) const SLOWEST_CHANGE: Duration = Duration::from_secs(10);

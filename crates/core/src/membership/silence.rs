@@ -7,7 +7,7 @@ use weir_units::{Bytes, Rate, Time};
 /// When a channel was last heard, and when to join it again: a join may be lost on its way, and routers forget.
 #[derive(Debug, Clone)]
 #[repr(C)] // `heard` is all that a packet touches.
-pub(crate) struct Silence {
+pub(super) struct Silence {
     /// When it was last heard, or joined for a reason of the protocol's.
     heard: Time,
     /// When it was last joined again; means nothing if it was heard since.
@@ -19,28 +19,28 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    pub(crate) fn new(rate: Rate, size: Bytes) -> Silence {
+    pub(super) fn new(rate: Rate, size: Bytes) -> Silence {
         let packet_time = (size / rate).min(LONGEST_BACK_OFF);
         let allowance = FIRST_BACK_OFF.max(packet_time * 8);
         Silence { allowance, heard: Time::ZERO, asked: Time::ZERO, back_off: allowance }
     }
 
     /// The channel was joined for a reason of the protocol's.
-    pub(crate) fn on_join(&mut self, now: Time) {
+    pub(super) fn on_join(&mut self, now: Time) {
         self.on_heard(now);
     }
 
     #[inline]
-    pub(crate) fn on_heard(&mut self, now: Time) {
+    pub(super) fn on_heard(&mut self, now: Time) {
         self.heard = now;
     }
 
-    pub(crate) fn is_silent(&self, now: Time) -> bool {
+    pub(super) fn is_silent(&self, now: Time) -> bool {
         now.since(self.heard) >= self.allowance
     }
 
     /// Whether to join the channel again now; if so, the next time is twice as far off, up to 15 s.
-    pub(crate) fn wants_rejoin(&mut self, now: Time) -> bool {
+    pub(super) fn wants_rejoin(&mut self, now: Time) -> bool {
         if self.heard >= self.asked {
             self.asked = self.heard;
             self.back_off = self.allowance;

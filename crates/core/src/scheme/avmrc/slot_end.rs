@@ -10,7 +10,7 @@ use super::slow_start::jitter;
 use super::subscription::{Change, bps};
 use crate::endpoint::Action;
 use crate::estimate::TimestampDifference;
-use crate::membership::{Membership, is_too_much};
+use crate::membership::{Membership, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport};
 
 impl Receiver {
@@ -49,7 +49,7 @@ impl Receiver {
             let may_add = self.permits_add(may_add, arrived);
             self.follow_targets(now, targets.unwrap_or([Rate::ZERO; 2]), may_add);
         }
-        self.memberships.rejoin_silent(now, &mut self.actions);
+        self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
         self.slot_begun = now;
     }
 

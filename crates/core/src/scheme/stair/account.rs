@@ -19,9 +19,12 @@ impl Account {
         *self = Account { begun: now, ..Account::default() };
     }
 
-    /// A packet came, and so many before it are missing.
-    pub(super) fn on_packet(&mut self, lost: u64) {
+    pub(super) fn on_packet(&mut self) {
         self.packets += 1;
+    }
+
+    /// So many packets are missing.
+    pub(super) fn on_lost(&mut self, lost: u64) {
         self.lost = self.lost.saturating_add(lost);
     }
 
