@@ -18,8 +18,8 @@ use super::sender::PROBE_SIZE;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
-use crate::membership::{Leaves, Memberships, Received, was_sent_since};
-use crate::observation::{LevelCause, Observation};
+use crate::membership::{HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
+use crate::observation::{LevelCause, Observation, SlotReport};
 use crate::outbox::Outbox;
 use crate::registry::Session;
 
@@ -38,6 +38,7 @@ pub struct Receiver {
     channels: Vec<Channel>,
     memberships: Memberships,
     leaves: Leaves,
+    host: HostDrops,
     sawtooth: Sawtooth,
     following: Following,
     probing: Probing,
@@ -113,6 +114,7 @@ impl Receiver {
             channels,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::default(),
+            host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
             probing: Probing::new(&config),
@@ -219,10 +221,11 @@ impl Receiver {
 
     /// Packets of a channel are missing: some between those that tell and the one before them.
     fn on_missing(&mut self, now: Time, number: usize, missing: u64) {
-        if missing == 0 {
+        let lost = self.host.attribute(missing);
+        if lost == 0 {
             return;
         }
-        self.account.on_lost(missing);
+        self.account.on_lost(lost);
         let answered = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
         let loss = self.sawtooth.on_loss(now, answered);
         if loss != Loss::Known {
@@ -231,6 +234,20 @@ impl Receiver {
         if let Loss::Decreased(cause) = loss {
             self.change(now, Some(cause));
         }
+    }
+
+    /// The host threw packets away. Slow start would double what the host cannot take, so it ends at the first, as at a loss
+    /// (decision 12).
+    fn on_host_dropped(&mut self, now: Time, packets: u64) {
+        self.host.on_dropped(now, packets);
+        if self.sawtooth.is_slow_start() {
+            self.relieve_host(now);
+        }
+    }
+
+    fn relieve_host(&mut self, now: Time) {
+        let cause = self.sawtooth.on_host_overrun(now);
+        self.change(now, cause);
     }
 
     /// For how long after a decrease what is sent may be of before: until the network has heard of it, and a round trip.
@@ -298,16 +315,26 @@ impl Receiver {
         self.prepare(now);
         if self.next_look <= now {
             self.next_look = now + LOOK;
-            self.report(now);
-            self.memberships.rejoin_silent(now, self.layout.rejoin(), &mut self.actions);
+            self.look(now);
         }
     }
 
-    fn report(&mut self, now: Time) {
+    fn look(&mut self, now: Time) {
+        let report = self.report(now);
+        let just_decreased = self.sawtooth.decreased().is_some_and(|at| now.since(at) < DECREASE_ACTS_WITHIN);
+        if !just_decreased && is_too_much(report.host_dropped_packets, report.received_packets) {
+            self.relieve_host(now);
+        }
+        self.memberships.rejoin_silent(now, self.layout.rejoin(), &mut self.actions);
+    }
+
+    fn report(&mut self, now: Time) -> SlotReport {
         let level = usize::try_from(self.sawtooth.units()).unwrap_or(usize::MAX);
         self.delay.on_slot();
-        let report = self.account.report(now, level, self.packet_size, &self.delay);
+        let host_dropped = self.host.take(now, HOST_MEMORY);
+        let report = self.account.report(now, level, host_dropped, self.packet_size, &self.delay);
         self.actions.push(Action::Observe(Observation::Slot(report)));
+        report
     }
 
     /// A round-trip time of slow start is over. It goes on with the next when every layer of this one has come (decision 3).
@@ -387,7 +414,7 @@ impl Endpoint for Receiver {
             (State::Idle, Event::Start) => self.on_start(now),
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
-            (State::Running, Event::HostDropped { packets }) => self.account.on_host_dropped(packets),
+            (State::Running, Event::HostDropped { packets }) => self.on_host_dropped(now, packets),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }
@@ -411,6 +438,11 @@ impl Endpoint for Receiver {
 const SENDER: PeerId = PeerId(0);
 /// How often silent channels are looked for, and what came is told.
 const LOOK: Duration = Duration::from_secs(1);
+/// A packet that the host dropped is missed within this time, in which even a stair of half a second sends six, or was not of
+/// this session.
+const HOST_MEMORY: Duration = Duration::from_secs(3);
+/// The host's drops of so soon after a decrease may be of before it acted: routers ask other members first.
+const DECREASE_ACTS_WITHIN: Duration = Duration::from_secs(2);
 /// The delay is that of the last packet.
 const DELAY_GAIN: f64 = 1.0;
 /// A queue of an eighth of the round trip ends slow start; so does one of 16 ms, and none below 4 ms does (RFC 9406 §4.2).
