@@ -12,6 +12,7 @@ pub mod endpoint;
 mod error;
 pub mod estimate;
 pub mod layers;
+mod membership;
 pub mod model;
 pub mod observation;
 mod outbox;

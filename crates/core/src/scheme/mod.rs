@@ -2,5 +2,4 @@
 
 pub mod avmrc;
 pub mod rap;
-mod silence;
 pub mod stair;

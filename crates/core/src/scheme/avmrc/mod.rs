@@ -8,8 +8,6 @@
 mod closing;
 mod config;
 mod controller;
-mod host;
-mod leaving;
 mod receiver;
 mod schedule;
 mod sender;

@@ -1,24 +1,22 @@
 //! The receiver: measures, asks the model, adds and drops channels.
 
-use alloc::boxed::Box;
 use core::time::Duration;
+
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
 
 use super::closing::Closing;
 use super::config::{Config, FirstInterval, Model, Synchronisation};
 use super::controller::Controller;
-use super::host::HostDrops;
-use super::leaving::Leaving;
 use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
 use crate::definition::Session;
-use crate::endpoint::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet};
-use crate::estimate::{Arrival, DelaySample, LossEvents, QueuingDelay, SequenceTracker};
+use crate::endpoint::{Action, Endpoint, Event, Header, Origin, Packet};
+use crate::estimate::{DelaySample, LossEvents, QueuingDelay};
+use crate::membership::{HostDrops, Leaves, Memberships, Received};
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
-use crate::scheme::silence::Silence;
 
 /// A receiver of AVMRC, RMRC or VMRC (AVMRC §3, §4.1).
 ///
@@ -34,9 +32,10 @@ pub struct Receiver {
     /// When the slot began that is being measured.
     pub(super) slot_begun: Time,
     pub(super) controller: Controller,
+    leaves: Leaves,
     pub(super) losses: LossEvents,
     state: State,
-    pub(super) channels: Box<[Channel]>,
+    pub(super) memberships: Memberships,
     pub(super) counts: Counts,
     pub(super) host: HostDrops,
     pub(super) actions: Outbox,
@@ -45,7 +44,6 @@ pub struct Receiver {
     pub(super) rules: Subscription,
     pub(super) sustained: SustainedLevel,
     pub(super) closing: Closing,
-    pub(super) leaving: Leaving,
     pub(super) arrival: ArrivalTest,
     pub(super) config: Config,
 }
@@ -55,18 +53,6 @@ enum State {
     Idle,
     Running,
     Finished,
-}
-
-/// A packet touches one line of the cache here, from the tracker's end to the silence's beginning; the tracker's window only
-/// if it is late or begins another word of it.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Channel {
-    tracker: SequenceTracker,
-    pub(super) joined: Time,
-    /// The sender's clock on the first measured packet since the join, in microseconds modulo 2^32, as delays are.
-    pub(super) first_clock: Option<u32>,
-    silence: Silence,
 }
 
 /// What came in the current slot.
@@ -83,19 +69,14 @@ impl Receiver {
     /// A receiver of `session`.
     pub fn new(session: &Session, config: Config) -> Receiver {
         let levels = session.ladder.levels();
-        let channel = |channel: usize| Channel {
-            tracker: SequenceTracker::new(session.form.sequence_bits(), config.reorder_packets),
-            silence: Silence::new(session.ladder.channel_rate(channel), session.packet_size),
-            joined: Time::ZERO,
-            first_clock: None,
-        };
+        let rates = session.ladder.channel_rates();
         let window = match config.synchronisation {
             Synchronisation::Weak => QUARTER_SLOT,
             Synchronisation::None => WHOLE_SLOT,
         };
         Receiver {
             state: State::Idle,
-            channels: (0..levels).map(channel).collect(),
+            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             slots: SlotClock::new(config.synchronisation, config.tau, session.form.slot_bits()),
             slot_begun: Time::ZERO,
             delay: QueuingDelay::new(config.short_gain, config.long_gain, config.delay_window),
@@ -104,7 +85,7 @@ impl Receiver {
             controller: Controller::new(session, &config),
             rules: Subscription::new(&config, levels),
             sustained: SustainedLevel::new(&config, levels),
-            leaving: Leaving::new(config.leave_wait, config.tau),
+            leaves: Leaves::default(),
             host: HostDrops::default(),
             closing: Closing::default(),
             counts: Counts::default(),
@@ -164,14 +145,13 @@ impl Receiver {
         }
     }
 
-    fn on_finish(&mut self) {
+    fn on_finish(&mut self, now: Time) {
         self.state = State::Finished;
         if self.rules.level() == 0 {
             return;
         }
         while self.rules.level() > 0 {
-            let channel = self.rules.drop_one();
-            self.actions.push(Action::Leave(ChannelId(channel as u16)));
+            self.leave_highest(now);
         }
         self.observe_level(LevelCause::Finish);
     }
@@ -181,26 +161,17 @@ impl Receiver {
         if !self.is_plausible(from, &header) {
             return;
         }
-        let subscribed = usize::from(header.channel) < self.rules.level();
-        let measured = subscribed && self.is_of_this_membership(now, &header);
-        let channel = &mut self.channels[usize::from(header.channel)];
-        let missing = match channel.tracker.on_packet(header.sequence, measured) {
-            Arrival::New { lost } => lost,
-            Arrival::Duplicate | Arrival::OutOfPlace => return,
-        };
-        if subscribed {
-            channel.silence.on_heard(now);
-        } else {
-            self.leaving.on_stray(now);
-        }
-        if measured {
-            channel.first_clock.get_or_insert(header.clock_micros as u32);
-            let ended = self.slots.on_packet(now, header.slot);
-            if ended > 0 {
-                let next = self.delay.difference(now, header.clock_micros);
-                self.on_slots_end(now, ended, header.signal, next);
+        match self.memberships.on_packet(now, &header, &self.delay, &mut self.leaves) {
+            Some(Received::Measured { missing, .. }) => {
+                let ended = self.slots.on_packet(now, header.slot);
+                if ended > 0 {
+                    let next = self.delay.difference(now, header.clock_micros);
+                    self.on_slots_end(now, ended, header.signal, next);
+                }
+                self.measure(now, &header, missing);
             }
-            self.measure(now, &header, missing);
+            Some(Received::SentBefore | Received::Stray) => {}
+            None => return,
         }
         self.counts.received += 1;
         self.counts.bytes += packet.size;
@@ -209,20 +180,7 @@ impl Receiver {
 
     /// Whether the fields are within their ranges, and the packet came on the channel that it names.
     fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
-        from == Origin::Channel(ChannelId(header.channel))
-            && self.slots.is_number(header.slot)
-            && self
-                .channels
-                .get(usize::from(header.channel))
-                .is_some_and(|channel| channel.tracker.is_number(header.sequence))
-    }
-
-    /// Whether the packet was sent since the channel was joined. One that was sent before, and stood in a queue while the
-    /// channel was left and joined again, is followed by a gap that is no loss. A clock that jumps says nothing about when.
-    fn is_of_this_membership(&self, now: Time, header: &Layered) -> bool {
-        let joined = self.channels[usize::from(header.channel)].joined;
-        let past_empty_path = self.delay.micros_past_empty_path(now, header.clock_micros, joined);
-        self.delay.difference(now, header.clock_micros).is_none() || past_empty_path.is_none_or(|micros| micros <= 0)
+        self.slots.is_number(header.slot) && self.memberships.is_plausible(from, header)
     }
 
     /// Takes a packet of a subscribed channel into the estimates.
@@ -247,7 +205,7 @@ impl Receiver {
     fn on_loss(&mut self, now: Time, lost: u64) {
         self.counts.lost += lost;
         let had_history = self.losses.intervals().is_known();
-        let answered = self.leaving.is_pending(now);
+        let answered = self.is_leave_pending(now);
         if self.losses.on_loss(now, answered) {
             self.actions.push(Action::Observe(Observation::LossEvent));
             self.closing.end();
@@ -289,31 +247,23 @@ impl Receiver {
     pub(super) fn add_channel(&mut self, now: Time, cause: LevelCause) {
         let number = self.rules.add();
         self.sustained.on_add(self.rules.level(), self.rules.slot());
-        self.actions.push(Action::Join(ChannelId(number as u16)));
-        let channel = &mut self.channels[number];
-        channel.silence.on_join(now);
-        channel.on_join(now);
+        self.memberships.join(now, number, &mut self.actions);
         self.observe_level(cause);
     }
 
     pub(super) fn drop_channel(&mut self, now: Time, cause: LevelCause) {
-        let number = self.rules.drop_one();
-        self.leaving.on_leave(now);
-        self.actions.push(Action::Leave(ChannelId(number as u16)));
+        self.leave_highest(now);
         self.observe_level(cause);
     }
 
-    /// Joins channels once more that should bring packets and do not. Where the base layer is silent it alone is asked
-    /// for: then it is the sender, or the path, and not one channel.
-    pub(super) fn rejoin_silent_channels(&mut self, now: Time) {
-        let asked_for = if self.channels[0].silence.is_silent(now) { 1 } else { self.rules.level() };
-        for (number, channel) in self.channels[..asked_for].iter_mut().enumerate() {
-            if channel.silence.wants_rejoin(now) {
-                channel.on_join(now);
-                self.actions.push(Action::Leave(ChannelId(number as u16)));
-                self.actions.push(Action::Join(ChannelId(number as u16)));
-            }
-        }
+    fn leave_highest(&mut self, now: Time) {
+        let number = self.rules.drop_one();
+        self.memberships.leave(now, number, &mut self.leaves, &mut self.actions);
+    }
+
+    /// Whether a leave is still to take effect, so that its congestion is not to be answered again (decision 7).
+    pub(super) fn is_leave_pending(&self, now: Time) -> bool {
+        self.leaves.is_pending(now, self.config.leave_wait, self.config.tau)
     }
 
     fn observe_level(&mut self, cause: LevelCause) {
@@ -323,23 +273,14 @@ impl Receiver {
     }
 }
 
-impl Channel {
-    /// What was missed before a join is no loss.
-    fn on_join(&mut self, now: Time) {
-        self.tracker.begin();
-        self.joined = now;
-        self.first_clock = None;
-    }
-}
-
 impl Endpoint for Receiver {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match (self.state, event) {
             (State::Idle, Event::Start) => self.on_start(now),
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
-            (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(packets),
-            (State::Idle | State::Running, Event::Finish) => self.on_finish(),
+            (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }
     }
@@ -364,16 +305,11 @@ mod tests {
 
     use super::*;
 
-    /// The tracker's window.
-    const SEEN_BYTES: usize = 128;
-
     #[test]
-    fn what_a_packet_needs_lies_in_five_lines_of_the_cache_and_one_of_its_channel() {
+    fn what_a_packet_needs_lies_in_five_lines_of_the_cache() {
         let line = |offset: usize| offset / 64;
         let begins = offset_of!(Receiver, losses) + size_of::<LossEvents>() - size_of::<f64>();
         let ends = offset_of!(Receiver, rules) + size_of::<[usize; 2]>();
         assert_eq!(line(ends - 1) - line(begins) + 1, 5);
-        assert_eq!(offset_of!(Channel, silence) + size_of::<Time>() - SEEN_BYTES, 64);
-        assert_eq!(size_of::<Channel>(), 256);
     }
 }

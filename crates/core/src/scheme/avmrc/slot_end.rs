@@ -5,12 +5,12 @@ use core::time::Duration;
 use weir_units::{Rate, Time};
 
 use super::config::Synchronisation;
-use super::host;
-use super::receiver::{Channel, Counts, Receiver};
+use super::receiver::{Counts, Receiver};
 use super::slow_start::jitter;
 use super::subscription::{Change, bps};
 use crate::endpoint::Action;
 use crate::estimate::TimestampDifference;
+use crate::membership::{Membership, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport};
 
 impl Receiver {
@@ -33,7 +33,7 @@ impl Receiver {
         self.rules.on_slots(ended);
         self.sustained.on_slot(self.rules.level(), self.rules.slot());
         let targets = (!self.rules.is_slow_start()).then(|| self.targets());
-        let host_dropped = self.host.on_slot();
+        let host_dropped = self.host.take(now, self.config.tau * HOST_MEMORY_SLOTS);
         self.report(now, host_dropped, targets);
         let counts = core::mem::take(&mut self.counts);
         let may_add = match self.config.synchronisation {
@@ -41,7 +41,7 @@ impl Receiver {
             Synchronisation::None => self.rules.slot() / self.config.n_add > before / self.config.n_add,
         };
         let arrived = self.rate_arrived(now, ended, next, counts);
-        if host::is_too_much(host_dropped, counts.received) {
+        if is_too_much(host_dropped, counts.received) {
             self.on_host_overrun(now);
         } else if self.rules.is_slow_start() {
             self.continue_slow_start(now, arrived);
@@ -49,7 +49,7 @@ impl Receiver {
             let may_add = self.permits_add(may_add, arrived);
             self.follow_targets(now, targets.unwrap_or([Rate::ZERO; 2]), may_add);
         }
-        self.rejoin_silent_channels(now);
+        self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
         self.slot_begun = now;
     }
 
@@ -129,7 +129,7 @@ impl Receiver {
     }
 
     fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
-        let is_leave_pending = self.leaving.is_pending(now);
+        let is_leave_pending = self.is_leave_pending(now);
         if !is_leave_pending
             && self.closing.on_slot(self.delay.short_term(), self.config.tau / 20 + self.jitter())
             && self.rules.level() > 1
@@ -137,7 +137,7 @@ impl Receiver {
             return self.drop_channel(now, LevelCause::SlowStartEnd);
         }
         match self.rules.judge(&self.session.ladder, targets.map(bps), may_add) {
-            Change::Add if self.newest().first_clock.is_some() => self.add_channel(now, LevelCause::Add),
+            Change::Add if self.newest().is_heard() => self.add_channel(now, LevelCause::Add),
             Change::Drop if !is_leave_pending => self.drop_channel(now, LevelCause::Drop),
             _ => {}
         }
@@ -155,17 +155,17 @@ impl Receiver {
     /// Whether the newest channel's packets were there from the beginning of the slot that is being measured, but for
     /// `within`.
     fn is_newest_in_effect(&self, within: Duration) -> bool {
-        let Some(clock) = self.newest().first_clock.map(u64::from) else { return false };
+        let Some(clock) = self.newest().first_clock().map(u64::from) else { return false };
         // The clock of a packet that long ago could be taken for one that is yet to come.
-        if self.slot_begun.since(self.newest().joined) > LONG_AGO {
+        if self.slot_begun.since(self.newest().joined()) > LONG_AGO {
             return true;
         }
         let past_empty_path = self.delay.micros_past_empty_path(self.slot_begun, clock, self.slot_begun);
         past_empty_path.is_some_and(|micros| micros >= -(within.as_micros() as i64))
     }
 
-    fn newest(&self) -> &Channel {
-        &self.channels[self.rules.level() - 1]
+    fn newest(&self) -> &Membership {
+        self.memberships.of(self.rules.level() - 1)
     }
 
     fn targets(&self) -> [Rate; 2] {
@@ -177,5 +177,7 @@ impl Receiver {
 
 /// A channel that was joined so long ago and has brought packets has done so for longer than any slot takes.
 const LONG_AGO: Duration = Duration::from_secs(600);
+/// A packet that the host dropped is missed within so many slots, or was not of this session.
+const HOST_MEMORY_SLOTS: u32 = 10;
 /// After a long silence the averages do not move any further.
 const MOST_SLOTS_AT_ONCE: u64 = 200;

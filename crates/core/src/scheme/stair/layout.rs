@@ -3,12 +3,13 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use weir_units::Rate;
+use weir_units::{Bytes, Rate};
 
 use super::config::Config;
 use crate::definition::Session;
 use crate::error::ConfigError;
 use crate::layers::{Hybrid, LayerSet, Stair};
+use crate::membership::Rejoin;
 
 /// Which of the two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,21 @@ impl Layout {
     pub(super) fn rates(&self) -> Vec<Rate> {
         let fixed = self.hybrid.rates().into_iter().map(|units| self.of_units(units));
         fixed.chain(self.stairs.iter().map(Stair::top)).collect()
+    }
+
+    /// The lowest rates at which the channels bring packets of this size: a stair begins with one in its round-trip time.
+    pub(super) fn lowest_rates(&self, packet_size: Bytes) -> Vec<Rate> {
+        let mut rates = self.rates();
+        for (rate, stair) in rates[self.fixed..].iter_mut().zip(&self.stairs) {
+            *rate = Rate::from_packets_per_sec(1.0 / stair.rtt().as_secs_f64().max(1e-9), packet_size);
+        }
+        rates
+    }
+
+    /// Which silent channels a receiver joins again. STAIR's receivers always have channel 0, the lowest cumulative layer;
+    /// FGLM, which has no stairs, has no layer that all receivers have (decision 9).
+    pub(super) fn rejoin(&self) -> Rejoin {
+        if self.stairs.is_empty() { Rejoin::Each } else { Rejoin::BaseFirst }
     }
 
     /// What a receiver can have of the static layers: every whole number of units.

@@ -16,12 +16,12 @@ use super::probing::Probing;
 use super::sawtooth::{Loss, Sawtooth};
 use super::sender::PROBE_SIZE;
 use crate::definition::Session;
-use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
-use crate::estimate::{Arrival, DelayWindow, QueuingDelay, SequenceTracker};
+use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
-use crate::observation::{LevelCause, Observation};
+use crate::membership::{HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
+use crate::observation::{LevelCause, Observation, SlotReport};
 use crate::outbox::Outbox;
-use crate::scheme::silence::Silence;
 
 /// A receiver of STAIR or FGLM.
 ///
@@ -36,8 +36,9 @@ pub struct Receiver {
     packets_to_tell_loss: u32,
     layout: Layout,
     channels: Vec<Channel>,
-    /// The channels that it is a member of.
-    members: LayerSet,
+    memberships: Memberships,
+    leaves: Leaves,
+    host: HostDrops,
     sawtooth: Sawtooth,
     following: Following,
     probing: Probing,
@@ -74,12 +75,7 @@ struct Ahead {
 
 #[derive(Debug)]
 struct Channel {
-    tracker: SequenceTracker,
-    silence: Silence,
     packet_time: Duration,
-    joined: Time,
-    left: Time,
-    heard: bool,
     since_decrease: SinceDecrease,
 }
 
@@ -106,28 +102,19 @@ impl SinceDecrease {
 impl Receiver {
     /// A receiver of `session`.
     pub(super) fn new(session: &Session, layout: Layout, config: Config) -> Receiver {
-        let channel = |number: usize, top: Rate| {
-            let rate = layout.stair(number).map_or(top, |stair| {
-                let seconds = layout.stairs[stair].rtt().as_secs_f64();
-                Rate::from_packets_per_sec(1.0 / seconds.max(1e-9), session.packet_size)
-            });
-            Channel {
-                tracker: SequenceTracker::new(session.form.sequence_bits(), config.reorder_packets),
-                silence: Silence::new(rate, session.packet_size),
-                packet_time: session.packet_size / rate,
-                joined: Time::ZERO,
-                left: Time::ZERO,
-                heard: false,
-                since_decrease: SinceDecrease::default(),
-            }
-        };
+        let rates = layout.lowest_rates(session.packet_size);
+        let channel =
+            |rate: Rate| Channel { packet_time: session.packet_size / rate, since_decrease: SinceDecrease::default() };
+        let channels = rates.iter().copied().map(channel).collect();
         Receiver {
             state: State::Idle,
             form: session.form,
             packet_size: session.packet_size,
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
-            channels: layout.rates().into_iter().enumerate().map(|(number, rate)| channel(number, rate)).collect(),
-            members: LayerSet::default(),
+            channels,
+            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            leaves: Leaves::default(),
+            host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
             probing: Probing::new(&config),
@@ -163,11 +150,9 @@ impl Receiver {
         self.state = State::Finished;
         self.following.stop();
         self.probing.stop();
-        for channel in self.members.iter() {
-            self.actions.push(Action::Leave(ChannelId(channel as u16)));
-        }
-        if !self.members.is_empty() {
-            self.members = LayerSet::default();
+        let members = self.members();
+        members.iter().for_each(|channel| self.leave(now, channel));
+        if !members.is_empty() {
             let (level, rate) = (0, Rate::ZERO);
             self.actions.push(Action::Observe(Observation::Level { level, rate, cause: LevelCause::Finish }));
         }
@@ -175,9 +160,7 @@ impl Receiver {
 
     fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
         match (packet.header, from) {
-            (Header::Layered(header), Origin::Channel(channel)) if self.is_plausible(channel, &header) => {
-                self.on_data(now, header);
-            }
+            (Header::Layered(header), _) if self.is_plausible(from, &header) => self.on_data(now, &header),
             (Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros }), Origin::Peer(SENDER)) => {
                 if let Some(sample) = self.probing.on_echo(now, clock_micros) {
                     self.actions.push(Action::Observe(Observation::RoundTrip(sample)));
@@ -188,51 +171,37 @@ impl Receiver {
     }
 
     /// Whether the fields are within their ranges, and the packet came on the channel that it names.
-    fn is_plausible(&self, from: ChannelId, header: &Layered) -> bool {
-        from == ChannelId(header.channel)
-            && usize::from(header.channel) < self.channels.len()
-            && u32::from(header.slot) >> self.form.slot_bits() == 0
-            && u64::from(header.sequence) >> self.form.sequence_bits() == 0
+    fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
+        u32::from(header.slot) >> self.form.slot_bits() == 0 && self.memberships.is_plausible(from, header)
     }
 
-    fn on_data(&mut self, now: Time, header: Layered) {
+    fn on_data(&mut self, now: Time, header: &Layered) {
         let number = usize::from(header.channel);
-        let is_member = self.members.contains(number);
-        // What was sent before the join and stood in a queue is followed by a gap that is no loss.
-        let measured = is_member && self.was_sent_after(self.channels[number].joined, now, &header);
         let decreased = self.sawtooth.decreased();
-        let is_after = decreased.is_none_or(|at| self.was_sent_after(at + self.guard(), now, &header));
+        let is_after =
+            decreased.is_none_or(|at| was_sent_since(&self.delay, at + self.guard(), now, header.clock_micros));
+        let received = self.memberships.on_packet(now, header, &self.delay, &mut self.leaves);
         self.delay.on_packet(now, header.clock_micros);
         self.first_packet.get_or_insert(now);
-        let channel = &mut self.channels[number];
-        let lost = match channel.tracker.on_packet(header.sequence, measured) {
-            Arrival::New { lost } => lost,
-            Arrival::Duplicate | Arrival::OutOfPlace => return,
-        };
-        channel.since_decrease.on_packet(decreased, is_after);
+        let Some(received) = received else { return };
+        self.channels[number].since_decrease.on_packet(decreased, is_after);
         self.actions.deliver();
-        self.account.on_packet(if is_member { lost } else { 0 });
-        if !is_member {
-            self.latencies.on_stray(now.since(channel.left));
-            return;
-        }
-        channel.silence.on_heard(now);
-        if measured && !core::mem::replace(&mut channel.heard, true) && self.first_packet < Some(channel.joined) {
-            self.latencies.on_joined(now.since(channel.joined), channel.packet_time);
+        self.account.on_packet();
+        match received {
+            Received::Stray => return,
+            Received::SentBefore => {}
+            Received::Measured { missing, answers_join } => {
+                if let Some(joined) = answers_join.filter(|joined| self.first_packet < Some(*joined)) {
+                    self.latencies.on_joined(now.since(joined), self.channels[number].packet_time);
+                }
+                self.on_missing(now, number, missing);
+            }
         }
         self.heard_since_step = true;
-        if lost > 0 {
-            self.on_loss(now, number);
-        }
         match self.layout.stair(number) {
             Some(stair) => self.on_stair(now, stair, header.slot),
             None => self.probing.on_interval(Interval::from_wire(header.slot)),
         }
-    }
-
-    /// Whether a packet that came now would have come at `time` or later over the empty path.
-    fn was_sent_after(&self, time: Time, now: Time, header: &Layered) -> bool {
-        self.delay.micros_past_empty_path(now, header.clock_micros, time).is_none_or(|micros| micros <= 0)
     }
 
     fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
@@ -250,8 +219,13 @@ impl Receiver {
         }
     }
 
-    /// A packet of a channel is lost: one between those that tell and the one before them.
-    fn on_loss(&mut self, now: Time, number: usize) {
+    /// Packets of a channel are missing: some between those that tell and the one before them.
+    fn on_missing(&mut self, now: Time, number: usize, missing: u64) {
+        let lost = self.host.attribute(missing);
+        if lost == 0 {
+            return;
+        }
+        self.account.on_lost(lost);
         let answered = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
         let loss = self.sawtooth.on_loss(now, answered);
         if loss != Loss::Known {
@@ -262,9 +236,23 @@ impl Receiver {
         }
     }
 
+    /// The host threw packets away. Slow start would double what the host cannot take, so it ends at the first, as at a loss
+    /// (decision 12).
+    fn on_host_dropped(&mut self, now: Time, packets: u64) {
+        self.host.on_dropped(now, packets);
+        if self.sawtooth.is_slow_start() {
+            self.relieve_host(now);
+        }
+    }
+
+    fn relieve_host(&mut self, now: Time) {
+        let cause = self.sawtooth.on_host_overrun(now);
+        self.change(now, cause);
+    }
+
     /// For how long after a decrease what is sent may be of before: until the network has heard of it, and a round trip.
     fn guard(&self) -> Duration {
-        self.probing.rtt() + self.latencies.leave()
+        self.probing.rtt() + self.latencies.leave(&self.leaves)
     }
 
     fn end_period(&mut self, now: Time) {
@@ -310,7 +298,7 @@ impl Receiver {
     }
 
     fn leave_at(&self) -> Option<Time> {
-        self.ahead_at(self.latencies.leave(), self.ahead.left)
+        self.ahead_at(self.latencies.leave(&self.leaves), self.ahead.left)
     }
 
     fn on_time(&mut self, now: Time) {
@@ -327,16 +315,26 @@ impl Receiver {
         self.prepare(now);
         if self.next_look <= now {
             self.next_look = now + LOOK;
-            self.report(now);
-            self.rejoin_silent_channels(now);
+            self.look(now);
         }
     }
 
-    fn report(&mut self, now: Time) {
+    fn look(&mut self, now: Time) {
+        let report = self.report(now);
+        let just_decreased = self.sawtooth.decreased().is_some_and(|at| now.since(at) < DECREASE_ACTS_WITHIN);
+        if !just_decreased && is_too_much(report.host_dropped_packets, report.received_packets) {
+            self.relieve_host(now);
+        }
+        self.memberships.rejoin_silent(now, self.layout.rejoin(), &mut self.actions);
+    }
+
+    fn report(&mut self, now: Time) -> SlotReport {
         let level = usize::try_from(self.sawtooth.units()).unwrap_or(usize::MAX);
         self.delay.on_slot();
-        let report = self.account.report(now, level, self.packet_size, &self.delay);
+        let host_dropped = self.host.take(now, HOST_MEMORY);
+        let report = self.account.report(now, level, host_dropped, self.packet_size, &self.delay);
         self.actions.push(Action::Observe(Observation::Slot(report)));
+        report
     }
 
     /// A round-trip time of slow start is over. It goes on with the next when every layer of this one has come (decision 3).
@@ -356,8 +354,8 @@ impl Receiver {
 
     /// Whether every static layer has brought a packet since it was joined.
     fn has_heard_all(&self) -> bool {
-        let mut fixed = self.members.iter().filter(|channel| self.layout.stair(*channel).is_none());
-        fixed.all(|channel| self.channels[channel].heard)
+        let mut fixed = self.memberships.members().filter(|channel| self.layout.stair(*channel).is_none());
+        fixed.all(|channel| self.memberships.of(channel).is_heard())
     }
 
     fn begin_step(&mut self, now: Time) {
@@ -371,17 +369,12 @@ impl Receiver {
         let present = self.layout.hybrid.set(self.sawtooth.units());
         if self.join_at().is_some_and(|at| at <= now) {
             self.ahead.joined = true;
-            coming.without(self.members).iter().for_each(|channel| self.join(now, channel));
+            coming.without(self.members()).iter().for_each(|channel| self.join(now, channel));
         }
         if self.leave_at().is_some_and(|at| at <= now) {
             self.ahead.left = true;
-            let leaving = present.without(coming);
-            leaving
-                .iter()
-                .filter(|channel| self.members.contains(*channel))
-                .collect::<LayerSet>()
-                .iter()
-                .for_each(|channel| self.leave(now, channel));
+            let leaving = present.without(coming).iter().filter(|channel| self.memberships.of(*channel).is_member());
+            leaving.collect::<LayerSet>().iter().for_each(|channel| self.leave(now, channel));
         }
     }
 
@@ -390,7 +383,8 @@ impl Receiver {
         let fixed = self.layout.hybrid.set(self.sawtooth.units());
         let stairs = self.following.followed().iter().map(|stair| self.layout.fixed + stair);
         let wanted = fixed.union(stairs.collect());
-        let (leaving, joining) = (self.members.without(wanted), wanted.without(self.members));
+        let members = self.members();
+        let (leaving, joining) = (members.without(wanted), wanted.without(members));
         leaving.iter().for_each(|channel| self.leave(now, channel));
         joining.iter().for_each(|channel| self.join(now, channel));
         if let Some(cause) = cause {
@@ -401,32 +395,16 @@ impl Receiver {
         }
     }
 
-    fn join(&mut self, now: Time, number: usize) {
-        self.members.insert(number);
-        let channel = &mut self.channels[number];
-        channel.tracker.begin();
-        channel.silence.on_join(now);
-        channel.joined = now;
-        channel.heard = false;
-        self.actions.push(Action::Join(ChannelId(number as u16)));
+    fn members(&self) -> LayerSet {
+        self.memberships.members().collect()
     }
 
-    fn leave(&mut self, now: Time, number: usize) {
-        self.members.remove(number);
-        self.channels[number].left = now;
-        self.latencies.on_leave();
-        self.actions.push(Action::Leave(ChannelId(number as u16)));
+    fn join(&mut self, now: Time, channel: usize) {
+        self.memberships.join(now, channel, &mut self.actions);
     }
 
-    /// Joins channels once more that should bring packets and do not: a join may be lost on its way, and routers forget.
-    fn rejoin_silent_channels(&mut self, now: Time) {
-        for number in self.members.iter() {
-            if self.channels[number].silence.wants_rejoin(now) {
-                self.channels[number].tracker.begin();
-                self.actions.push(Action::Leave(ChannelId(number as u16)));
-                self.actions.push(Action::Join(ChannelId(number as u16)));
-            }
-        }
+    fn leave(&mut self, now: Time, channel: usize) {
+        self.memberships.leave(now, channel, &mut self.leaves, &mut self.actions);
     }
 }
 
@@ -436,7 +414,7 @@ impl Endpoint for Receiver {
             (State::Idle, Event::Start) => self.on_start(now),
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
-            (State::Running, Event::HostDropped { packets }) => self.account.on_host_dropped(packets),
+            (State::Running, Event::HostDropped { packets }) => self.on_host_dropped(now, packets),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }
@@ -460,6 +438,11 @@ impl Endpoint for Receiver {
 const SENDER: PeerId = PeerId(0);
 /// How often silent channels are looked for, and what came is told.
 const LOOK: Duration = Duration::from_secs(1);
+/// A packet that the host dropped is missed within this time, in which even a stair of half a second sends six, or was not of
+/// this session.
+const HOST_MEMORY: Duration = Duration::from_secs(3);
+/// The host's drops of so soon after a decrease may be of before it acted: routers ask other members first.
+const DECREASE_ACTS_WITHIN: Duration = Duration::from_secs(2);
 /// The delay is that of the last packet.
 const DELAY_GAIN: f64 = 1.0;
 /// A queue of an eighth of the round trip ends slow start; so does one of 16 ms, and none below 4 ms does (RFC 9406 §4.2).

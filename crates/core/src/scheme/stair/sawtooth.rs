@@ -110,6 +110,14 @@ impl Sawtooth {
         LevelCause::SlowStartEnd
     }
 
+    /// The host cannot take the rate: it falls at once, and climbs step by step from there. Gives the reason if it changed.
+    pub(super) fn on_host_overrun(&mut self, now: Time) -> Option<LevelCause> {
+        let before = self.units;
+        self.is_slow_start = false;
+        self.decrease(now);
+        (self.units < before).then_some(LevelCause::HostDrops)
+    }
+
     fn increase(&mut self) -> Option<LevelCause> {
         self.units = self.expected()?;
         Some(LevelCause::Add)

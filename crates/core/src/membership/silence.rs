@@ -4,42 +4,43 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate, Time};
 
-/// When a channel was last heard, and when to join it once more: a join may be lost on its way, and routers forget.
+/// When a channel was last heard, and when to join it again: a join may be lost on its way, and routers forget.
 #[derive(Debug, Clone)]
 #[repr(C)] // `heard` is all that a packet touches.
-pub(in crate::scheme) struct Silence {
+pub(super) struct Silence {
     /// When it was last heard, or joined for a reason of the protocol's.
     heard: Time,
-    /// When it was last joined once more; means nothing if it was heard since.
+    /// When it was last joined again; means nothing if it was heard since.
     asked: Time,
-    /// How long after `asked` it is joined again.
+    /// How long after `asked` it is joined the next time.
     back_off: Duration,
     /// How long the channel may be silent: a second, or eight of its packets if they take longer.
     allowance: Duration,
 }
 
 impl Silence {
-    pub(in crate::scheme) fn new(rate: Rate, size: Bytes) -> Silence {
+    pub(super) fn new(rate: Rate, size: Bytes) -> Silence {
         let packet_time = (size / rate).min(LONGEST_BACK_OFF);
         let allowance = FIRST_BACK_OFF.max(packet_time * 8);
         Silence { allowance, heard: Time::ZERO, asked: Time::ZERO, back_off: allowance }
     }
 
     /// The channel was joined for a reason of the protocol's.
-    pub(in crate::scheme) fn on_join(&mut self, now: Time) {
+    pub(super) fn on_join(&mut self, now: Time) {
         self.on_heard(now);
     }
 
-    pub(in crate::scheme) fn on_heard(&mut self, now: Time) {
+    #[inline]
+    pub(super) fn on_heard(&mut self, now: Time) {
         self.heard = now;
     }
 
-    pub(in crate::scheme) fn is_silent(&self, now: Time) -> bool {
+    pub(super) fn is_silent(&self, now: Time) -> bool {
         now.since(self.heard) >= self.allowance
     }
 
-    /// Whether to join the channel once more now; if so, the next time is twice as far off, up to 15 s.
-    pub(in crate::scheme) fn wants_rejoin(&mut self, now: Time) -> bool {
+    /// Whether to join the channel again now; if so, the next time is twice as far off, up to 15 s.
+    pub(super) fn wants_rejoin(&mut self, now: Time) -> bool {
         if self.heard >= self.asked {
             self.asked = self.heard;
             self.back_off = self.allowance;
