@@ -32,7 +32,6 @@ pub trait Endpoint: Debug + Send {
 
 /// What can happen to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Event<'a> {
     /// The session starts: a sender may send, a receiver may join.
     Start,
@@ -63,7 +62,6 @@ pub enum Event<'a> {
 
 /// What an endpoint can want.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Action {
     /// Send a packet. If the header is one that carries data, the driver appends the next payload of the application.
     Send {
@@ -95,7 +93,6 @@ pub struct Packet {
 
 /// The headers of all protocol families.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Header {
     /// Data on a channel of a layered multicast session; carries payload.
     Layered(Layered),
