@@ -9,7 +9,7 @@ use crate::setup::Setup;
 /// Asserts after every event of a party.
 pub(crate) type Check = Box<dyn Fn(&Party)>;
 
-/// What is asserted of a few schemes beside the general rules.
+/// What is asserted of a few schemes besides the general rules.
 struct Extra {
     schemes: &'static [&'static str],
     /// Settings that the check needs.

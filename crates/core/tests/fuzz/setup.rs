@@ -79,5 +79,5 @@ impl Setup {
 
 pub(crate) const PACKET_SIZE: Bytes = Bytes::new(500);
 
-/// Values that some settings take, beside the words of their help.
+/// Values that some settings take, besides the words of their help.
 const VALUES: [&str; 8] = ["0", "1", "2", "8", "0.5", "0s", "30ms", "2s"];
