@@ -1,20 +1,180 @@
 //! Digests of whole traces: the same on every machine, in every build, whatever else changes.
 //!
 //! A digest that changes means that runs come out otherwise than before. If that is meant, the message of the failed test
-//! has the new one.
+//! has the new one. Every scheme of the registry has a digest of its own; that of a new one is in the message, too.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
+use weir_core::Endpoint;
 use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Session};
-use weir_link::LinkConfig;
+use weir_core::registry::{self, Habitat, SCHEMES, Scheme, Session, Stream};
+use weir_link::{DropReason, LinkConfig};
 use weir_sim::tcp::{self, Flavour};
+use weir_sim::topology::{self, Dumbbell};
 use weir_sim::trace::Trace;
-use weir_sim::traffic::{Distribution, HttpConfig, Pattern, UdpConfig};
-use weir_sim::{EndpointConfig, Membership, Network, SessionConfig, Times, topology};
+use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
+use weir_sim::{
+    EndpointConfig, FlowId, LinkId, Membership, Network, NodeId, Packet, Probe, SessionConfig, StreamConfig, Times,
+};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
+
+#[test]
+fn everything_at_once_over_drop_tail_comes_out_as_ever() {
+    assert_eq!(everything("rate=10M,delay=20ms,buffer=50p"), "cff44092846096df");
+}
+
+#[test]
+fn everything_at_once_over_red_comes_out_as_ever() {
+    assert_eq!(everything("rate=10M,delay=20ms,buffer=100p,queue=red(min=10,max=40,maxp=0.1)"), "eff7548ff7a87ce0");
+}
+
+#[test]
+fn everything_at_once_over_fair_queues_with_bursts_of_loss_and_jitter_comes_out_as_ever() {
+    let bottleneck =
+        "rate=10M,delay=20ms,buffer=100p,queue=fq_codel,loss=gilbert(enter=1%,leave=25%),jitter=normal(2ms)";
+    assert_eq!(everything(bottleneck), "55fb01d3ad4582c2");
+}
+
+#[test]
+fn every_scheme_comes_out_as_ever() {
+    let found: Vec<(&str, String)> = SCHEMES.iter().map(|scheme| (scheme.name, next_to_a_tcp(scheme))).collect();
+    let is_known = |(name, digest): &(&str, String)| DIGESTS.contains(&(name, digest.as_str()));
+    let lines = found.iter().map(|(name, digest)| format!("    ({name:?}, {digest:?}),\n")).collect::<String>();
+    assert!(found.iter().all(is_known), "if this is meant, write down in DIGESTS:\n{lines}");
+    assert_eq!(DIGESTS.len(), SCHEMES.len(), "DIGESTS has a scheme that is not in the registry any more");
+}
+
+/// By scheme, what [`next_to_a_tcp`] gives.
+const DIGESTS: &[(&str, &str)] = &[
+    ("avmrc", "0409b94dd6c7d21e"),
+    ("rmrc", "15f5cca026aa1892"),
+    ("vmrc", "315ac5c66364fb54"),
+    ("rap", "33adccf84ebd9031"),
+    ("stair", "fe99ec091a15236c"),
+    ("fglm", "470d100f3da62407"),
+];
+
+/// The digest of a session or a stream that shares a link of 4 Mbit/s with a TCP. Receivers of a session are behind unequal
+/// links of their own.
+fn next_to_a_tcp(scheme: &Scheme) -> String {
+    let mut net = Network::new(1);
+    let bottleneck = link("rate=4M,delay=10ms,buffer=25p");
+    let bell = topology::dumbbell(&mut net, &bottleneck, &bottleneck);
+    let access = link("rate=100M,delay=1ms,buffer=1000p");
+    let source = topology::add_host(&mut net, bell.left, &access);
+    let flow = match scheme.is_layered() {
+        true => add_session(&mut net, scheme, source, &bell),
+        false => add_stream(&mut net, scheme, source, &bell),
+    };
+    let from = topology::add_host(&mut net, bell.left, &access);
+    let to = topology::add_host(&mut net, bell.right, &access);
+    let config = tcp::Config { max_window: 64, ..tcp::Config::ns2(Flavour::ALL[0]) };
+    net.add_tcp(from, to, config, Times::from(Time::from_secs(2))).expect("a way");
+    digest(net, Some(flow))
+}
+
+/// A session with receivers behind links of 600 kbit/s, 2 and 100 Mbit/s, who come one after the other.
+fn add_session(net: &mut Network, scheme: &Scheme, root: NodeId, bell: &Dumbbell) -> FlowId {
+    let channels = scheme.channels(&session(), &[]).expect("defaults are valid").len();
+    let config = SessionConfig { channels, form: session().form, membership: Membership::default() };
+    let id = net.add_session(root, config).expect("schemes have 1 to 256 channels");
+    let lateness = Duration::from_millis(1);
+    let config = EndpointConfig { lateness, ..EndpointConfig::default() };
+    let sender = net.add_sender(id, endpoint(scheme, Role::Sender), config);
+    for (number, rate) in (0..).zip(["600k", "2M", "100M"]) {
+        let host = topology::add_host(net, bell.right, &link(&format!("rate={rate},delay=5ms,buffer=20p")));
+        let times = Times::from(Time::from_millis(700 * number));
+        let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
+        net.add_receiver(id, host, endpoint(scheme, Role::Receiver), config).expect("a way");
+    }
+    net.flow_of(sender)
+}
+
+fn add_stream(net: &mut Network, scheme: &Scheme, from: NodeId, bell: &Dumbbell) -> FlowId {
+    let to = topology::add_host(net, bell.right, &link("rate=100M,delay=1ms,buffer=1000p"));
+    let (source, sink) = (endpoint(scheme, Role::Source), endpoint(scheme, Role::Sink));
+    let lateness = Duration::from_millis(1);
+    let config = StreamConfig { times: Times::default(), lateness, supply: Supply::Endless };
+    net.add_stream(from, to, source, sink, config).expect("a way").flow
+}
+
+/// The digest of a dumbbell with an AVMRC session of three receivers, a TCP of every flavour, a user of the web and a source
+/// of bursts.
+fn everything(bottleneck: &str) -> String {
+    let mut net = Network::new(1);
+    let bottleneck = link(bottleneck);
+    let bell = topology::dumbbell(&mut net, &bottleneck, &bottleneck);
+    let access = |delay: u64| link(&format!("rate=100M,delay={delay}ms,buffer=1000p"));
+    let source = topology::add_host(&mut net, bell.left, &access(1));
+    let config =
+        SessionConfig { channels: session().ladder.levels(), form: session().form, membership: Membership::default() };
+    let id = net.add_session(source, config).expect("nine channels");
+    let scheme = registry::find("avmrc").expect("AVMRC is registered");
+    let lateness = Duration::from_millis(1);
+    let config = EndpointConfig { lateness, ..EndpointConfig::default() };
+    net.add_sender(id, endpoint(scheme, Role::Sender), config);
+    for number in 0..3 {
+        let host = topology::add_host(&mut net, bell.right, &access(5 + 20 * number));
+        let times = Times::from(Time::from_millis(700 * number));
+        let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
+        net.add_receiver(id, host, endpoint(scheme, Role::Receiver), config).expect("a way");
+    }
+    for (number, flavour) in Flavour::ALL.into_iter().enumerate() {
+        let from = topology::add_host(&mut net, bell.left, &access(2));
+        let to = topology::add_host(&mut net, bell.right, &access(3 + number as u64));
+        let config = tcp::Config { max_window: 64, ..tcp::Config::ns2(flavour) };
+        let start = Times::from(Time::from_millis(100 * number as u64));
+        net.add_tcp(from, to, config, start).expect("a way");
+        net.add_http(from, to, HttpConfig::avmrc(config), start).expect("a way");
+    }
+    let (from, to) = (source, topology::add_host(&mut net, bell.right, &access(1)));
+    let on = Distribution::Exponential { mean: 0.5 };
+    let pattern = Pattern::OnOff { on, off: Distribution::Pareto { mean: 1.0, shape: 1.5 } };
+    let bursts = UdpConfig { packet_size: Bytes::new(500), rate: Rate::from_mbps(1), pattern };
+    net.add_datagrams(from, to, bursts, Times::default()).expect("a way");
+    digest(net, None)
+}
+
+fn session() -> Session {
+    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(6561), 1.5).expect("nine rates");
+    Session { ladder, packet_size: Bytes::new(1000), form: CciForm::Short, habitat: Habitat::Lab }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Sender,
+    Receiver,
+    Source,
+    Sink,
+}
+
+/// A party of a scheme with its defaults.
+fn endpoint(scheme: &Scheme, role: Role) -> Box<dyn Endpoint> {
+    let stream = Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(40), habitat: Habitat::Lab };
+    let built = match role {
+        Role::Sender => scheme.sender(&session(), &[]),
+        Role::Receiver => scheme.receiver(&session(), &[]),
+        Role::Source => scheme.source(&stream, &[]),
+        Role::Sink => scheme.sink(&stream, &[]),
+    };
+    built.expect("defaults are valid")
+}
+
+/// The digest of ten seconds. Queues must have dropped packets: of `flow`, if one is named.
+fn digest(mut net: Network, flow: Option<FlowId>) -> String {
+    let mut watch = (Trace::new(BufWriter::new(Digest(blake3::Hasher::new()))), Drops { flow, count: 0 });
+    net.run_until(Time::from_secs(10), &mut watch);
+    let (trace, drops) = watch;
+    assert!(
+        drops.count > 0,
+        "the network is too wide for a digest to tell much: no queue dropped a packet of {flow:?}"
+    );
+    let out = trace.finish().expect("a digest takes everything");
+    let hash = out.into_inner().map_err(|_| "flush").expect("a digest takes everything").0.finalize();
+    hash.to_hex()[..16].to_owned()
+}
 
 /// Takes a trace in and keeps its digest only.
 struct Digest(blake3::Hasher);
@@ -30,70 +190,19 @@ impl Write for Digest {
     }
 }
 
+/// Counts what queues drop.
+struct Drops {
+    flow: Option<FlowId>,
+    count: u64,
+}
+
+impl Probe for Drops {
+    fn drop(&mut self, _at: Time, _link: LinkId, packet: &Packet, reason: DropReason) {
+        let is_meant = self.flow.is_none_or(|flow| packet.flow == flow);
+        self.count += u64::from(is_meant && reason != DropReason::Lost);
+    }
+}
+
 fn link(text: &str) -> LinkConfig {
     text.parse().expect("a valid link")
-}
-
-/// A dumbbell with an AVMRC session of three receivers, a TCP of every flavour, a user of the web and a source of bursts.
-fn everything(seed: u64, bottleneck: &str) -> Network {
-    let mut net = Network::new(seed);
-    let bottleneck = link(bottleneck);
-    let bell = topology::dumbbell(&mut net, &bottleneck, &bottleneck);
-    let access = |delay: u64| link(&format!("rate=100M,delay={delay}ms,buffer=1000p"));
-    let source = topology::add_host(&mut net, bell.left, &access(1));
-    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(6561), 1.5).expect("nine rates");
-    let parts = Session { ladder, packet_size: Bytes::new(1000), form: CciForm::Short, habitat: Habitat::Lab };
-    let config = SessionConfig { channels: 9, form: CciForm::Short, membership: Membership::default() };
-    let session = net.add_session(source, config).expect("nine channels");
-    let scheme = registry::find("avmrc").expect("AVMRC is registered");
-    let lateness = Duration::from_millis(1);
-    let sender = scheme.sender(&parts, &[]).expect("defaults are valid");
-    net.add_sender(session, sender, EndpointConfig { lateness, ..EndpointConfig::default() });
-    for number in 0..3 {
-        let host = topology::add_host(&mut net, bell.right, &access(5 + 20 * number));
-        let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
-        let times = Times::from(Time::from_millis(700 * number));
-        let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
-        net.add_receiver(session, host, receiver, config).expect("a way");
-    }
-    for (number, flavour) in Flavour::ALL.into_iter().enumerate() {
-        let from = topology::add_host(&mut net, bell.left, &access(2));
-        let to = topology::add_host(&mut net, bell.right, &access(3 + number as u64));
-        let config = tcp::Config { max_window: 64, ..tcp::Config::ns2(flavour) };
-        let start = Times::from(Time::from_millis(100 * number as u64));
-        net.add_tcp(from, to, config, start).expect("a way");
-        net.add_http(from, to, HttpConfig::avmrc(config), start).expect("a way");
-    }
-    let (from, to) = (source, topology::add_host(&mut net, bell.right, &access(1)));
-    let on = Distribution::Exponential { mean: 0.5 };
-    let pattern = Pattern::OnOff { on, off: Distribution::Pareto { mean: 1.0, shape: 1.5 } };
-    let bursts = UdpConfig { packet_size: Bytes::new(500), rate: Rate::from_mbps(1), pattern };
-    net.add_datagrams(from, to, bursts, Times::default()).expect("a way");
-    net
-}
-
-fn digest(seed: u64, bottleneck: &str) -> String {
-    let mut net = everything(seed, bottleneck);
-    let mut trace = Trace::new(io::BufWriter::new(Digest(blake3::Hasher::new())));
-    net.run_until(Time::from_secs(10), &mut trace);
-    let out = trace.finish().expect("a digest takes everything");
-    let hash = out.into_inner().map_err(|_| "flush").expect("a digest takes everything").0.finalize();
-    hash.to_hex()[..16].to_owned()
-}
-
-#[test]
-fn everything_at_once_over_drop_tail_comes_out_as_ever() {
-    assert_eq!(digest(1, "rate=10M,delay=20ms,buffer=50p"), "cff44092846096df");
-}
-
-#[test]
-fn everything_at_once_over_red_comes_out_as_ever() {
-    assert_eq!(digest(1, "rate=10M,delay=20ms,buffer=100p,queue=red(min=10,max=40,maxp=0.1)"), "eff7548ff7a87ce0");
-}
-
-#[test]
-fn everything_at_once_over_fair_queues_with_bursts_of_loss_and_jitter_comes_out_as_ever() {
-    let bottleneck =
-        "rate=10M,delay=20ms,buffer=100p,queue=fq_codel,loss=gilbert(enter=1%,leave=25%),jitter=normal(2ms)";
-    assert_eq!(digest(1, bottleneck), "55fb01d3ad4582c2");
 }

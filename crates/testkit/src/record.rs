@@ -25,6 +25,31 @@ impl Record {
         within.map(|(_, bytes)| bytes * 8).sum::<u64>() as f64 / until.since(from).as_secs_f64()
     }
 
+    /// Packets that were delivered between two times.
+    pub fn delivered_packets(&self, from: Time, until: Time) -> u64 {
+        self.delivered.iter().filter(|(at, _)| (from..until).contains(at)).count() as u64
+    }
+
+    /// Packets that the network lost, as was told between two times: by a receiver's slots, or by a stream's sink.
+    pub fn lost_packets(&self, from: Time, until: Time) -> u64 {
+        let within = self.observations.iter().filter(|(at, _)| (from..until).contains(at));
+        let lost = within.map(|(_, observation)| match observation {
+            Observation::Slot(slot) => slot.lost_packets,
+            Observation::Missing { packets } => *packets,
+            _ => 0,
+        });
+        lost.sum()
+    }
+
+    /// This record and another in one, in order of time.
+    pub(crate) fn merged(mut self, other: Record) -> Record {
+        self.observations.extend(other.observations);
+        self.observations.sort_by_key(|(at, _)| *at);
+        self.delivered.extend(other.delivered);
+        self.delivered.sort_by_key(|(at, _)| *at);
+        self
+    }
+
     /// The level over time: each change with its time.
     pub fn levels(&self) -> impl Iterator<Item = (Time, usize)> + '_ {
         self.observations.iter().filter_map(|(at, observation)| match observation {

@@ -1,37 +1,46 @@
-//! The conformance scenarios in the simulator.
+//! The conformance scenarios in the simulator, with every scheme of the registry.
 
-use weir_testkit::conformance::{Host, SCENARIOS, Scenario, simulated};
+use std::collections::BTreeSet;
+
+use weir_core::registry::SCHEMES;
+use weir_testkit::conformance::{Case, Host, NO_LIMIT_KBPS, Scenario, cases, simulated};
 
 #[test]
-fn every_scenario_holds_in_the_simulator() {
-    for scenario in SCENARIOS {
+fn every_scheme_has_scenarios() {
+    let tested: BTreeSet<&str> = cases().map(|case| case.scheme.name).collect();
+    assert!(SCHEMES.iter().all(|scheme| tested.contains(scheme.name)), "only {tested:?}");
+}
+
+#[test]
+fn every_scenario_holds_in_the_simulator_with_every_scheme() {
+    for case in cases() {
         for seed in 1..=3 {
-            scenario.assert_claims(&simulated::run(scenario, seed), &format!("simulated, seed {seed}"));
+            case.assert_claims(&simulated::run(&case, seed), &format!("simulated, seed {seed}"));
         }
     }
 }
 
 #[test]
 fn a_scenario_without_one_of_its_impairments_does_not_hold() {
-    for scenario in SCENARIOS {
-        for (index, host) in scenario.hosts.iter().enumerate() {
-            for (what, host) in without_one_impairment(scenario, host) {
-                let mut hosts = scenario.hosts.to_vec();
+    for case in cases() {
+        for (index, host) in case.scenario.hosts.iter().enumerate() {
+            for (what, host) in without_one_impairment(&case, host) {
+                let mut hosts = case.scenario.hosts.to_vec();
                 hosts[index] = host;
-                let changed = Scenario { hosts: hosts.leak(), ..*scenario };
-                let findings = changed.findings(&simulated::run(&changed, 1));
-                assert!(findings.iter().any(|finding| !finding.holds), "{}: nothing tells of {what}", scenario.name);
+                let scenario = Box::leak(Box::new(Scenario { hosts: hosts.leak(), ..*case.scenario }));
+                let changed = Case { scenario, ..case };
+                assert!(!changed.holds(&simulated::run(&changed, 1)), "{case}: nothing tells of {what}");
             }
         }
     }
 }
 
 /// The host without each thing that is done to it.
-fn without_one_impairment(scenario: &Scenario, host: &Host) -> Vec<(&'static str, Host)> {
-    let top_kbps = scenario.ladder().rates().last().map_or(0, |rate| rate.bps() / 1_000);
+fn without_one_impairment(case: &Case, host: &Host) -> Vec<(&'static str, Host)> {
+    let top_kbps = case.scenario.traffic.top_kbps().unwrap_or(NO_LIMIT_KBPS);
     let mut hosts = Vec::new();
     if host.rates_kbps[0].1 < top_kbps {
-        hosts.push(("the link's rate", Host { rates_kbps: &[(0, 1_000_000)], ..*host }));
+        hosts.push(("the link's rate", Host { rates_kbps: &[(0, NO_LIMIT_KBPS)], ..*host }));
     }
     for number in 1..host.rates_kbps.len() {
         let rates_kbps = &host.rates_kbps[..number];
@@ -54,10 +63,12 @@ fn without_one_impairment(scenario: &Scenario, host: &Host) -> Vec<(&'static str
 
 #[test]
 fn the_same_seed_gives_the_same_outcome() {
-    let run = |seed| {
-        let outcome = simulated::run(&SCENARIOS[3], seed);
-        outcome.hosts.into_iter().map(|host| host.record.observations).collect::<Vec<_>>()
-    };
-    assert_eq!(run(1), run(1));
-    assert_ne!(run(1), run(2));
+    for case in cases().filter(|case| case.scenario.hosts.iter().any(|host| host.loss > 0.0)) {
+        let run = |seed| {
+            let outcome = simulated::run(&case, seed);
+            outcome.hosts.into_iter().map(|host| host.record.observations).collect::<Vec<_>>()
+        };
+        assert_eq!(run(1), run(1), "{case}");
+        assert_ne!(run(1), run(2), "{case}");
+    }
 }

@@ -11,31 +11,70 @@ mod scenarios;
 pub mod simulated;
 pub mod sockets;
 
+use std::fmt;
 use std::time::Duration;
 
 use weir_core::layers::Ladder;
-use weir_core::registry::{Habitat, Session};
+use weir_core::registry::{Habitat, SCHEMES, Scheme, Session, Stream};
 use weir_link::{Buffer, LinkConfig, Loss};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
 pub use crate::record::Record;
 pub use claim::{Claim, Finding, Span};
-pub use scenarios::SCENARIOS;
 
 /// A sender, hosts behind links of their own, and what is claimed of them. Times are seconds from the sender's start.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     /// The claim in short.
     pub name: &'static str,
-    /// Lowest and highest rate of the ladder, kbit/s; the ratio is 1.5.
-    pub ladder_kbps: (u64, u64),
-    /// The receivers' hosts.
+    /// What goes to the hosts.
+    pub traffic: Traffic,
+    /// The hosts.
     pub hosts: &'static [Host],
     /// How long it lasts.
     pub seconds: u64,
+    /// What must hold whatever the scheme.
+    pub claims: &'static [Claim],
+    /// What must hold besides for some schemes, by arithmetic of their own.
+    pub own_claims: &'static [OwnClaims],
+}
+
+/// What goes to the hosts, and so which schemes can carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// A layered session of which every host is a receiver.
+    Layered {
+        /// Lowest and highest rate of the ladder, kbit/s; the ratio is 1.5.
+        ladder_kbps: (u64, u64),
+    },
+    /// A paced stream to each host, which always has something to send.
+    Paced,
+}
+
+/// Claims that hold for some schemes only.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnClaims {
+    /// The schemes' names.
+    pub schemes: &'static [&'static str],
     /// What must hold.
     pub claims: &'static [Claim],
+}
+
+/// A scenario with a scheme that can carry its traffic.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// The scenario.
+    pub scenario: &'static Scenario,
+    /// The scheme.
+    pub scheme: &'static Scheme,
+}
+
+/// Every scenario with every scheme of the registry that can carry its traffic.
+pub fn cases() -> impl Iterator<Item = Case> {
+    let with_all = |scenario: &'static Scenario| SCHEMES.iter().map(move |scheme| Case { scenario, scheme });
+    let scenarios = scenarios::layered::SCENARIOS.iter().chain(scenarios::paced::SCENARIOS);
+    scenarios.flat_map(with_all).filter(|case| case.scheme.is_layered() == case.scenario.traffic.is_layered())
 }
 
 /// A receiver's host and its link.
@@ -69,12 +108,12 @@ pub struct HostOutcome {
     pub after_leave: Option<Bytes>,
 }
 
-impl Scenario {
+impl Case {
     /// Asserts every claim. Panics with all that do not hold; `run` says what gave the outcome.
     pub fn assert_claims(&self, outcome: &Outcome, run: &str) {
         let broken: Vec<String> =
             self.findings(outcome).iter().filter(|finding| !finding.holds).map(Finding::to_string).collect();
-        assert!(broken.is_empty(), "{}, {run}:\n{}", self.name, broken.join("\n"));
+        assert!(broken.is_empty(), "{self}, {run}:\n{}", broken.join("\n"));
     }
 
     /// Whether every claim holds.
@@ -84,26 +123,38 @@ impl Scenario {
 
     /// What was found for each claim.
     pub fn findings(&self, outcome: &Outcome) -> Vec<Finding> {
-        self.claims.iter().map(|claim| claim.judge(self, outcome)).collect()
+        self.claims().map(|claim| claim.judge(self.scenario, outcome)).collect()
     }
 
-    /// The ladder of rates.
-    pub fn ladder(&self) -> Ladder {
-        let (low, high) = self.ladder_kbps;
-        Ladder::geometric(Rate::from_kbps(low), Rate::from_kbps(high), 1.5).expect("the list has usable ladders")
+    fn claims(&self) -> impl Iterator<Item = Claim> {
+        let own = self.scenario.own_claims.iter().filter(|own| own.schemes.contains(&self.scheme.name));
+        self.scenario.claims.iter().chain(own.flat_map(|own| own.claims)).copied()
     }
+}
 
-    fn session(&self) -> Session {
-        Session {
-            ladder: self.ladder(),
-            packet_size: Bytes::new(PACKET_SIZE),
-            form: CciForm::Short,
-            habitat: Habitat::Sockets,
-        }
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.scheme.name, self.scenario.name)
     }
+}
 
+impl Scenario {
     fn end(&self) -> Time {
         Time::from_secs(self.seconds)
+    }
+}
+
+impl Traffic {
+    fn is_layered(self) -> bool {
+        matches!(self, Traffic::Layered { .. })
+    }
+
+    /// The most that a host can get, kbit/s; `None` for as much as its link carries.
+    pub fn top_kbps(self) -> Option<u64> {
+        match self {
+            Traffic::Layered { ladder_kbps: (_, high) } => Some(high),
+            Traffic::Paced => None,
+        }
     }
 }
 
@@ -126,6 +177,9 @@ impl Host {
     }
 }
 
+/// The rate of a link that limits nobody, kbit/s.
+pub const NO_LIMIT_KBPS: u64 = 100_000;
+
 /// When what was on its way at a leave is gone.
 pub const LEAVE_GRACE: Duration = Duration::from_secs(1);
 
@@ -136,5 +190,22 @@ const BUFFER: Duration = Duration::from_millis(400);
 /// IP, UDP and ALC headers, and a symbol of 1400 bytes.
 const PACKET_SIZE: u64 = 1456;
 
-/// The scheme that the scenarios run.
-const SCHEME: &str = "avmrc";
+/// IP and UDP headers, and RTP congestion control feedback on 16 packets.
+const FEEDBACK_SIZE: u64 = 80;
+
+/// What a session's parties agree on.
+fn session(ladder_kbps: (u64, u64)) -> Session {
+    let (low, high) = (Rate::from_kbps(ladder_kbps.0), Rate::from_kbps(ladder_kbps.1));
+    Session {
+        ladder: Ladder::geometric(low, high, 1.5).expect("the list has usable ladders"),
+        packet_size: Bytes::new(PACKET_SIZE),
+        form: CciForm::Short,
+        habitat: Habitat::Sockets,
+    }
+}
+
+/// What a stream's parties agree on.
+fn stream() -> Stream {
+    let (packet_size, feedback_size) = (Bytes::new(PACKET_SIZE), Bytes::new(FEEDBACK_SIZE));
+    Stream { packet_size, feedback_size, habitat: Habitat::Sockets }
+}

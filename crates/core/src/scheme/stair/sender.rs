@@ -174,7 +174,8 @@ impl Endpoint for Sender {
         match event {
             Event::Start if self.start.is_none() => self.on_start(now),
             Event::Deadline => self.announcement.on_time(now),
-            Event::Packet { from: Origin::Unverified, packet } => {
+            // A reply must not be longer than what asked for it.
+            Event::Packet { from: Origin::Unverified, packet } if packet.size >= PROBE_SIZE => {
                 if let Header::Probe(asked) = packet.header {
                     self.on_probe(now, asked);
                 }

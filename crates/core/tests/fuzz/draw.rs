@@ -1,0 +1,174 @@
+//! From bytes to events and packets.
+
+use std::time::Duration;
+
+use weir_core::{ChannelId, Event, Header, Origin, Packet, PeerId};
+use weir_units::{Bytes, Ecn, Time};
+use weir_wire::probe::{Kind, Probe};
+use weir_wire::{Experimental, Feedback, Layered, Paced};
+
+/// Bytes of one operation.
+pub(crate) const OPERATION: usize = 32;
+
+/// One of each variant. A variant that is missing in [`Draw::header`] does not compile; it belongs in this list, too.
+pub(crate) const HEADERS: [Header; 5] = [
+    Header::Layered(Layered { signal: false, slot: 0, channel: 0, sequence: 0, clock_micros: 0 }),
+    Header::Paced(Paced { sequence: 0 }),
+    Header::Feedback(Feedback { newest: 0, reports: 0, arrived: 0, marked: 0, held: 0 }),
+    Header::Probe(Probe { kind: Kind::Probe, clock_micros: 0 }),
+    Header::Experimental(Experimental([0; 16])),
+];
+
+/// What is done to the two parties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Start,
+    Finish,
+    HostDropped,
+    Offer,
+    /// A peer comes or goes, or the application has no more to send or other room.
+    Other,
+    /// An early or late deadline for one of them.
+    Deadline,
+    /// Both are called at their deadlines, as by a driver, and until none is in the past.
+    Run,
+    /// What the other party sent arrives.
+    Deliver,
+    /// What the other party sent is lost.
+    Lose,
+    /// An arbitrary packet arrives.
+    Packet,
+}
+
+impl Operation {
+    /// The operation that a byte says.
+    pub(crate) fn of(byte: u8) -> Operation {
+        match byte {
+            0 => Operation::Start,
+            1 => Operation::Finish,
+            2..8 => Operation::HostDropped,
+            8..16 => Operation::Offer,
+            16..20 => Operation::Other,
+            20..32 => Operation::Deadline,
+            32..112 => Operation::Run,
+            112..208 => Operation::Deliver,
+            208..216 => Operation::Lose,
+            216.. => Operation::Packet,
+        }
+    }
+}
+
+/// Reads numbers from bytes; zeros when they are used up.
+#[derive(Debug)]
+pub(crate) struct Draw<'a>(&'a [u8]);
+
+impl<'a> Draw<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Draw<'a> {
+        Draw(bytes)
+    }
+
+    pub(crate) fn u8(&mut self) -> u8 {
+        self.array::<1>()[0]
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_be_bytes(self.array())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.array())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_be_bytes(self.array())
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let (head, tail) = self.0.split_at(N.min(self.0.len()));
+        self.0 = tail;
+        std::array::from_fn(|index| head.get(index).copied().unwrap_or(0))
+    }
+
+    /// How much time passes: mostly less than a quarter of a second, at times minutes.
+    pub(crate) fn span(&mut self) -> Duration {
+        let byte = self.u8();
+        Duration::from_micros(1 << if byte < 250 { byte % 18 } else { byte % 28 })
+    }
+
+    /// The event of an operation that is one event without a packet.
+    pub(crate) fn event(&mut self, operation: Operation) -> Option<Event<'static>> {
+        match operation {
+            Operation::Start => Some(Event::Start),
+            Operation::Finish => Some(Event::Finish),
+            Operation::Deadline => Some(Event::Deadline),
+            Operation::HostDropped => Some(Event::HostDropped { packets: self.small_or_huge() }),
+            Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
+            Operation::Other => Some(match self.u8() % 8 {
+                0 => Event::End,
+                1 => Event::PeerDown(PeerId(self.u32() % 4)),
+                2..5 => Event::PeerUp(PeerId(self.u32() % 4)),
+                _ => Event::Room { payloads: self.small_or_huge() },
+            }),
+            Operation::Run | Operation::Deliver | Operation::Lose | Operation::Packet => None,
+        }
+    }
+
+    fn small_or_huge(&mut self) -> u64 {
+        match self.u8() {
+            255 => u64::MAX,
+            small => u64::from(small),
+        }
+    }
+
+    /// A packet, and where it came from: mostly over the channel that it names.
+    pub(crate) fn packet(&mut self, now: Time) -> (Origin, Packet) {
+        let header = self.header(now);
+        let from = match (header, self.u8() % 8) {
+            (_, 0) => Origin::Channel(ChannelId(self.u16())),
+            (Header::Layered(layered), 1..7) => Origin::Channel(ChannelId(layered.channel)),
+            (_, 7) => Origin::Unverified,
+            _ => Origin::Peer(PeerId(0)),
+        };
+        let ecn = Ecn::from_bits(self.u8());
+        let size = Bytes::new(self.u64() >> (self.u8() % 64));
+        (from, Packet { header, size, ecn })
+    }
+
+    fn header(&mut self, now: Time) -> Header {
+        match HEADERS[usize::from(self.u8()) % HEADERS.len()] {
+            Header::Layered(_) => Header::Layered(self.layered(now)),
+            Header::Paced(_) => Header::Paced(Paced { sequence: self.number() }),
+            Header::Feedback(_) => Header::Feedback(Feedback {
+                newest: self.number(),
+                reports: self.u8(),
+                arrived: self.u32(),
+                marked: self.u32(),
+                held: self.number(),
+            }),
+            Header::Probe(_) => Header::Probe(Probe {
+                kind: if self.u8() & 1 == 0 { Kind::Probe } else { Kind::Echo },
+                clock_micros: (now.as_micros() as u32).wrapping_sub(u32::from(self.number())),
+            }),
+            Header::Experimental(_) => Header::Experimental(Experimental(self.array())),
+        }
+    }
+
+    fn layered(&mut self, now: Time) -> Layered {
+        let bits = self.u8();
+        Layered {
+            signal: bits & 1 == 1,
+            slot: self.number(),
+            channel: self.number(),
+            sequence: self.u32() >> (self.u8() % 32),
+            clock_micros: match bits & 6 {
+                0 => self.u64(),
+                _ => now.as_micros().wrapping_sub(u64::from(self.u16())),
+            },
+        }
+    }
+
+    /// Small numbers are likely to have a meaning.
+    fn number(&mut self) -> u16 {
+        self.u16() >> (self.u8() % 16)
+    }
+}

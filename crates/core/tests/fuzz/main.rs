@@ -1,0 +1,114 @@
+//! Any events and packets at any time, for every party of every scheme of the registry: nothing panics or spins, and what a
+//! party does is what its part in the session allows.
+//!
+//! Two parties of a scheme run together. Part of what one sends reaches the other as it was sent, so that both get into deep
+//! states; the rest of what they get is arbitrary. The general rules are in `party.rs`; what holds for some schemes only
+//! is in `extra.rs`. A new scheme is tested as soon as it is in the registry.
+
+mod draw;
+mod extra;
+mod pair;
+mod party;
+mod setup;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use weir_core::registry::SCHEMES;
+use weir_core::{Event, Header};
+use weir_units::{Random, Time};
+
+use draw::{Draw, OPERATION, Operation};
+use pair::Pair;
+use setup::Setup;
+
+#[test]
+fn any_history_leaves_every_party_within_its_rules() {
+    bolero::check!().with_test_time(TEST_TIME).for_each(|input: &[u8]| {
+        let Some((setup, operations)) = input.split_at_checked(SETUP) else { return };
+        let mut draw = Draw::new(setup);
+        let scheme = SCHEMES[usize::from(draw.u8()) % SCHEMES.len()];
+        let mut pair = Pair::new(&Setup::new(scheme, &mut draw));
+        for operation in operations.chunks(OPERATION) {
+            pair.operate(&mut Draw::new(operation));
+        }
+        pair.finish();
+    });
+}
+
+/// The same operations, many more of them, from a seeded stream: deep states that short inputs do not reach.
+#[test]
+fn long_histories_leave_every_party_within_its_rules() {
+    for scheme in SCHEMES {
+        let (mut levels, mut delivered) = (BTreeSet::new(), 0);
+        for seed in 0..HISTORIES {
+            let mut random = Random::new(seed, scheme.name);
+            let mut pair = Pair::new(&Setup::new(scheme, &mut Draw::new(&random_bytes::<SETUP>(&mut random))));
+            for _ in 0..OPERATIONS {
+                let bytes = random_bytes::<OPERATION>(&mut random);
+                if Operation::of(bytes[0]) != Operation::Finish {
+                    pair.operate(&mut Draw::new(&bytes));
+                    levels.insert(pair.level());
+                }
+            }
+            delivered += pair.delivered();
+            pair.finish();
+        }
+        assert!(delivered > 10_000, "{}: {delivered} packets: its parties hardly got going", scheme.name);
+        assert!(!scheme.is_layered() || levels.len() > 6, "{}: levels {levels:?} only", scheme.name);
+    }
+}
+
+#[test]
+fn every_kind_of_event_and_header_is_generated() {
+    let mut random = Random::new(1, "kinds");
+    let (mut events, mut headers) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..10_000 {
+        let bytes = random_bytes::<OPERATION>(&mut random);
+        let mut draw = Draw::new(&bytes);
+        let operation = Operation::of(draw.u8());
+        let (_, packet) = draw.packet(Time::ZERO);
+        events.extend(draw.event(operation).as_ref().map(name_of_event));
+        headers.insert(name_of_header(&packet.header));
+    }
+    assert_eq!(events.len(), 9, "{events:?}, and packets");
+    assert_eq!(headers.len(), draw::HEADERS.len(), "{headers:?}");
+}
+
+/// A new kind of event does not compile here until it has a name, and fails the test until `Draw::event` makes it.
+fn name_of_event(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Start => "start",
+        Event::Packet { .. } => "packet",
+        Event::Deadline => "deadline",
+        Event::HostDropped { .. } => "host dropped",
+        Event::Offer { .. } => "offer",
+        Event::PeerUp(_) => "peer up",
+        Event::PeerDown(_) => "peer down",
+        Event::End => "end",
+        Event::Room { .. } => "room",
+        Event::Finish => "finish",
+    }
+}
+
+fn name_of_header(header: &Header) -> &'static str {
+    match header {
+        Header::Layered(_) => "layered",
+        Header::Paced(_) => "paced",
+        Header::Feedback(_) => "feedback",
+        Header::Probe(_) => "probe",
+        Header::Experimental(_) => "experimental",
+    }
+}
+
+fn random_bytes<const N: usize>(random: &mut Random) -> [u8; N] {
+    std::array::from_fn(|_| random.bits() as u8)
+}
+
+/// Bytes that choose a scheme, its session and its settings.
+const SETUP: usize = 16;
+/// Long histories of each scheme, and operations of each.
+const HISTORIES: u64 = 40;
+const OPERATIONS: usize = 2_000;
+/// As long as a file of tests for each of three schemes would take with the default of a second.
+const TEST_TIME: Duration = Duration::from_secs(3);
