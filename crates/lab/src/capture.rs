@@ -1,7 +1,8 @@
 //! A simulated run as a packet capture, for Wireshark and its kin: what came out of the bottleneck, and what it dropped.
 //!
-//! Headers are those of the real encodings, built from what the simulator carries: IPv4 with UDP and LCT for a session's
-//! packets, RTP and RTCP for a paced stream's, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it, as zeros.
+//! Headers are those of the real encodings, built from what the simulator carries: IPv4 with UDP and each family's own header
+//! for endpoints' packets, IPv4 with TCP for segments, UDP for datagrams. Payload is left out; lengths and checksums count it,
+//! as zeros.
 //! Agent n has the address 10.x.y.z of n, channel c of session s the group 239.s.c. Time zero of the run is that of 1970.
 
 use std::path::Path;
@@ -13,11 +14,7 @@ use weir_net::capture::{Capture, checksum};
 use weir_sim::tcp::{Kind, Segment};
 use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
 use weir_units::Time;
-use weir_wire::alc::{Content, MAX_OVERHEAD, Profile};
-use weir_wire::fec::PayloadId;
-use weir_wire::rtcp::congestion;
-use weir_wire::rtp::Rtp;
-use weir_wire::{CciForm, Feedback, Layered, Paced};
+use weir_wire::{CciForm, MAX_SPECIMEN, Specimen};
 
 /// Writes what happens to packets at one link.
 #[derive(Debug)]
@@ -81,10 +78,7 @@ fn headers(packet: &Packet, form: CciForm) -> Vec<u8> {
         }
     };
     let (protocol, mut transport) = match packet.body {
-        Body::Endpoint(Header::Layered(layered)) => (UDP, lct(&layered, form)),
-        Body::Endpoint(Header::Paced(paced)) => (UDP, rtp(paced, packet)),
-        Body::Endpoint(Header::Feedback(feedback)) => (UDP, rtcp(&feedback, packet)),
-        Body::Endpoint(_) => (UDP, Vec::new()),
+        Body::Endpoint(header) => (UDP, encoded(&header, packet, form)),
         Body::Segment(segment) => (TCP, tcp(&segment, packet)),
         Body::Datagram(number) => (UDP, number.to_be_bytes().to_vec()),
     };
@@ -129,33 +123,16 @@ fn words(address: &[u8; 4]) -> u64 {
     u64::from(u16::from_be_bytes([a, b])) + u64::from(u16::from_be_bytes([c, d]))
 }
 
-/// The LCT header of a packet of object 1, with all that its session's packets carry.
-fn lct(layered: &Layered, form: CciForm) -> Vec<u8> {
-    let mut bytes = [0; MAX_OVERHEAD];
-    let payload_id = PayloadId { block: 0, symbol: layered.sequence & 0x00ff_ffff };
-    let content = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
-    let len = Profile { tsi: 1, form }.encode(layered, &content, &mut bytes);
-    bytes[..len].to_vec()
-}
-
-/// The RTP header of a paced stream's packet. The agents that send are the synchronisation sources.
-fn rtp(paced: Paced, packet: &Packet) -> Vec<u8> {
-    let header = Rtp {
-        payload_type: DYNAMIC_PAYLOAD_TYPE,
-        sequence: paced.sequence,
-        ssrc: packet.source.index() as u32,
-        ..Rtp::default()
-    };
-    header.encode().to_vec()
-}
-
-fn rtcp(feedback: &Feedback, packet: &Packet) -> Vec<u8> {
-    let source = match packet.to {
+/// The header of an endpoint's packet. The agents that send are the synchronisation sources.
+fn encoded(header: &Header, packet: &Packet, form: CciForm) -> Vec<u8> {
+    let to_ssrc = match packet.to {
         Address::Agent(agent) => agent.index() as u32,
         Address::Channel(..) => 0,
     };
-    let mut bytes = [0; congestion::MAX_LEN];
-    let len = congestion::encode(packet.source.index() as u32, source, feedback, 0, &mut bytes);
+    let from_ssrc = packet.source.index() as u32;
+    let specimen = Specimen { form, tsi: 1, payload_type: DYNAMIC_PAYLOAD_TYPE, from_ssrc, to_ssrc };
+    let mut bytes = [0; MAX_SPECIMEN];
+    let len = specimen.encode(header, &mut bytes);
     bytes[..len].to_vec()
 }
 
