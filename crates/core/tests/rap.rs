@@ -178,6 +178,35 @@ fn with_fine_grain_a_rising_round_trip_slows_the_source_before_any_loss() {
 }
 
 #[test]
+fn a_stream_is_complete_once_when_its_last_packet_is_acknowledged() {
+    let mut path = Path::new(&[]);
+    path.offer(20);
+    path.run_until(secs(30.0));
+    assert!(path.completed().is_empty(), "more may come");
+    path.end();
+    path.run_until(secs(40.0));
+    assert_eq!((path.delivered(), path.completed()), (20, &[secs(30.0)][..]));
+}
+
+#[test]
+fn a_stream_whose_last_packets_are_lost_is_complete_when_their_acknowledgements_are_overdue() {
+    let mut path = Path::new(&[]);
+    path.lose(|sent| sent.number >= 15);
+    path.offer(20);
+    path.end();
+    path.run_until(secs(30.0));
+    assert_eq!((path.delivered(), path.completed().len()), (15, 1));
+    assert!(path.completed()[0] < secs(25.0), "{:?}", path.completed());
+}
+
+#[test]
+fn a_stream_without_a_packet_is_complete_at_its_end() {
+    let mut path = Path::new(&[]);
+    path.end();
+    assert_eq!(path.completed().len(), 1);
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_with_what_can() {
     for (key, value, wanted) in [
         ("beta", "1.5", "0.1 to 0.95"),

@@ -46,6 +46,7 @@ pub(crate) struct Path {
     overtaken: usize,
     arrived: usize,
     delivered: usize,
+    completed: Vec<Time>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +88,7 @@ impl Path {
             overtaken: 0,
             arrived: 0,
             delivered: 0,
+            completed: Vec::new(),
         };
         path.give_source(Event::Start);
         path.give_sink(Event::Start);
@@ -112,6 +114,10 @@ impl Path {
 
     pub(crate) fn offer(&mut self, packets: u64) {
         self.give_source(Event::Offer { packets });
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.give_source(Event::End);
     }
 
     pub(crate) fn offer_every(&mut self, span: Duration) {
@@ -164,6 +170,7 @@ impl Path {
             match action {
                 Action::Send { packet, .. } => self.forward(packet),
                 Action::Observe(Observation::Pace(pace)) => self.paces.push((self.now, pace)),
+                Action::Complete => self.completed.push(self.now),
                 _ => {}
             }
         }
@@ -238,6 +245,11 @@ impl Path {
 
     pub(crate) fn arrived(&self) -> usize {
         self.arrived
+    }
+
+    /// When the source said that the stream is complete.
+    pub(crate) fn completed(&self) -> &[Time] {
+        &self.completed
     }
 
     pub(crate) fn delivered(&self) -> usize {

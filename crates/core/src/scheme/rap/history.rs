@@ -61,6 +61,11 @@ impl History {
         self.outstanding
     }
 
+    /// When the last packet was sent whose fate may be open.
+    pub(super) fn last_sent(&self) -> Option<Time> {
+        self.sent.back().map(|sent| sent.at)
+    }
+
     /// A packet was delivered; gives when it was sent, if this is news.
     pub(super) fn acknowledge(&mut self, seq: Seq) -> Option<Time> {
         let index = seq.value().checked_sub(self.first.value())?;

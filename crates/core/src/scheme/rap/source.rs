@@ -36,7 +36,19 @@ pub struct Source {
     /// The last packet that was on its way at the last back-off: its loss, or an earlier one's, is of the same cluster (Eq. 6).
     reacted_to: Option<Seq>,
     actions: Outbox,
+    end: End,
     finished: bool,
+}
+
+/// How far the end of the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The application may offer more.
+    Open,
+    /// It has offered everything.
+    Offered,
+    /// Everything is sent, and acknowledged or given up.
+    Complete,
 }
 
 /// What is known of the path.
@@ -86,6 +98,7 @@ impl Source {
             step: Step { end: Time::ZERO, heard: false, limited: false },
             reacted_to: None,
             actions: Outbox::default(),
+            end: End::Open,
             finished: false,
         }
     }
@@ -115,6 +128,9 @@ impl Source {
         if self.path == Path::Alive && self.step.end <= now {
             self.end_step(now);
         }
+        if self.ends_at().is_some_and(|at| at <= now) {
+            self.gives_up_overdue(now);
+        }
         while self.due <= now && self.offered > 0 {
             if self.gives_up_overdue(now) {
                 if !self.config.moves_the_waiting {
@@ -135,6 +151,20 @@ impl Source {
         let packet = Packet { header: Header::Paced(Paced { sequence }), size: self.packet_size, ecn };
         self.actions.push(Action::send_fresh(Destination::Peer(SINK), packet));
         self.offered -= u64::from(self.offered != u64::MAX);
+    }
+
+    /// When the last packet's acknowledgement is overdue, if nothing is left to send.
+    fn ends_at(&self) -> Option<Time> {
+        let last = self.history.last_sent().filter(|_| self.end == End::Offered && self.offered == 0);
+        last.filter(|_| self.history.outstanding() > 0).map(|at| at + self.round_trip.timeout())
+    }
+
+    /// The stream is complete when the application has offered everything, and nothing of it is on its way.
+    fn look_for_completion(&mut self) {
+        if self.end == End::Offered && self.offered == 0 && self.history.outstanding() == 0 {
+            self.end = End::Complete;
+            self.actions.push(Action::Complete);
+        }
     }
 
     /// When the next packet may go: a gap after this one should have gone, if that is not too long ago.
@@ -329,9 +359,11 @@ impl Endpoint for Source {
             Event::Packet { packet: Packet { header: Header::Feedback(feedback), .. }, .. } => {
                 self.on_feedback(now, feedback);
             }
+            Event::End if self.end == End::Open => self.end = End::Offered,
             Event::Finish => self.finished = true,
             _ => {}
         }
+        self.look_for_completion();
     }
 
     fn poll(&mut self, _now: Time) -> Option<Action> {
@@ -340,7 +372,7 @@ impl Endpoint for Source {
 
     fn deadline(&self) -> Option<Time> {
         if self.finished || self.offered == 0 {
-            return None;
+            return self.ends_at().filter(|_| !self.finished);
         }
         let step = Some(self.step.end).filter(|_| self.path == Path::Alive);
         Some(step.map_or(self.due, |end| end.min(self.due)))
