@@ -76,10 +76,10 @@ fn refused(error: &NetError) -> Failure {
 
 fn write_description(args: &SendFile, description: &Description) -> Result<(), Failure> {
     let path = &args.session;
-    // Written beside and renamed, so that a receiver never reads half of it.
-    let beside = path.with_extension("sdp.new");
-    std::fs::write(&beside, description.to_string())
-        .and_then(|()| std::fs::rename(&beside, path))
+    // Written to a file next to it and renamed, so that a receiver never reads half of it.
+    let new = path.with_extension("sdp.new");
+    std::fs::write(&new, description.to_string())
+        .and_then(|()| std::fs::rename(&new, path))
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 

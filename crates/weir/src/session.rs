@@ -89,7 +89,7 @@ fn control_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
     SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
 }
 
-/// The largest symbol that fits beside the headers, a multiple of RaptorQ's alignment.
+/// The largest symbol that fits next to the headers, a multiple of RaptorQ's alignment.
 fn symbol_size(packet_size: u16, headers: usize) -> u16 {
     let room = usize::from(packet_size) - headers;
     (room - room % ALIGNMENT) as u16

@@ -1,4 +1,4 @@
-//! n RAP streams beside n SACK connections: the set-up of the RAP paper's Tables 1 and 2, as ns-2 and we run it.
+//! n RAP streams next to n SACK connections: the set-up of the RAP paper's Tables 1 and 2, as ns-2 and we run it.
 
 use std::time::Duration;
 

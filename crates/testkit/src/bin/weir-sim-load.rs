@@ -1,6 +1,6 @@
 //! One run of the simulator whose cost somebody else measures: prints what was simulated, as a line of JSON.
 //!
-//! `weir-bench` starts it, on a core of its own, beside ns-2 with the same load.
+//! `weir-bench` starts it, on a core of its own, next to ns-2 with the same load.
 
 use std::time::Duration;
 

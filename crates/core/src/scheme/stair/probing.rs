@@ -78,7 +78,7 @@ impl Probing {
     pub(super) fn on_time(&mut self, now: Time) -> Option<Probe> {
         let (_, drawn_by) = self.next.filter(|(at, _)| *at <= now)?;
         if self.interval.span() >= drawn_by.span() * 2 {
-            // The group turned out to be larger: the turn is drawn anew (as RFC 3550 §6.3.3 does).
+            // The group turned out to be larger: the turn is drawn again (as RFC 3550 §6.3.3 does).
             let wait = self.interval.span().mul_f64(self.random.unit());
             self.next = Some((now + wait, self.interval));
             return None;
