@@ -51,8 +51,8 @@ impl Pair {
             .map(|(key, value)| Setting { key: key.into(), value: value.into() });
         let stream = Stream { packet_size: Bytes::new(1_200), feedback_size: Bytes::new(80), habitat };
         let scheme = registry::find("rap").expect("registered");
-        let mut source = scheme.source(&stream, &settings).expect("valid");
-        let mut sink = scheme.sink(&stream, &settings).expect("valid");
+        let mut source = scheme.source(&stream, &settings, Random::new(1, "source")).expect("valid");
+        let mut sink = scheme.sink(&stream, &settings, Random::new(1, "sink")).expect("valid");
         does(source.as_mut(), Time::ZERO, Event::Start);
         does(sink.as_mut(), Time::ZERO, Event::Start);
         Pair { source, sink, now: Time::ZERO, offered: 0, sent: 0 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Origin, Packet, PeerId};
-use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_units::{Bytes, Ecn, Random, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 /// Bytes of one operation.
@@ -20,7 +20,7 @@ fn receiver(scheme: &str, form: CciForm, habitat: Habitat) -> Box<dyn Endpoint> 
         habitat,
     };
     let scheme = registry::find(scheme).expect("registered");
-    scheme.receiver(&session, &[]).expect("defaults are valid")
+    scheme.receiver(&session, &[], Random::new(1, "receiver")).expect("defaults are valid")
 }
 
 fn does(receiver: &mut dyn Endpoint, now: Time, event: Event<'_>, joined: &mut BTreeSet<u16>) {

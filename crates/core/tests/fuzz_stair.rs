@@ -50,9 +50,9 @@ impl Tested {
                 let ladder = &session.ladder;
                 let layers =
                     if scheme == "stair" { Hybrid::from_ladder(ladder) } else { Hybrid::non_cumulative(ladder) };
-                (found.receiver(&session, &settings), Some(layers))
+                (found.receiver(&session, &settings, Random::new(1, "receiver")), Some(layers))
             }
-            _ => (found.sender(&session, &settings), None),
+            _ => (found.sender(&session, &settings, Random::new(1, "sender")), None),
         };
         let endpoint = endpoint.expect("valid settings");
         Tested { endpoint, layers, joined: BTreeSet::new(), units: 0, now: Time::ZERO }

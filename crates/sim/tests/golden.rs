@@ -47,11 +47,12 @@ fn everything(seed: u64, bottleneck: &str) -> Network {
     let session = net.add_session(source, config).expect("nine channels");
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
     let lateness = Duration::from_millis(1);
-    let sender = scheme.sender(&parts, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&parts, &[], net.random_for("sender")).expect("defaults are valid");
     net.add_sender(session, sender, EndpointConfig { lateness, ..EndpointConfig::default() });
     for number in 0..3 {
         let host = topology::add_host(&mut net, bell.right, &access(5 + 20 * number));
-        let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
+        let receiver =
+            scheme.receiver(&parts, &[], net.random_for(&format!("receiver {number}"))).expect("defaults are valid");
         let times = Times::from(Time::from_millis(700 * number));
         let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
         net.add_receiver(session, host, receiver, config).expect("a way");

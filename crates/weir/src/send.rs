@@ -38,7 +38,8 @@ pub(crate) fn file(args: &SendFile) -> Result<Exit, Failure> {
     let started = clock.now();
     let desk = open_desk(&offer.description)?;
     let config = SenderConfig { interface: choice, capture: args.output.pcap.clone(), ..SenderConfig::default() };
-    let endpoint = offer.description.sender_endpoint().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
+    let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?;
     let endpoint = endpoint.expect("an offer has congestion control");
     let sender =
         Sender::new(&offer.description, endpoint, &config).map_err(Failure::of(Exit::Network, "cannot send"))?;

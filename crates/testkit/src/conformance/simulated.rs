@@ -22,14 +22,16 @@ pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
     let channels = scheme.channels(&session, &[]).expect("defaults are valid").len();
     let config = SessionConfig { channels, form: session.form, membership };
     let id = network.add_session(root, config).expect("schemes have 1 to 256 channels");
-    let sender = scheme.sender(&session, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&session, &[], network.random_for("sender")).expect("defaults are valid");
     network.add_sender(id, sender, EndpointConfig { lateness: LATENESS, ..EndpointConfig::default() });
     let (mut links, mut agents): (Vec<LinkId>, Vec<AgentId>) = (Vec::new(), Vec::new());
-    for host in scenario.hosts {
+    for (number, host) in scenario.hosts.iter().enumerate() {
         let (link, node) = connect(&mut network, root, host);
         let times = Times { start: Time::from_secs(host.joins), stop: host.leaves.map(Time::from_secs) };
         let config = EndpointConfig { times, clock_ahead: CLOCK_AHEAD, ..EndpointConfig::default() };
-        let receiver = scheme.receiver(&session, &[]).expect("defaults are valid");
+        let receiver = scheme
+            .receiver(&session, &[], network.random_for(&format!("receiver {number}")))
+            .expect("defaults are valid");
         agents.push(network.add_receiver(id, node, receiver, config).expect("every host has a link"));
         links.push(link);
     }

@@ -17,7 +17,7 @@ use weir_net::description::{Control, Description};
 use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
 use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
 use weir_net::{InterfaceChoice, NetError};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 
@@ -56,7 +56,8 @@ pub fn run(scenario: &Scenario) -> Run {
     let receivers: Vec<JoinHandle<(Record, Duration)>> = (hosts.iter().enumerate())
         .map(|(index, host)| {
             let (description, host) = (description.clone(), *host);
-            network.receiver(index).spawn(move || receive(&description, &host, zero, end))
+            let random = Random::new(1, &format!("receiver {index}"));
+            network.receiver(index).spawn(move || receive(&description, random, &host, zero, end))
         })
         .collect();
     let silence = direct(scenario, &network, zero);
@@ -125,7 +126,10 @@ fn describe(scenario: &Scenario) -> Description {
 
 fn send(description: &Description, zero: Time, end: Time) -> SenderStatistics {
     go_first();
-    let endpoint = description.sender_endpoint().expect("defaults are valid").expect("it has congestion control");
+    let endpoint = description
+        .sender_endpoint(Random::new(1, "sender"))
+        .expect("defaults are valid")
+        .expect("it has congestion control");
     let config = SenderConfig { interface: interface(), tick: TICK, ..SenderConfig::default() };
     let sender = Sender::new(description, endpoint, &config).expect("a sender's socket");
     wait_until(zero);
@@ -133,9 +137,9 @@ fn send(description: &Description, zero: Time, end: Time) -> SenderStatistics {
 }
 
 /// What became of a receiver, and how late it was at worst.
-fn receive(description: &Description, host: &Host, zero: Time, end: Time) -> (Record, Duration) {
+fn receive(description: &Description, random: Random, host: &Host, zero: Time, end: Time) -> (Record, Duration) {
     go_first();
-    let endpoint = description.receiver_endpoint().expect("defaults are valid");
+    let endpoint = description.receiver_endpoint(random).expect("defaults are valid");
     let link = host.path().map(|config| LinkInFront { config, seed: 1 });
     let config = ReceiverConfig { interface: interface(), tick: TICK, link, ..ReceiverConfig::default() };
     let receiver = Receiver::new(description, endpoint, &config).expect("a receiver's sockets");

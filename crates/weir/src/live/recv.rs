@@ -10,7 +10,7 @@ use weir_core::observation::Observation;
 use weir_core::registry::{self, Habitat, Stream};
 use weir_net::clock::Clock;
 use weir_net::stream::sink::{Ending, Meeting, Sink, SinkApplication, SinkConfig, SinkStatistics};
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Random, Time};
 use weir_wire::rtcp::meeting::Terms;
 use weir_wire::rtp::Rtp;
 
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
     let sender = resolve(address)?;
     let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
     let ssrc = u32::from_be_bytes(session::random()?);
+    let random = session::random_stream("viewer")?;
     let config = SinkConfig { capture: args.output.pcap.clone(), ..SinkConfig::new(sender, ssrc) };
     let sink = Sink::new(&config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &Recv, address: &str) -> Result<Exit, Failure> {
         sdp: args.sdp.clone(),
         outlet,
         output,
+        random,
         started,
         ends: args.duration.map(|duration| started + duration),
         idle_timeout: args.idle_timeout,
@@ -108,6 +110,7 @@ struct Run {
     sdp: Option<std::path::PathBuf>,
     outlet: Outlet,
     output: Output,
+    random: Random,
     started: Time,
     ends: Option<Time>,
     idle_timeout: Option<Duration>,
@@ -125,7 +128,8 @@ impl SinkApplication for Run {
         let packet_size = Bytes::new(u64::from(terms.packet_size));
         let stream = Stream { packet_size, feedback_size, habitat: Habitat::Sockets };
         let name = terms.scheme().unwrap_or_default();
-        let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[])) {
+        let random = Random::new(self.random.bits(), "sink");
+        let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[], random)) {
             Ok(endpoint) => endpoint,
             Err(error) => {
                 self.stop(now, format!("cannot take the stream of {}: {error}", self.address), Exit::Session);

@@ -1,6 +1,6 @@
 //! `weir send live`: paces an input to whoever asks for it, one viewer at a time, until the input ends.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
 
 use weir_core::Endpoint;
@@ -11,7 +11,7 @@ use weir_net::clock::Clock;
 use weir_net::socket::header_len;
 use weir_net::stream::door::Viewer;
 use weir_net::stream::source::{Leave, Source as Driver, SourceApplication, SourceConfig, SourceStatistics, Supply};
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Random, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtp::Rtp;
 
@@ -26,9 +26,10 @@ use crate::session;
 
 /// Runs the command.
 pub(crate) fn run(args: &SendLive) -> Result<Exit, Failure> {
-    // Built once here, so that a bad setting is told before anybody comes.
+    // A bad setting is told before anybody comes.
     let packet_size = Bytes::new(u64::from(args.packet_size));
-    endpoint(args, packet_size, (Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|error| {
+    let stream = stream(packet_size, Ipv4Addr::UNSPECIFIED.into());
+    args.cc.check_stream(&stream, &args.cc_set).map_err(|error| {
         Failure::new(Exit::Usage, format!("{error}; `weir schemes` lists schemes and their settings"))
     })?;
     let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &SendLive) -> Result<Exit, Failure> {
         args,
         display: Display::new(Style::of(&args.output)),
         interrupt,
+        random: session::random_stream("viewers")?,
         started: clock.now(),
         shown: clock.now(),
         shown_bytes: 0,
@@ -80,13 +82,9 @@ fn listen(args: &SendLive) -> Result<Driver, Failure> {
     }
 }
 
-fn endpoint(
-    args: &SendLive,
-    packet_size: Bytes,
-    viewer: SocketAddr,
-) -> Result<Box<dyn Endpoint>, weir_core::registry::ConfigError> {
-    let feedback_size = Bytes::new(header_len(viewer.ip()) + congestion::MAX_LEN as u64);
-    args.cc.source(&Stream { packet_size, feedback_size, habitat: Habitat::Sockets }, &args.cc_set)
+fn stream(packet_size: Bytes, viewer: IpAddr) -> Stream {
+    let feedback_size = Bytes::new(header_len(viewer) + congestion::MAX_LEN as u64);
+    Stream { packet_size, feedback_size, habitat: Habitat::Sockets }
 }
 
 /// A running sender, as its user sees it.
@@ -94,6 +92,7 @@ struct Run<'a> {
     args: &'a SendLive,
     display: Display,
     interrupt: Interrupt,
+    random: Random,
     started: Time,
     shown: Time,
     shown_bytes: u64,
@@ -110,7 +109,9 @@ impl SourceApplication for Run<'_> {
     fn came(&mut self, now: Time, viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint> {
         (self.viewer, self.pace) = (Some(viewer), None);
         self.viewer_change(now, viewer, "came");
-        endpoint(self.args, packet_size, viewer.address).expect("the same settings were good at the start")
+        let random = Random::new(self.random.bits(), "source");
+        let endpoint = self.args.cc.source(&stream(packet_size, viewer.address.ip()), &self.args.cc_set, random);
+        endpoint.expect("the same settings were good at the start")
     }
 
     fn left(&mut self, now: Time, viewer: Viewer, why: Leave) {
