@@ -2,7 +2,7 @@
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Range, Scheme, Session, Setting, SettingHelp, Stream};
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
 /// Both parties of a scheme with one setting, if any, as text; or why they cannot be built.
@@ -14,8 +14,14 @@ fn build(scheme: &Scheme, habitat: Habitat, setting: Option<(&str, &str)>) -> Re
     let settings: Vec<Setting> =
         setting.into_iter().map(|(key, value)| Setting { key: key.into(), value: value.into() }).collect();
     let parties = match scheme.is_layered() {
-        true => [scheme.sender(&session, &settings), scheme.receiver(&session, &settings)],
-        false => [scheme.source(&stream, &settings), scheme.sink(&stream, &settings)],
+        true => [
+            scheme.sender(&session, &settings, Random::new(1, "sender")),
+            scheme.receiver(&session, &settings, Random::new(1, "receiver")),
+        ],
+        false => [
+            scheme.source(&stream, &settings, Random::new(1, "source")),
+            scheme.sink(&stream, &settings, Random::new(1, "sink")),
+        ],
     };
     let [one, other] = parties.map(|party| party.map(|party| format!("{party:?}")).map_err(|error| error.to_string()));
     assert_eq!(one.as_ref().err(), other.as_ref().err(), "both parties take the same settings");

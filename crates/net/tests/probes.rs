@@ -15,7 +15,7 @@ use weir_net::Description;
 use weir_net::description::Control;
 use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
 use weir_net::sender::{Sender, SenderApplication, SenderStatistics};
-use weir_units::{Rate, Time};
+use weir_units::{Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::probe::{Kind, LEN, Probe};
 
@@ -66,7 +66,10 @@ impl SenderApplication for For {
 }
 
 fn send_for(description: &Description, span: Duration) -> JoinHandle<SenderStatistics> {
-    let endpoint = description.sender_endpoint().expect("valid settings").expect("it has congestion control");
+    let endpoint = description
+        .sender_endpoint(Random::new(1, "sender"))
+        .expect("valid settings")
+        .expect("it has congestion control");
     let sender = Sender::new(description, endpoint, &sender_config()).expect("a sender");
     std::thread::spawn(move || sender.run(&mut Counting::new(1_000), &mut For(span, None)).expect("it runs"))
 }
@@ -97,7 +100,7 @@ impl Application for Watch {
 }
 
 fn receive_for(description: &Description, span: Duration, config: &ReceiverConfig) -> (Watch, ReceiverStatistics) {
-    let endpoint = description.receiver_endpoint().expect("valid settings");
+    let endpoint = description.receiver_endpoint(Random::new(1, "receiver")).expect("valid settings");
     let receiver = Receiver::new(description, endpoint, config).expect("a receiver");
     let mut watch = Watch { until: For(span, None), round_trips: Vec::new(), delivered: 0 };
     let statistics = receiver.run(&mut watch).expect("it runs");

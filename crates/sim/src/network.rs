@@ -53,6 +53,11 @@ impl Network {
         self.together = Together::new(threads);
     }
 
+    /// The random stream of an endpoint of this run, by a name of its own such as `receiver 3`.
+    pub fn random_for(&self, endpoint: &str) -> Random {
+        Random::new(self.seed, &format!("endpoint {endpoint}"))
+    }
+
     /// Adds a node.
     pub fn add_node(&mut self) -> NodeId {
         self.fabric.graph.add_node()
