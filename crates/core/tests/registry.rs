@@ -37,9 +37,7 @@ fn is_refused(scheme: &Scheme, setting: &SettingHelp, value: &str) -> bool {
 
 fn each_setting(check: impl Fn(&Scheme, &SettingHelp)) {
     for scheme in registry::SCHEMES {
-        let settings = scheme.settings();
-        assert!(!settings.is_empty(), "{}", scheme.name);
-        settings.iter().for_each(|setting| check(scheme, setting));
+        scheme.settings().iter().for_each(|setting| check(scheme, setting));
     }
 }
 
@@ -104,5 +102,6 @@ fn outside(range: &Range) -> [String; 2] {
 #[test]
 fn an_unknown_scheme_is_refused_with_the_names_that_there_are() {
     let error = registry::find("avrmc").map(|scheme| scheme.name).expect_err("it is misspelt").to_string();
-    assert_eq!(error, "there is no scheme \"avrmc\"; there are avmrc, rmrc, vmrc, rap, stair, fglm");
+    let names: Vec<&str> = registry::SCHEMES.iter().map(|scheme| scheme.name).collect();
+    assert_eq!(error, format!("there is no scheme \"avrmc\"; there are {}", names.join(", ")));
 }

@@ -51,9 +51,9 @@ const DIGESTS: &[(&str, &str)] = &[
     ("avmrc", "0409b94dd6c7d21e"),
     ("rmrc", "15f5cca026aa1892"),
     ("vmrc", "315ac5c66364fb54"),
-    ("rap", "33adccf84ebd9031"),
-    ("stair", "fe99ec091a15236c"),
-    ("fglm", "470d100f3da62407"),
+    ("rap", "6454d77d72255de1"),
+    ("stair", "0cd997188f93c17e"),
+    ("fglm", "33b082e94dd6d140"),
 ];
 
 /// The digest of a session or a stream that shares a link of 4 Mbit/s with a TCP. Receivers of a session are behind unequal
