@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_units::Random;
 use weir_wire::Feedback;
-use weir_wire::rtcp::meeting::{Kind, Message, Terms};
+use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 use weir_wire::rtcp::{self, Bye, congestion};
 use weir_wire::rtp::Rtp;
 
