@@ -142,7 +142,7 @@ impl<P: Profile> Tenant<P> {
         });
         let ttl = sends.map_or(1, |config| config.ttl);
         self.outgoing.add_channels(interface.index, channels, ttl, output.transpose()?);
-        let numbers = self.input.add_channels(interface, channels, source, receives)?;
+        let numbers = self.input.add_channels(interface, channels, source, coalesces, receives)?;
         self.statistics.channels.resize(usize::from(numbers.end), Amount::default());
         self.sessions.all.push(Session { profile, channels: numbers.clone() });
         Ok(numbers)
@@ -160,7 +160,7 @@ impl<P: Profile> Tenant<P> {
         let coalesces = self.sessions.all[session].profile.handling().coalesces;
         self.outgoing.add_unicast(socket.output(coalesces)?);
         self.sessions.unicasts.push(session);
-        self.input.add_unicast(socket)
+        Ok(self.input.add_unicast(socket, coalesces))
     }
 
     /// Adds a peer that is reached without a handshake.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -34,7 +34,8 @@ pub struct ReceiveConfig {
     pub memberships_per_socket: usize,
     /// Receive buffer wanted, for each socket of channels.
     pub buffer: Bytes,
-    /// Use `UDP_GRO` where the system has it: packets that come together are read together, and have one arrival time.
+    /// Use `UDP_GRO` where the system has it and the session's profile allows it: packets that come together are read
+    /// together, and have one arrival time.
     pub offload: bool,
 }
 
@@ -185,13 +186,15 @@ impl Input {
         }
     }
 
-    /// Adds the channels of a session, none of them joined; gives the numbers that they have here. Unless the party
-    /// `receives` from them they have no sockets, and cannot be joined.
+    /// Adds the channels of a session, none of them joined; gives the numbers that they have here. Packets may be read
+    /// together if the session `coalesces`. Unless the party `receives` from the channels they have no sockets, and cannot be
+    /// joined.
     pub fn add_channels(
         &mut self,
         interface: &Interface,
         channels: &[SocketAddr],
         source: Option<IpAddr>,
+        coalesces: bool,
         receives: bool,
     ) -> Result<Range<u16>, NetError> {
         check(channels, source)?;
@@ -212,19 +215,21 @@ impl Input {
             self.channels.push(Channel { address: *channel, source, socket });
         }
         for (port, groups) in shards.into_iter().filter(|_| receives) {
-            let socket = InputSocket::of_groups(port, groups, &self.config, &mut self.capabilities)?;
+            let config = ReceiveConfig { offload: self.config.offload && coalesces, ..self.config.clone() };
+            let socket = InputSocket::of_groups(port, groups, &config, &mut self.capabilities)?;
             self.sockets.push(socket);
         }
         self.interface = Some(interface.clone());
         Ok(first as u16..self.channels.len() as u16)
     }
 
-    /// Adds a unicast socket; gives the number that it has here.
-    pub fn add_unicast(&mut self, unicast: UnicastSocket) -> Result<usize, NetError> {
+    /// Adds a unicast socket, of whose packets several may be read together if its session `coalesces`; gives the number that
+    /// it has here.
+    pub fn add_unicast(&mut self, unicast: UnicastSocket, coalesces: bool) -> usize {
         let number = self.unicasts;
         self.unicasts += 1;
-        self.sockets.push(InputSocket::unicast(number, unicast, &self.config)?);
-        Ok(number)
+        self.sockets.push(InputSocket::unicast(number, unicast, self.config.offload && coalesces));
+        number
     }
 
     /// What the system grants for channels: the least that any of the sockets got.
@@ -341,10 +346,11 @@ impl Input {
         &self.read
     }
 
-    /// The packets of an arrival, without their IP and UDP headers.
+    /// The packets of an arrival, without their IP and UDP headers. One without any bytes is a packet too.
     pub fn packets(&self, arrival: &Arrival) -> impl Iterator<Item = &[u8]> {
         let start = arrival.slot * SLOT_LEN;
-        self.pool[start..start + arrival.len].chunks(arrival.packet_len)
+        let bytes = &self.pool[start..start + arrival.len];
+        bytes.is_empty().then_some(bytes).into_iter().chain(bytes.chunks(arrival.packet_len))
     }
 }
 
@@ -401,14 +407,14 @@ impl InputSocket {
         Ok(InputSocket::new(socket, Serves::Groups(groups)))
     }
 
-    fn unicast(number: usize, unicast: UnicastSocket, config: &ReceiveConfig) -> Result<InputSocket, NetError> {
+    fn unicast(number: usize, unicast: UnicastSocket, offload: bool) -> InputSocket {
         let (socket, peer) = unicast.into_parts();
         // Without drop counter or coalescing things still work, less exactly or more slowly.
         let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
-        if config.offload {
+        if offload {
             let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         }
-        Ok(InputSocket::new(socket, Serves::Unicast { number, peer }))
+        InputSocket::new(socket, Serves::Unicast { number, peer })
     }
 
     fn new(socket: Socket, serves: Serves) -> InputSocket {
@@ -504,7 +510,8 @@ pub(super) fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = address.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));
     }
-    address.as_sockaddr_in6().map(|v6| SocketAddr::new(v6.ip().into(), v6.port()))
+    // A link-local address means nothing without its interface, which is part of it.
+    address.as_sockaddr_in6().map(|v6| SocketAddrV6::new(v6.ip(), v6.port(), 0, v6.scope_id()).into())
 }
 
 /// Asks for `wanted` bytes of receive buffer, by privilege if there is one, and returns what was granted.
@@ -534,6 +541,12 @@ const FORGET_AFTER_PACKETS: u64 = 1 << 14;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_local_sender_is_known_with_its_interface() {
+        let peer: SocketAddr = "[fe80::1%3]:5004".parse().expect("an address");
+        assert_eq!(sender(&SockaddrStorage::from(peer)), Some(peer));
+    }
 
     #[test]
     fn dropped_reads_are_counted_in_packets() {

@@ -141,8 +141,8 @@ mod tests {
         let caller = UnicastSocket::connect(SocketAddr::new(host, listener.local().port())).expect("a socket");
         [listener, caller].map(|socket| {
             let output = socket.output(false).expect("a descriptor");
-            let mut input = Input::new(&ReceiveConfig { offload: false, ..ReceiveConfig::default() });
-            input.add_unicast(socket).expect("a socket");
+            let mut input = Input::new(&ReceiveConfig::default());
+            input.add_unicast(socket, false);
             (input, output)
         })
     }
