@@ -8,13 +8,16 @@
 //! Not here: which packets to send and which channels to join, which endpoints decide; what the bytes mean, which profiles
 //! know; and what is done with payloads, which is the application's business.
 
+mod actions;
 mod application;
+mod company;
 mod driver;
 mod kept;
 mod link;
 mod outgoing;
 mod party;
 mod peers;
+mod record;
 mod statistics;
 mod tenant;
 

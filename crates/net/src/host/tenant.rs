@@ -121,7 +121,7 @@ impl<P: Profile> Tenant<P> {
 
     /// Writes down all that is sent and received.
     pub fn record(&mut self, capture: Capture) {
-        self.outgoing.capture = Some(capture);
+        self.outgoing.recorder.capture = Some(capture);
     }
 
     /// Adds a session with these channels; gives their numbers for the endpoint. With `sends`, packets can be sent to them.
@@ -168,19 +168,24 @@ impl<P: Profile> Tenant<P> {
         self.peers.add_known(socket, address);
     }
 
+    /// Adds a peer that exists, and whose address nobody knows. What is sent to it is refused and counted.
+    pub fn add_unreachable_peer(&mut self) {
+        self.peers.add_unreachable();
+    }
+
     /// Adds a peer to contact when the run begins; the session starts when it has answered. `ssrc` is this host's.
     pub fn add_contact(&mut self, socket: usize, address: SocketAddr, ssrc: u32) {
         self.peers.add_contact(socket, address, ssrc, self.clock.now());
     }
 
-    /// Takes up to `most` peers at a time that prove their address.
+    /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.
     pub fn admit(&mut self, secret: Secret, most: usize) {
         self.peers.admit(Admission::new(secret), most);
     }
 
     /// The address that packets to channels come from.
     pub fn local(&self) -> Option<SocketAddr> {
-        self.outgoing.groups().first().map(Output::local)
+        self.outgoing.group().map(Output::local)
     }
 
     /// The address of a unicast socket.

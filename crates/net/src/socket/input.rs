@@ -137,8 +137,7 @@ pub struct Input {
     interface: Option<Interface>,
     config: ReceiveConfig,
     capabilities: Capabilities,
-    pool: Vec<u8>,
-    read: Vec<Arrival>,
+    memory: Memory,
     /// The socket to begin with, so that none starves.
     turn: usize,
 }
@@ -153,13 +152,38 @@ struct Channel {
     socket: Option<usize>,
 }
 
-/// What [`Input::receive`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What [`Input::receive`] read. It goes back to it with [`Input::recycle`].
+#[derive(Debug)]
 pub struct Reading {
     /// Everything that arrived before this has been read.
     pub complete_until: Option<Time>,
+    memory: Memory,
+}
+
+/// Bytes, and where in them each arrival is. It is made at the first read, and again if it has been lost.
+#[derive(Debug, Default)]
+struct Memory {
+    pool: Vec<u8>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Reading {
+    /// What arrived, earliest first.
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.memory.arrivals
+    }
+
     /// Bytes read.
-    pub bytes: usize,
+    pub fn bytes(&self) -> u64 {
+        self.memory.arrivals.iter().map(|arrival| arrival.len as u64).sum()
+    }
+
+    /// The packets of an arrival, without their IP and UDP headers. One without any bytes is a packet too.
+    pub fn packets(&self, arrival: &Arrival) -> impl Iterator<Item = &[u8]> {
+        let start = arrival.slot * SLOT_LEN;
+        let bytes = &self.memory.pool[start..start + arrival.len];
+        bytes.is_empty().then_some(bytes).into_iter().chain(bytes.chunks(arrival.packet_len))
+    }
 }
 
 impl Input {
@@ -180,8 +204,7 @@ impl Input {
                 own_groups_only: true,
                 buffer,
             },
-            pool: vec![0; POOL_SLOTS * SLOT_LEN],
-            read: Vec::with_capacity(POOL_SLOTS),
+            memory: Memory::default(),
             turn: 0,
         }
     }
@@ -312,9 +335,11 @@ impl Input {
         refused
     }
 
-    /// Reads what [`Input::set_ready`] named, as far as memory reaches; [`Input::arrivals`] then has it in order of time.
+    /// Reads what [`Input::set_ready`] named, as far as memory reaches, and puts it in order of time.
     pub fn receive(&mut self, clock: &Clock) -> Result<Reading, NetError> {
-        self.read.clear();
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.pool.resize(POOL_SLOTS * SLOT_LEN, 0);
+        memory.arrivals.clear();
         let horizon = clock.now();
         let mut complete = true;
         for step in 0..self.sockets.len() {
@@ -323,34 +348,26 @@ impl Input {
                 self.sockets[number].arrivals.drained(horizon);
                 continue;
             }
-            let used = self.read.len();
+            let used = memory.arrivals.len();
             if used == POOL_SLOTS {
                 complete = false;
                 break;
             }
-            let free = &mut self.pool[used * SLOT_LEN..];
-            let drained = self.sockets[number].receive(free, used, &mut self.read).map_err(NetError::Receive)?;
+            let free = &mut memory.pool[used * SLOT_LEN..];
+            let drained = self.sockets[number].receive(free, used, &mut memory.arrivals).map_err(NetError::Receive)?;
             if drained {
                 self.sockets[number].arrivals.drained(horizon);
             }
             complete &= drained;
         }
         self.turn = (self.turn + 1) % self.sockets.len().max(1);
-        self.read.sort_by_key(|arrival| arrival.time);
-        let bytes = self.read.iter().map(|arrival| arrival.len).sum();
-        Ok(Reading { complete_until: complete.then_some(horizon), bytes })
+        memory.arrivals.sort_by_key(|arrival| arrival.time);
+        Ok(Reading { complete_until: complete.then_some(horizon), memory })
     }
 
-    /// What the last [`Input::receive`] read, earliest first.
-    pub fn arrivals(&self) -> &[Arrival] {
-        &self.read
-    }
-
-    /// The packets of an arrival, without their IP and UDP headers. One without any bytes is a packet too.
-    pub fn packets(&self, arrival: &Arrival) -> impl Iterator<Item = &[u8]> {
-        let start = arrival.slot * SLOT_LEN;
-        let bytes = &self.pool[start..start + arrival.len];
-        bytes.is_empty().then_some(bytes).into_iter().chain(bytes.chunks(arrival.packet_len))
+    /// The memory of a reading can be used again.
+    pub fn recycle(&mut self, reading: Reading) {
+        self.memory = reading.memory;
     }
 }
 

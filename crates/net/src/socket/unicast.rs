@@ -157,9 +157,9 @@ mod tests {
 
     fn read(input: &mut Input, clock: &Clock) -> Vec<(Arrival, Vec<u8>)> {
         wait(input);
-        input.receive(clock).expect("it reads");
-        let one = |arrival: &Arrival| (*arrival, input.packets(arrival).flatten().copied().collect());
-        input.arrivals().iter().map(one).collect()
+        let reading = input.receive(clock).expect("it reads");
+        let one = |arrival: &Arrival| (*arrival, reading.packets(arrival).flatten().copied().collect());
+        reading.arrivals().iter().map(one).collect()
     }
 
     #[test]
