@@ -1,15 +1,15 @@
 //! A paced stream over the loopback: what arrives, how the two ends meet, and what strangers cannot do.
 
+mod common;
 mod stream {
     pub(crate) mod parties;
-    pub(crate) mod stranger;
 }
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use common::stranger::{self, Stranger, flood};
 use stream::parties::{Screen, config, free_port, run_sink, run_source, silent_after};
-use stream::stranger::{Stranger, flood};
 use weir_net::host::{Departure, PeerChange};
 use weir_wire::Feedback;
 use weir_wire::rtcp::handshake::{self, Kind, Message};
@@ -144,7 +144,7 @@ fn a_flood_of_rubbish_ends_neither_end_and_gets_no_answer() {
     let at = sender.local_addr().expect("it is bound");
     let config = silent_after(Duration::from_secs(2));
     let viewer = std::thread::spawn(move || run_sink(at, &config, Screen::default()));
-    let stream = stream::stranger::serve(&sender);
+    let stream = stranger::serve(&sender);
     flood(|rubbish| stream.send(rubbish));
     stream.send_data(7);
     stream.say_bye();
@@ -160,7 +160,7 @@ fn a_sender_that_vanishes_is_noticed() {
         let at = sender.local_addr().expect("it is bound");
         let silence = Duration::from_secs(if closes { 60 } else { 1 });
         let viewer = std::thread::spawn(move || run_sink(at, &silent_after(silence), Screen::default()));
-        let stream = stream::stranger::serve(&sender);
+        let stream = stranger::serve(&sender);
         stream.send_data(7);
         let stream = (!closes).then_some(stream);
         drop(sender);
@@ -168,4 +168,26 @@ fn a_sender_that_vanishes_is_noticed() {
         assert_eq!((got, screen.payloads), (ending, vec![7]));
         drop(stream);
     }
+}
+
+#[test]
+fn a_source_that_has_stopped_takes_no_new_viewer_and_ends() {
+    let source = run_source(ANY, &config(), u64::MAX);
+    let mut silent = Stranger::new(source.port());
+    silent.become_viewer();
+    source.stop();
+    source.until(|board| board.left == [Departure::Stopped]);
+    // The source says goodbye again and again, and is not answered. Meanwhile somebody asks, and asks.
+    let begin = std::time::Instant::now();
+    let asking = Stranger::new(source.port());
+    while !source.is_over() && begin.elapsed() < Duration::from_secs(5) {
+        asking.send(&Message::plain(Kind::Hello, asking.ssrc).encode());
+        let answer = asking.receive().and_then(|answer| stranger::message(&answer));
+        if let Some(offer) = answer.filter(|answer| answer.kind == Kind::Offer) {
+            asking.send(&Message { cookie: offer.cookie, ..Message::plain(Kind::Start, asking.ssrc) }.encode());
+        }
+    }
+    assert!(source.is_over(), "it still runs after {:?}", begin.elapsed());
+    let (sent, board) = source.join();
+    assert_eq!((sent.peers, board.came), (1, 1));
 }

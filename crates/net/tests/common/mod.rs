@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod script;
+pub(crate) mod stranger;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Mutex;

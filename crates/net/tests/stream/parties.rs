@@ -209,6 +209,10 @@ impl Running {
         }
     }
 
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     pub(crate) fn stop(&self) {
         self.board.lock().expect("nobody panics with it").stop = true;
     }
