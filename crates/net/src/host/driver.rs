@@ -147,6 +147,10 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
 
     /// Takes the packets of one read: to the endpoint, or into the modelled link.
     fn take(&mut self, arrival: &Arrival, reading: &Reading) -> Result<(), NetError> {
+        if matches!(arrival.way, Some(Way::Channel(_))) && self.party.outgoing.is_own(arrival.from) {
+            // For others on this host, the system loops back what this party sends to a channel.
+            return Ok(());
+        }
         for bytes in reading.packets(arrival) {
             let Arrival { time: at, way, from, ecn, .. } = *arrival;
             let Some(way) = way else {

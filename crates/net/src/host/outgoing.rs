@@ -136,6 +136,12 @@ impl Outgoing {
         }
     }
 
+    /// Whether packets to channels leave this host from that address.
+    pub(super) fn is_own(&self, from: SocketAddr) -> bool {
+        let is_same = |local: SocketAddr| (local.ip(), local.port()) == (from.ip(), from.port());
+        self.groups.iter().any(|output| is_same(output.local()))
+    }
+
     /// When the next packet of the batch leaves, and the wall clock that it carries, in microseconds since the NTP epoch. The
     /// packets of a batch leave together.
     pub(super) fn stamp(&mut self) -> (Time, u64) {
