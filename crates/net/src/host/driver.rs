@@ -15,7 +15,7 @@ use super::{Run, Statistics};
 use crate::clock::{self, Clock};
 use crate::error::NetError;
 use crate::profile::Profile;
-use crate::socket::{Arrival, Reading};
+use crate::socket::{Arrival, Reading, Way};
 
 /// See the module's documentation.
 #[derive(Debug)]
