@@ -266,7 +266,7 @@ impl<A: Copy> Peers<A> {
         self.outbox.push_back(Outbound { socket, to: from, bytes: answer.encode().to_vec() });
         match (standing, self.find(from)) {
             (Standing::Surplus, _) => self.turned_away += 1,
-            (Standing::Peer, Some(id)) => self.on_heard(now, id),
+            (Standing::Peer { .. }, Some(id)) => self.on_heard(now, id),
             _ => {}
         }
         true
@@ -275,7 +275,9 @@ impl<A: Copy> Peers<A> {
     fn standing(&self, client: Client) -> Standing {
         let same = self.find(client.address).and_then(|id| self.all.get(&id));
         match same.map(|peer| &peer.state) {
-            Some(State::Admitted { ids, .. }) if ids.remote_ssrc == client.ssrc => return Standing::Peer,
+            Some(State::Admitted { ids, .. }) if ids.remote_ssrc == client.ssrc => {
+                return Standing::Peer { stream_ssrc: ids.local_ssrc };
+            }
             Some(State::Admitted { .. }) => return Standing::Surplus,
             _ => {}
         }
