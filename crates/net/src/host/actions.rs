@@ -29,8 +29,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             Action::Join(channel) => return self.change_membership(self.input.join(*channel)),
             Action::Leave(channel) => return self.change_membership(self.input.leave(*channel)),
             Action::Deliver { number } => {
-                let handled = handled.ok_or(Impossible::NoPayload)?;
-                let label = handled.label.as_ref().ok_or(Impossible::NoPayload)?;
+                let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
                 self.statistics.note_delivered(payload.len());
                 self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
@@ -46,8 +45,8 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 self.told.offered = self.told.offered.saturating_sub(1);
             }
             Action::Keep { number } => {
-                let handled = handled.ok_or(Impossible::NoPayload)?;
-                self.kept.keep(*number, handled.label.ok_or(Impossible::NoPayload)?, handled.payload);
+                let (handled, label) = with_payload(handled)?;
+                self.kept.keep(*number, *label, handled.payload);
             }
             Action::Release { below } => self.kept.release(*below),
             Action::Complete => {
@@ -152,4 +151,10 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             false => Err(Impossible::Header { header: packet.header }.into()),
         }
     }
+}
+
+/// The packet of the event and its label, if it has a payload.
+fn with_payload<'h, 'd, L>(handled: Option<&'h Handled<'d, L>>) -> Result<(&'h Handled<'d, L>, &'h L)> {
+    let labelled = handled.and_then(|handled| Some((handled, handled.label.as_ref()?)));
+    Ok(labelled.ok_or(Impossible::NoPayload)?)
 }
