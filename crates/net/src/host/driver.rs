@@ -63,6 +63,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     /// Runs the application's tick.
     fn tick(&mut self, now: Time) -> Result<(), NetError> {
         self.next_tick = now + self.tick;
+        self.party.has_changed = false;
         let statistics = &mut self.party.statistics;
         statistics.link_dropped = self.link.as_ref().map_or(0, ModelledLink::dropped);
         statistics.turned_away = self.party.peers.turned_away;
@@ -264,7 +265,8 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         let departure = self.link.as_ref().and_then(ModelledLink::next_departure).map(|at| at + LINK_PATIENCE);
         let endpoint = self.party.endpoint.as_ref().and_then(Endpoint::deadline);
         let closing = self.closing.filter(|closing| closing.rounds > 0).map(|closing| closing.next);
-        let tick = self.closing.is_none().then_some(self.next_tick);
+        let next_tick = if self.party.has_changed { Time::ZERO } else { self.next_tick };
+        let tick = self.closing.is_none().then_some(next_tick);
         let others =
             [departure, endpoint, closing, tick, self.party.peers.deadline(), self.party.application.deadline()];
         Some(others.into_iter().flatten().min().unwrap_or(Time::ZERO))
@@ -299,13 +301,14 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         let around = Surroundings { input: &self.input, sessions: &self.sessions };
         self.party.peers.on_time(now);
         self.party.on_news(now, &around)?;
-        self.party.offer(now, &around)?;
         let is_application_due = self.party.application.deadline().is_some_and(|at| at <= now);
-        if self.closing.is_none() && (now >= self.next_tick || is_application_due || self.party.has_changed()) {
+        if self.closing.is_none() && (now >= self.next_tick || is_application_due || self.party.has_changed) {
             self.tick(now)?;
         }
         self.close(now)?;
         let around = Surroundings { input: &self.input, sessions: &self.sessions };
+        // After the tick, in which the application may have got payloads or room.
+        self.party.offer(now, &around)?;
         self.party.on_news(now, &around)?;
         let rest = if is_quiet && self.input.has_channels() { self.sessions.rest() } else { Duration::ZERO };
         self.rests_until = if rest.is_zero() { Time::ZERO } else { self.clock.now() + rest };

@@ -30,13 +30,14 @@ pub(super) struct Party<'a, P: Profile, A> {
     /// The time of the last event: it never goes back.
     pub(super) time: Time,
     pub(super) stage: Stage,
-    /// Payloads that the endpoint knows of and has not taken.
+    /// Payloads that the endpoint knows of and has not taken; `u64::MAX` for a supply without end.
     offered: u64,
     is_end_told: bool,
-    room_told: Option<u64>,
+    /// The room that the endpoint knows of, less what it has delivered since.
+    room_known: Option<u64>,
     is_closed: bool,
-    /// Something has happened that the application should not wait a tick to act on.
-    has_changed: bool,
+    /// Something has happened since the application's last tick that it should not wait for the next one to act on.
+    pub(super) has_changed: bool,
 }
 
 /// How far the endpoint's session is.
@@ -95,7 +96,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             stage: Stage::Waiting,
             offered: 0,
             is_end_told: false,
-            room_told: None,
+            room_known: None,
             is_closed: false,
             has_changed: false,
         }
@@ -122,7 +123,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
         }
         let peer = self.peers.rebase(peer);
         debug_assert_eq!(peer, PeerId(0));
-        (self.offered, self.is_end_told, self.room_told) = (0, false, None);
+        (self.offered, self.is_end_told, self.room_known) = (0, false, None);
         self.stage = Stage::Started;
         self.event(now, Event::Start, None, around)
     }
@@ -141,11 +142,6 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
         self.application.peer(now, peer, address, PeerChange::Down(why));
         self.has_changed = true;
         Ok(())
-    }
-
-    /// Whether the application should have a tick now, once.
-    pub(super) fn has_changed(&mut self) -> bool {
-        std::mem::take(&mut self.has_changed)
     }
 
     /// The application has what it wanted.
@@ -173,8 +169,8 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             }
         }
         let room = self.application.room();
-        if let Some(payloads) = room.filter(|_| room != self.room_told) {
-            self.room_told = room;
+        if let Some(payloads) = room.filter(|_| room != self.room_known) {
+            self.room_known = room;
             self.event(now, Event::Room { payloads }, None, around)?;
         }
         Ok(())
@@ -348,6 +344,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             Action::Deliver { number } => self.deliver(*number, handled),
             Action::DeliverKept { number } => {
                 let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
+                self.room_known = self.room_known.map(|room| room.saturating_sub(1));
                 self.statistics.delivered += 1;
                 self.statistics.delivered_payload += Bytes::new(payload.len() as u64);
                 self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
@@ -356,7 +353,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             Action::Take { number } => {
                 let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
                 self.kept.keep(*number, label, payload);
-                self.offered = self.offered.saturating_sub(1);
+                self.offered = less_one(self.offered);
                 Ok(())
             }
             Action::Keep { number } => {
@@ -387,6 +384,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
     fn deliver(&mut self, number: Option<u64>, handled: Option<&Handled<'_, P::Label>>) -> Result<(), NetError> {
         let handled = handled.ok_or(Impossible::NoPayload)?;
         let label = handled.label.as_ref().ok_or(Impossible::NoPayload)?;
+        self.room_known = self.room_known.map(|room| room.saturating_sub(1));
         self.statistics.delivered += 1;
         self.statistics.delivered_payload += Bytes::new(handled.payload.len() as u64);
         let from = Some(handled.datagram.origin);
@@ -466,7 +464,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
                     Target::Channel(channel) => Some(ChannelId(channel as u16)),
                     Target::Unicast(..) => None,
                 };
-                self.offered = self.offered.saturating_sub(1);
+                self.offered = less_one(self.offered);
                 let fresh = self.application.payload(self.time, channel);
                 self.statistics.starved += u64::from(fresh.is_none());
                 match fresh.or(empty.map(|label| (label, &[][..]))) {
@@ -488,6 +486,11 @@ impl<'a, P: Profile, A: Application<P::Label>> Party<'a, P, A> {
             false => Err(Impossible::Header { header: packet.header }.into()),
         }
     }
+}
+
+/// What is left of an offer when a payload has been taken; one without end stays.
+fn less_one(offered: u64) -> u64 {
+    if offered == u64::MAX { offered } else { offered.saturating_sub(1) }
 }
 
 fn size_of(datagram: &Datagram<'_>) -> Bytes {
