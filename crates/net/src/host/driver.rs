@@ -266,9 +266,9 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         let endpoint = self.party.endpoint.as_ref().and_then(Endpoint::deadline);
         let closing = self.closing.filter(|closing| closing.rounds > 0).map(|closing| closing.next);
         let next_tick = if self.party.has_changed { Time::ZERO } else { self.next_tick };
-        let tick = self.closing.is_none().then_some(next_tick);
-        let others =
-            [departure, endpoint, closing, tick, self.party.peers.deadline(), self.party.application.deadline()];
+        let tick = self.party.application.deadline().map_or(next_tick, |at| at.min(next_tick));
+        let tick = self.closing.is_none().then_some(tick);
+        let others = [departure, endpoint, closing, tick, self.party.peers.deadline()];
         Some(others.into_iter().flatten().min().unwrap_or(Time::ZERO))
     }
 
