@@ -7,7 +7,7 @@ use weir_core::registry::Scheme;
 use weir_core::{ChannelId, Endpoint, Observation, PeerId};
 use weir_net::host::{Application, Delivery, Host as NetHost, LinkInFront, PeerChange, Progress, Statistics};
 use weir_net::live::{self, LiveConfig};
-use weir_units::Time;
+use weir_units::{Random, Time};
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
@@ -38,9 +38,10 @@ enum Role {
 
 /// An end of a stream, whose scheme has its defaults.
 fn endpoint(scheme: &Scheme, role: Role) -> Box<dyn Endpoint> {
+    let random = Random::new(1, &format!("{role:?}"));
     let built = match role {
-        Role::Source => scheme.source(&stream(), &[]),
-        Role::Sink => scheme.sink(&stream(), &[]),
+        Role::Source => scheme.source(&stream(), &[], random),
+        Role::Sink => scheme.sink(&stream(), &[], random),
     };
     built.expect("defaults are valid")
 }
