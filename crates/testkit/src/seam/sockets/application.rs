@@ -68,7 +68,7 @@ impl Reader {
         while self.unread > 0 && self.next <= now {
             self.worst_lateness = self.worst_lateness.max(now.since(self.next));
             self.unread -= 1;
-            self.next = self.next + self.reads.gap;
+            self.next += self.reads.gap;
         }
     }
 }
