@@ -32,17 +32,19 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
                 self.statistics.note_delivered(payload.len());
+                self.told.note_delivered();
                 self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
             }
             Action::DeliverKept { number } => {
                 let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
                 self.statistics.note_delivered(payload.len());
+                self.told.note_delivered();
                 self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
             }
             Action::Take { number } => {
                 let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
                 self.kept.keep(*number, label, payload);
-                self.told.offered = self.told.offered.saturating_sub(1);
+                self.told.note_taken();
             }
             Action::Keep { number } => {
                 let (handled, label) = with_payload(handled)?;
@@ -126,7 +128,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 Some((*label, payload))
             }
             Payload::Fresh => {
-                self.told.offered = self.told.offered.saturating_sub(1);
+                self.told.note_taken();
                 let fresh = self.application.payload(self.time, channel);
                 self.statistics.starved += u64::from(fresh.is_none());
                 let Some(fresh) = fresh.or(profile.empty().map(|label| (label, &[][..]))) else { return Ok(()) };

@@ -55,10 +55,25 @@ pub(super) enum Stage {
 /// What the endpoint knows of the application.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Told {
-    /// Payloads that it has not taken.
-    pub(super) offered: u64,
+    /// Payloads that it has not taken; `u64::MAX` for a supply without end.
+    offered: u64,
     is_over: bool,
+    /// Less what it has delivered since it was told.
     room: Option<u64>,
+}
+
+impl Told {
+    /// The endpoint has taken a payload.
+    pub(super) fn note_taken(&mut self) {
+        if self.offered != u64::MAX {
+            self.offered = self.offered.saturating_sub(1);
+        }
+    }
+
+    /// The endpoint has delivered a payload.
+    pub(super) fn note_delivered(&mut self) {
+        self.room = self.room.map(|room| room.saturating_sub(1));
+    }
 }
 
 /// A datagram, and where it came from.

@@ -13,9 +13,10 @@ use weir_wire::alc::Content;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 
 use super::watch::Watch;
-use super::{IP_AND_UDP, Parties, TICK, Times, go_first, wait_until};
+use super::{IP_AND_UDP, Parties, TICK, Times};
 use crate::conformance::{Case, Host, PACKET_SIZE, Record};
 use crate::netns::Network;
+use crate::real_time::{go_first, wait_until};
 
 /// Starts the session's sender, and a receiver on every host.
 pub(super) fn start(case: &Case, ladder_kbps: (u64, u64), network: &Network, times: Times) -> Parties {

@@ -12,9 +12,10 @@ use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::watch::Watch;
-use super::{IP_AND_UDP, Parties, TICK, Times, go_first, wait_until};
+use super::{IP_AND_UDP, Parties, TICK, Times};
 use crate::conformance::{Case, Host, PACKET_SIZE, Record, stream};
 use crate::netns::Network;
+use crate::real_time::{go_first, wait_until};
 
 /// Starts the sources, and a sink on every host.
 pub(super) fn start(case: &Case, network: &Network, times: Times) -> Parties {
