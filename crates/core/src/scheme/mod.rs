@@ -1,5 +1,7 @@
 //! The schemes, a folder each. [`crate::registry::SCHEMES`] lists them.
 
 pub mod avmrc;
+#[cfg(test)]
+mod example;
 pub mod rap;
 pub mod stair;
