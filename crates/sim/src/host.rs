@@ -18,7 +18,7 @@ pub(crate) struct Host {
     /// The sending application, if it may have nothing to send.
     pub(crate) supplier: Option<Supplier>,
     /// The receiving application, if it may have no room.
-    pub(crate) reader: Option<Reader>,
+    pub(crate) reader: Option<Box<Reader>>,
     pub(crate) kept: Kept,
     /// Its sessions besides the first.
     pub(crate) ranges: Ranges,
@@ -74,7 +74,7 @@ impl Host {
 
     /// `random` decides on the pauses of the application.
     pub(crate) fn with_reader(mut self, config: ReaderConfig, random: Random) -> Host {
-        self.reader = Some(Reader::new(config, random));
+        self.reader = Some(Box::new(Reader::new(config, random)));
         self
     }
 
@@ -84,11 +84,14 @@ impl Host {
         News { offered: offered.unwrap_or_default(), room: self.reader.as_mut().map(|reader| reader.start(now)) }
     }
 
-    /// What the applications have done by now.
-    pub(crate) fn expire(&mut self, now: Time) -> News {
+    /// What the applications have done by now; `None` if nothing of theirs was due.
+    pub(crate) fn expire(&mut self, now: Time) -> Option<News> {
+        if self.applications_wake_at().is_none_or(|at| at > now) {
+            return None;
+        }
         let offered = self.supplier.as_mut().map(|supplier| supplier.expire(now));
         let room = self.reader.as_mut().and_then(|reader| reader.expire(now));
-        News { offered: offered.unwrap_or_default(), room }
+        Some(News { offered: offered.unwrap_or_default(), room })
     }
 
     /// The applications have had enough: nothing more is offered, and everything that is delivered is read.
@@ -100,9 +103,19 @@ impl Host {
     /// When the host has something to do for an endpoint with this deadline.
     pub(crate) fn wakes_at(&mut self, deadline: Option<Time>) -> Option<Time> {
         let late = deadline.map(|at| self.lateness.as_mut().map_or(at, |lateness| lateness.wakes_at(at)));
+        earlier(late, self.applications_wake_at())
+    }
+
+    fn applications_wake_at(&self) -> Option<Time> {
         let offers = self.supplier.as_ref().and_then(Supplier::deadline);
-        let reads = self.reader.as_ref().and_then(Reader::deadline);
-        late.into_iter().chain(offers).chain(reads).min()
+        earlier(offers, self.reader.as_ref().and_then(|reader| reader.deadline()))
+    }
+}
+
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
     }
 }
 

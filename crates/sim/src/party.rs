@@ -183,23 +183,27 @@ impl Party {
         ChannelId(first + channel)
     }
 
-    /// Who an agent is to the endpoint, which is told of a new peer first; `None` if it has said goodbye. In the simulator
-    /// an address needs no proof: what an agent says of itself is true.
+    /// Who an agent is to the endpoint, which is told of a new peer first; `None` if it has said goodbye.
+    #[inline]
     fn origin(&mut self, now: Time, agent: AgentId, act: &mut impl FnMut(&mut Party, &Action)) -> Option<Origin> {
         match self.peers.find(agent) {
             Some((_, peer)) if peer.is_gone => None,
             Some((id, _)) => Some(Origin::Peer(id)),
-            None if self.accepts_peers => {
-                let id = self.peers.add(agent);
-                self.tell(now, Event::PeerUp(id), act);
-                Some(Origin::Peer(id))
-            }
+            None if self.accepts_peers => Some(self.accept(now, agent, act)),
             None => Some(Origin::Unverified),
         }
     }
 
+    /// In the simulator an address needs no proof: what an agent says of itself is true.
+    #[cold]
+    fn accept(&mut self, now: Time, agent: AgentId, act: &mut impl FnMut(&mut Party, &Action)) -> Origin {
+        let id = self.peers.add(agent);
+        self.tell(now, Event::PeerUp(id), act);
+        Origin::Peer(id)
+    }
+
     pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
-        let news = self.host.as_mut().map(|host| host.expire(turn.now));
+        let news = self.host.as_mut().and_then(|host| host.expire(turn.now));
         self.tell_news(turn, news);
         if self.wake.is_some_and(|at| at <= turn.now) {
             self.handle(turn, Event::Deadline);

@@ -7,3 +7,4 @@ pub mod conformance;
 pub mod dumbbell;
 pub mod netns;
 mod record;
+pub mod seam;

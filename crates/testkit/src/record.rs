@@ -121,7 +121,7 @@ impl Probe for Recorder {
         }
     }
 
-    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64) {
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, _number: Option<u64>) {
         if let Some(record) = self.of(agent) {
             record.delivered.push((now, bytes));
         }

@@ -54,7 +54,7 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
 
     let clock = Clock::new();
     let started = clock.now();
-    let mut run = Run {
+    let mut run = FileReceiver {
         observer,
         is_unheard: false,
         collector: Collector::start(store, args.memory.count() / QUEUE_SHARE),
@@ -152,7 +152,7 @@ fn start_event(args: &Recv, description: &Description, levels: &[Rate], interfac
 }
 
 /// A running receiver.
-struct Run<'a> {
+struct FileReceiver<'a> {
     observer: &'a mut dyn Observer<ReceiverEvent>,
     /// The observer wants the run to end.
     is_unheard: bool,
@@ -197,7 +197,7 @@ struct Shown {
     useful_bytes: u64,
 }
 
-impl Application<Content> for Run<'_> {
+impl Application<Content> for FileReceiver<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
         self.collector.push(delivery.label, delivery.payload);
     }
@@ -264,7 +264,7 @@ impl Application<Content> for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl FileReceiver<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         let idle = now.since(self.last_packet);
         if self.completed.is_some() {

@@ -47,7 +47,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let start = start_event(args, &offer, &interface, &sources)?;
     report.show(&SenderEvent::Start(start));
     let carousel = carousel(&offer, sources, args.memory, &clock)?;
-    let mut run = Run {
+    let mut run = FileSender {
         report,
         receipts: offer.description.receipt_key.map(|key| ReceiptBook::new(key, offer.description.tsi)),
         wanted: args.receipts.map(u64::from),
@@ -153,7 +153,7 @@ impl Report<'_> {
 }
 
 /// A running sender.
-struct Run<'a> {
+struct FileSender<'a> {
     report: Report<'a>,
     carousel: Carousel,
     receipts: Option<ReceiptBook>,
@@ -165,7 +165,7 @@ struct Run<'a> {
     outcome: Option<Exit>,
 }
 
-impl Application<Content> for Run<'_> {
+impl Application<Content> for FileSender<'_> {
     fn payload(&mut self, _now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         self.carousel.next(channel?.0)
     }
@@ -200,7 +200,7 @@ impl Application<Content> for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl FileSender<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         if let Some(failure) = self.carousel.failure() {
             let message = failure.to_string();

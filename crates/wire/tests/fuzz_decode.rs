@@ -6,7 +6,7 @@ use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
 use weir_wire::receipt::Receipt;
-use weir_wire::rtcp::meeting::Message;
+use weir_wire::rtcp::handshake::Message;
 use weir_wire::rtcp::{self, App, Bye, congestion};
 use weir_wire::rtp::Rtp;
 use weir_wire::{CciForm, Feedback, Probe};

@@ -172,7 +172,8 @@ fn stream_config(keys: &Stream, times: Times) -> Result<StreamConfig, RunError> 
     let supply = match &keys.supply {
         Some(supply) => {
             let (on, off) = (supply.on.as_ref(), supply.off.as_ref());
-            Supply::Payloads { source: datagrams(keys.packet_size.0, supply.rate.0, on, off)?, count: None }
+            let source = datagrams(keys.packet_size.0, supply.rate.0, on, off)?;
+            Supply::Payloads { source, count: None }
         }
         None => Supply::Endless,
     };

@@ -167,6 +167,12 @@ impl<A: Copy> Peers<A> {
     /// The endpoint's session begins with this peer, which it calls 0.
     pub(super) fn rebase(&mut self, peer: PeerId) -> PeerId {
         self.base += peer.0 as usize;
+        // Those of earlier sessions that are gone are forgotten.
+        while self.base > 0 && matches!(self.entries[0].state, State::Gone) {
+            self.entries.remove(0);
+            self.by_address.values_mut().for_each(|place| *place -= 1);
+            self.base -= 1;
+        }
         PeerId(0)
     }
 

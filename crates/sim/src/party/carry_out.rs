@@ -1,15 +1,15 @@
 //! What an endpoint wants is done, every action of the contract.
 
-use weir_core::{Action, ChannelId, Destination, Packet as ProtocolPacket, Payload, PeerId};
+use weir_core::{Action, ChannelId, Destination, Header, Packet as ProtocolPacket, Payload, PeerId};
 use weir_units::Bytes;
-use weir_wire::Specimen;
+use weir_wire::{CciForm, Specimen};
 
 use super::Party;
 use crate::agent::Turn;
 use crate::fabric::{Fabric, Route};
 use crate::ranges::{Attachment, Located};
 use crate::traffic::Supplier;
-use crate::{Address, AgentId, Body, Packet, Probe};
+use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
 
 /// Why an action cannot be carried out: an error of the endpoint.
 type Refused = &'static str;
@@ -156,23 +156,20 @@ impl Party {
         let Located { at: Attachment { session, .. }, channel } =
             self.locate(turn.fabric, channel).ok_or(NO_CHANNEL)?;
         let known = &turn.fabric.sessions[session.index()];
-        let specimen = Specimen { form: known.form, ..Specimen::default() };
         let packet = Packet {
             size: packet.size,
             flow: known.flow,
             source: turn.id,
             to: Address::Channel(session, channel),
             ecn: packet.ecn,
-            body: body(turn.fabric, specimen, packet),
+            body: body(turn.fabric, Some(session), packet),
         };
         turn.fabric.multicast(turn.now, packet, session, turn.probe);
         Ok(())
     }
 
     fn send_to_agent(&self, turn: &mut Turn<'_, impl Probe>, to: (AgentId, Route), packet: &ProtocolPacket) {
-        let form = self.session.map(|session| turn.fabric.sessions[session.index()].form);
-        let specimen = Specimen { form: form.unwrap_or_default(), ..Specimen::default() };
-        let body = body(turn.fabric, specimen, packet);
+        let body = body(turn.fabric, self.session, packet);
         turn.send(to, packet.size, packet.ecn, body);
     }
 
@@ -204,13 +201,19 @@ impl Party {
     }
 }
 
-/// What travels of a packet: its header, through its encoding if that is wanted.
+/// What travels of a packet of a session, or of none: its header, through its encoding if that is wanted.
 #[inline]
-fn body(fabric: &Fabric, specimen: Specimen, packet: &ProtocolPacket) -> Body {
+fn body(fabric: &Fabric, session: Option<SessionId>, packet: &ProtocolPacket) -> Body {
     Body::Endpoint(match fabric.through_the_wire {
-        true => specimen.round_trip(&packet.header).expect("what the encoder wrote can be read"),
+        true => over_the_wire(session.map(|id| fabric.sessions[id.index()].form), &packet.header),
         false => packet.header,
     })
+}
+
+#[cold]
+fn over_the_wire(form: Option<CciForm>, header: &Header) -> Header {
+    let specimen = Specimen { form: form.unwrap_or_default(), ..Specimen::default() };
+    specimen.round_trip(header).expect("what the encoder wrote can be read")
 }
 
 #[cold]

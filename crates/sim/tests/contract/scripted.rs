@@ -98,9 +98,8 @@ impl Endpoint for Scripted {
             Event::Start | Event::Deadline | Event::HostDropped { .. } => None,
         };
         self.log.0.lock().expect("no endpoint has panicked").extend(seen.map(|seen| (now, seen)));
-        while let Some((_, action)) = self.plan.pop_front_if(|(at, _)| *at <= now) {
-            self.out.push_back(action);
-        }
+        let due = self.plan.partition_point(|(at, _)| *at <= now);
+        self.out.extend(self.plan.drain(..due).map(|(_, action)| action));
         self.out.extend(self.reaction.iter_mut().flat_map(|reaction| reaction(&event)));
     }
 

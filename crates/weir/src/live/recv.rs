@@ -41,7 +41,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     })?;
     let clock = Clock::new();
     let started = clock.now();
-    let mut run = Run {
+    let mut run = LiveViewer {
         address: address.to_owned(),
         observer,
         is_unheard: false,
@@ -106,7 +106,7 @@ fn resolve(address: &str) -> Result<SocketAddr, Failure> {
 }
 
 /// A running viewer.
-struct Run<'a> {
+struct LiveViewer<'a> {
     address: String,
     observer: &'a mut dyn Observer<LiveReceiverEvent>,
     /// The observer wants the run to end.
@@ -130,7 +130,7 @@ struct Run<'a> {
     outcome: Option<Exit>,
 }
 
-impl Application<Rtp> for Run<'_> {
+impl Application<Rtp> for LiveViewer<'_> {
     fn open(&mut self, now: Time, sender: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
         self.terms = Some(*terms);
         let packet_size = Bytes::new(u64::from(terms.packet_size));
@@ -210,7 +210,7 @@ impl Application<Rtp> for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl LiveViewer<'_> {
     /// Puts out what is in order by now.
     fn give_out(&mut self, now: Time) {
         let mut given = false;

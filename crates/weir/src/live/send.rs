@@ -39,7 +39,7 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
     let tenant = listen(args)?;
     let clock = Clock::new();
-    let mut run = Run {
+    let mut run = LiveSender {
         args,
         observer,
         is_unheard: false,
@@ -89,7 +89,7 @@ fn endpoint(
 }
 
 /// A running sender.
-struct Run<'a> {
+struct LiveSender<'a> {
     args: &'a SendLive,
     observer: &'a mut dyn Observer<LiveSenderEvent>,
     /// The observer wants no more.
@@ -107,7 +107,7 @@ struct Run<'a> {
     outcome: Option<Exit>,
 }
 
-impl Application<Rtp> for Run<'_> {
+impl Application<Rtp> for LiveSender<'_> {
     fn payload(&mut self, now: Time, _channel: Option<ChannelId>) -> Option<(Rtp, &[u8])> {
         self.source.next(now)
     }
@@ -187,7 +187,7 @@ fn word(why: Departure) -> &'static str {
     }
 }
 
-impl Run<'_> {
+impl LiveSender<'_> {
     fn packet_size(&self, viewer: std::net::IpAddr) -> Bytes {
         Bytes::new(self.source.payload_len() as u64 + header_len(viewer) + Rtp::LEN as u64)
     }

@@ -1,4 +1,8 @@
 //! What is claimed of every scheme of paced unicast streams.
+//!
+//! No path is without delay: a stream may begin with a packet a round trip and double from there. Where a round trip is what
+//! two hosts take to wake up, 50 µs, that is hundreds of Mbit/s until the first loss has come through a buffer of 400 ms, and
+//! tells of nothing but the machine.
 
 use weir_units::Bytes;
 
@@ -10,9 +14,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a stream fills its link",
         traffic: Traffic::Paced,
-        hosts: &[Host::at(&[(0, 3_500)])],
+        hosts: &[nearby(&[(0, 3_500)])],
         seconds: 20,
         claims: &[
+            FIRST_PACKET,
             // The mean of half and all is three quarters.
             Claim::Rate { host: 0, span: (8, 20), kbps: (2_625, all(3_500)) },
             Claim::Loss { host: 0, span: (8, 20), share: (0.0, 0.1) },
@@ -22,9 +27,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a stream follows a cut in capacity and its end",
         traffic: Traffic::Paced,
-        hosts: &[Host::at(&[(0, 8_000), (10, 2_000), (20, 8_000)])],
+        hosts: &[nearby(&[(0, 8_000), (10, 2_000), (20, 8_000)])],
         seconds: 40,
         claims: &[
+            FIRST_PACKET,
             Claim::Rate { host: 0, span: (5, 10), kbps: at_least_half(8_000) },
             // Half of 8 Mbit/s over 2 lose half once they have filled the link's buffer.
             Claim::Loss { host: 0, span: (10, 13), share: (0.02, 0.75) },
@@ -54,9 +60,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "when a stream's source finishes its link falls silent and no other stream notices",
         traffic: Traffic::Paced,
-        hosts: &[Host { leaves: Some(10), ..Host::at(&[(0, 3_500)]) }, Host { joins: 5, ..Host::at(&[(0, 3_500)]) }],
+        hosts: &[Host { leaves: Some(10), ..nearby(&[(0, 3_500)]) }, Host { joins: 5, ..nearby(&[(0, 3_500)]) }],
         seconds: 18,
         claims: &[
+            FIRST_PACKET,
+            Claim::FirstPacket { host: 1, ms: (20, 700) },
             Claim::Rate { host: 0, span: (8, 10), kbps: at_least_half(3_500) },
             Claim::Rate { host: 0, span: (11, 18), kbps: (0, 0) },
             // A farewell or two.
@@ -67,3 +75,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         own_claims: &[],
     },
 ];
+
+/// A host at the end of a short path.
+const fn nearby(rates_kbps: &'static [(u64, u64)]) -> Host {
+    Host { delay_ms: 20, ..Host::at(rates_kbps) }
+}
+
+/// After the path's delay; half a second is for a host that has other work, and for the handshake.
+const FIRST_PACKET: Claim = Claim::FirstPacket { host: 0, ms: (20, 700) };

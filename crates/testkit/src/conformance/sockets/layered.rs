@@ -1,21 +1,20 @@
 //! A layered session on real sockets.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use weir_core::Observation;
-use weir_net::clock::Clock;
+use weir_core::{ChannelId, Endpoint, Observation};
 use weir_net::description::{Control, Description};
-use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig, ReceiverStatistics};
-use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
+use weir_net::host::{Application, Delivery, Host as NetHost, LinkInFront, Progress, Statistics, TenantConfig};
+use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
 use weir_units::Time;
 use weir_wire::alc::Content;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 
-use super::{Parties, TICK, Times, go_first, wait_until};
-use crate::conformance::{Case, Host, PACKET_SIZE, Record, session};
+use super::watch::Watch;
+use super::{IP_AND_UDP, Parties, TICK, Times, go_first, wait_until};
+use crate::conformance::{Case, Host, PACKET_SIZE, Record};
 use crate::netns::Network;
 
 /// Starts the session's sender, and a receiver on every host.
@@ -26,13 +25,13 @@ pub(super) fn start(case: &Case, ladder_kbps: (u64, u64), network: &Network, tim
         network.receiver(index).spawn(move || receive(&description, &host, times))
     });
     let hosts = receivers.collect();
-    Parties { sender: network.sender().spawn(move || send(&description, times)), hosts }
+    Parties { sender: network.sender().spawn(move || (Vec::new(), send(&description, times))), hosts }
 }
 
 fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Description {
-    let session = session(ladder_kbps);
+    let session = crate::conformance::session(ladder_kbps);
     let channels = case.scheme.channels(&session, &[]).expect("defaults are valid").len();
-    let probe = SocketAddr::new(network.sender().ipv4().into(), 5005);
+    let control = SocketAddr::new(network.sender().ipv4().into(), 5005);
     let base = SocketAddr::new(Ipv4Addr::new(239, 255, 0, 1).into(), 5004);
     Description {
         name: case.scenario.name.to_owned(),
@@ -50,118 +49,103 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         }),
         symbol_size: None,
         public_key: None,
-        receipt: None,
-        probe: case.scheme.probes().then_some(probe),
+        control_address: case.scheme.probes().then_some(control),
+        receipt_key: None,
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Sender,
+    Receiver,
+}
+
+/// A party of the session, whose scheme has its defaults.
+fn endpoint(description: &Description, role: Role) -> Box<dyn Endpoint> {
+    let built = match role {
+        Role::Sender => description.sender_endpoint(),
+        Role::Receiver => description.receiver_endpoint(),
+    };
+    built.expect("defaults are valid").expect("it has congestion control")
 }
 
 /// Runs the sender; how late it was at worst.
 fn send(description: &Description, times: Times) -> Duration {
     go_first();
-    let endpoint = description.sender_endpoint().expect("defaults are valid").expect("it has congestion control");
-    let config = SenderConfig { interface: interface(), tick: TICK, ..SenderConfig::default() };
-    let sender = Sender::new(description, endpoint, &config).expect("a sender's socket");
+    let sender = session::sender(description, endpoint(description, Role::Sender), &config(None));
+    let sender = sender.expect("a sender's sockets");
     wait_until(times.zero);
-    let statistics = sender.run(&mut Filler::new(description), &mut Until(times.end));
+    let statistics = NetHost::run_one(sender, &mut Filler::new(description, times.end));
     statistics.expect("the sender runs to the end").worst_lateness
 }
 
 /// Runs a receiver; what became of it, and how late it was at worst.
 fn receive(description: &Description, host: &Host, times: Times) -> (Record, Duration) {
     go_first();
-    let endpoint = description.receiver_endpoint().expect("defaults are valid");
-    let link = host.path().map(|config| LinkInFront { config, seed: 1 });
-    let config = ReceiverConfig { interface: interface(), tick: TICK, link, ..ReceiverConfig::default() };
-    let receiver = Receiver::new(description, endpoint, &config).expect("a receiver's sockets");
+    let config = config(host.path().map(|config| LinkInFront { config, seed: 1 }));
+    let receiver = session::receiver(description, Some(endpoint(description, Role::Receiver)), &config);
+    let receiver = receiver.expect("a receiver's sockets");
     wait_until(times.at(host.joins));
     let end = host.leaves.map_or(times.end, |second| times.at(second));
-    let mut watch = Watch::new(times, end);
-    let statistics = receiver.run(&mut watch).expect("the receiver runs to the end");
-    assert_eq!(statistics.host_dropped, 0, "this machine was too busy to tell anything: {statistics:?}");
-    (watch.record, watch.lateness)
+    let mut receiving = Receiving(Watch::new(times, end));
+    let statistics = NetHost::run_one(receiver, &mut receiving).expect("the receiver runs to the end");
+    receiving.0.end(&statistics)
 }
 
-fn interface() -> InterfaceChoice {
-    InterfaceChoice::Name("e0".to_owned())
+fn config(link: Option<LinkInFront>) -> SessionConfig {
+    let tenant = TenantConfig { tick: TICK, link, ..TenantConfig::default() };
+    SessionConfig { interface: InterfaceChoice::Name("e0".to_owned()), tenant, ..SessionConfig::default() }
 }
 
-/// Symbols without content.
+/// The sender's application: symbols without content, until the end.
+#[derive(Debug)]
 struct Filler {
     symbol: Vec<u8>,
     next: u32,
+    end: Time,
 }
 
 impl Filler {
     /// Symbols that fill the packets of the session.
-    fn new(description: &Description) -> Filler {
+    fn new(description: &Description, end: Time) -> Filler {
         let headers = IP_AND_UDP + description.profile().overhead(false) as u64;
-        Filler { symbol: vec![0; (PACKET_SIZE - headers) as usize], next: 0 }
+        Filler { symbol: vec![0; (PACKET_SIZE - headers) as usize], next: 0, end }
     }
 }
 
-impl Payload for Filler {
-    fn next(&mut self, _channel: u16) -> Option<(Content, &[u8])> {
+impl Application<Content> for Filler {
+    fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         let payload_id = PayloadId { block: 0, symbol: self.next };
         self.next = (self.next + 1) % SYMBOLS;
         Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
     }
-}
 
-/// Ends a sender.
-struct Until(Time);
-
-impl SenderApplication for Until {
-    fn tick(&mut self, now: Time, _statistics: &SenderStatistics) -> ControlFlow<()> {
-        if now >= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
+        if now >= self.end { Progress::Stop } else { Progress::Continue }
     }
 }
 
-/// Writes down what a receiver tells and gets, and ends it.
-struct Watch {
-    clock: Clock,
-    times: Times,
-    end: Time,
-    record: Record,
-    ticked: Option<Time>,
-    lateness: Duration,
-}
+/// A receiver's application.
+#[derive(Debug)]
+struct Receiving(Watch);
 
-impl Watch {
-    fn new(times: Times, end: Time) -> Watch {
-        Watch { clock: Clock::new(), times, end, record: Record::default(), ticked: None, lateness: Duration::ZERO }
+impl Application<Content> for Receiving {
+    fn deliver(&mut self, now: Time, _delivery: Delivery<'_, Content>) {
+        self.0.deliver(now);
     }
-}
-
-impl Application for Watch {
-    fn deliver(&mut self, _content: &Content, _symbol: &[u8]) {
-        self.record.delivered.push((self.times.in_scenario(self.clock.now()), PACKET_SIZE));
-    }
-
-    fn batch_end(&mut self) {}
 
     fn observe(&mut self, now: Time, observation: &Observation) {
-        self.record.observations.push((self.times.in_scenario(now), *observation));
+        self.0.observe(now, observation);
     }
-
-    fn tick(&mut self, now: Time) -> ControlFlow<()> {
-        let late = self.ticked.map_or(Duration::ZERO, |ticked| now.since(ticked).saturating_sub(TICK + REST));
-        self.lateness = self.lateness.max(late);
-        self.ticked = Some(now);
-        if now >= self.end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn statistics(&mut self, _now: Time, _statistics: &ReceiverStatistics) {}
 
     fn problem(&mut self, _now: Time, problem: &NetError) {
         panic!("nothing stands in the way of a receiver in a namespace: {problem}");
     }
+
+    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
+        self.0.tick(now)
+    }
 }
-
-/// How long a receiver's driver rests between reads, during which no tick comes.
-const REST: Duration = Duration::from_millis(5);
-
-/// IPv4's and UDP's headers.
-const IP_AND_UDP: u64 = 28;
 
 /// Symbol numbers have 24 bits (RFC 6330, §4.4.2).
 const SYMBOLS: u32 = 1 << 24;

@@ -7,6 +7,8 @@
 //! wants the processor. They need a few per cent of one.
 
 mod layered;
+mod paced;
+mod watch;
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -34,11 +36,6 @@ impl Run {
     }
 }
 
-/// Whether there is a driver for what goes to the hosts. There is none for paced streams yet.
-pub fn can_run(case: &Case) -> bool {
-    case.scenario.traffic.is_layered()
-}
-
 /// Runs a case between namespaces of its own. Panics if it cannot be run, if sockets or namespaces cannot be had, or if a host
 /// drops packets that the network has delivered: then what was measured is this machine.
 pub fn run(case: &Case) -> Run {
@@ -51,14 +48,16 @@ pub fn run(case: &Case) -> Run {
     let times = Times { zero, end: zero + case.scenario.end().since(Time::ZERO) };
     let parties = match case.scenario.traffic {
         Traffic::Layered { ladder_kbps } => layered::start(case, ladder_kbps, &network, times),
-        Traffic::Paced => panic!("{case}: sockets have no driver for paced streams here; ask can_run"),
+        Traffic::Paced => paced::start(case, &network, times),
     };
     let silence = direct(case.scenario, &network, zero);
-    let mut worst_lateness = parties.sender.join().expect("the sender runs");
+    let (sender_told, mut worst_lateness) = parties.sender.join().expect("the sender runs");
+    let mut sender_told = sender_told.into_iter();
     let mut outcome = Outcome { hosts: Vec::new() };
     for (host, after_leave) in parties.hosts.into_iter().zip(silence) {
         let (record, lateness) = host.join().expect("the host runs");
         worst_lateness = worst_lateness.max(lateness);
+        let record = record.merged(sender_told.next().unwrap_or_default());
         outcome.hosts.push(HostOutcome { record, after_leave });
     }
     Run { outcome, worst_lateness }
@@ -74,8 +73,8 @@ struct Times {
 /// The threads of a run.
 #[derive(Debug)]
 struct Parties {
-    /// How late the sender was at worst.
-    sender: JoinHandle<Duration>,
+    /// What the sender's host told of each host, if it is for one, and how late it was at worst.
+    sender: JoinHandle<(Vec<Record>, Duration)>,
     /// What became of each host, and how late it was at worst.
     hosts: Vec<JoinHandle<(Record, Duration)>>,
 }
@@ -142,6 +141,9 @@ const HEAD_START: Duration = Duration::from_millis(500);
 
 /// How late a sender or a receiver ends at most.
 const TICK: Duration = Duration::from_millis(20);
+
+/// IPv4's and UDP's headers.
+const IP_AND_UDP: u64 = 28;
 
 /// What a token bucket counts besides the IP packet.
 const ETHERNET_HEADER: u64 = 14;

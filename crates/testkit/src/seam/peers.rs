@@ -1,0 +1,78 @@
+//! A peer's number is for the whole session, whether it was configured or appeared while the session ran.
+
+use std::collections::BTreeMap;
+
+use weir_core::{Destination, Event, Origin, PeerId};
+
+use super::script::{FIRST, say, tag};
+use super::{Account, Outcome, Party, Scenario, Script, Seen, Setup, ms};
+
+pub(super) const PEERS_LAST: Scenario = Scenario { name: "a peer's number is for the whole session", setup, check };
+
+/// The parties that call the first one, by their tags. The first of them is configured there.
+const CALLERS: [u8; 3] = [1, 2, 3];
+/// The caller that stops early.
+const LEAVES: u8 = 2;
+
+/// Callers call three times, and the host answers each at once; a second later it speaks to all by number.
+fn setup() -> Setup {
+    let host = (0..3).fold(Script::default(), |host, peer| {
+        host.at(ms(2000), say(Destination::Peer(PeerId(peer)), FAREWELL, u64::from(peer)))
+    });
+    let host = host.on(|event, out| {
+        if let Event::Packet { from: Origin::Peer(peer), packet } = event
+            && let Some((caller, number)) = tag(packet)
+        {
+            out.push_back(say(Destination::Peer(*peer), caller, number));
+        }
+    });
+    let callers = CALLERS.map(|caller| {
+        let calls = (0..3).fold(Script::default(), |script, number| {
+            script.at(ms(400 * number + 50 * u64::from(caller)), say(FIRST, caller, number))
+        });
+        let stops = (caller == LEAVES).then_some(ms(3000));
+        Party { stops, ..Party::new(calls).that_knows(&[0]) }
+    });
+    let host = Party { accepts_peers: true, ..Party::new(host).that_knows(&[1]) };
+    Setup { parties: std::iter::once(host).chain(callers).collect(), sessions: vec![], lasts: ms(5000) }
+}
+
+fn check(outcome: &Outcome) {
+    let host = &outcome.parties[0];
+    let numbers = numbers_of_callers(host);
+    assert_eq!(numbers.len(), CALLERS.len(), "the host heard of all: {:?}", host.seen);
+    assert_eq!(numbers[&CALLERS[0]], PeerId(0), "a peer from the configuration comes first");
+    for caller in CALLERS {
+        let answers = [0, 1, 2].map(|number| (caller, number));
+        let farewell = (FAREWELL, u64::from(numbers[&caller].0));
+        let account = &outcome.parties[usize::from(caller)];
+        let heard: Vec<_> = account.seen.iter().filter_map(|(_, seen)| seen.tagged()).collect();
+        let expected =
+            answers.into_iter().chain([farewell]).map(|(tag, number)| (Origin::Peer(PeerId(0)), tag, number));
+        assert_eq!(heard, expected.collect::<Vec<_>>(), "caller {caller} hears what is meant for it");
+    }
+    let left = numbers[&LEAVES];
+    let downs = host.seen.iter().filter(|(_, seen)| matches!(seen, Seen::PeerDown(_)));
+    assert_eq!(downs.map(|(_, seen)| *seen).collect::<Vec<_>>(), [Seen::PeerDown(left)], "one has said goodbye");
+    assert!(matches!(host.seen.last(), Some((_, Seen::PeerDown(_)))), "and nothing came from it after that");
+}
+
+/// By caller: the number that the host knows it by, which must be the same all the time, and known before its first packet.
+fn numbers_of_callers(host: &Account) -> BTreeMap<u8, PeerId> {
+    let mut known = vec![PeerId(0)];
+    let mut numbers = BTreeMap::new();
+    for (_, seen) in &host.seen {
+        if let Seen::PeerUp(peer) = seen {
+            assert!(!known.contains(peer), "{peer:?} appears once");
+            known.push(*peer);
+        }
+        if let Some((from, caller, _)) = seen.tagged() {
+            let Origin::Peer(peer) = from else { panic!("the host accepts peers: {seen:?}") };
+            assert!(known.contains(&peer), "{peer:?} is known before its first packet");
+            assert_eq!(*numbers.entry(caller).or_insert(peer), peer, "caller {caller} keeps its number");
+        }
+    }
+    numbers
+}
+
+const FAREWELL: u8 = 100;
