@@ -1,4 +1,4 @@
-//! How fast the drivers are: a sender and receivers, each a process, over the loopback, with nothing to do for the content.
+//! How fast the host is: a sender and receivers, each a process, over the loopback, with nothing to do for the content.
 //!
 //! `cargo run --release -p weir-net --example loopback_rate -- [RATE] [RECEIVERS] [SECONDS] [all|avmrc] [INTERFACE]`
 //!
@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ use nix::time::{ClockId, clock_gettime};
 use weir_core::layers::Ladder;
 use weir_core::{Action, ChannelId, Endpoint, Event, Observation};
 use weir_net::description::{Control, Description};
-use weir_net::receiver::{Application, Receiver, ReceiverConfig};
-use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
+use weir_net::host::{Application, Delivery, Host, Progress, Statistics};
+use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
@@ -69,26 +68,25 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         }),
         symbol_size: Some(SYMBOL as u16),
         public_key: None,
-        receipt: None,
-        probe: None,
+        control_address: None,
+        receipt_key: None,
     })
 }
 
 fn send(description: &Description, seconds: u64) -> Result<(), Box<dyn Error>> {
     let endpoint = description.sender_endpoint()?.ok_or("the session has congestion control")?;
-    let config = SenderConfig { interface: interface(), ..SenderConfig::default() };
-    let sender = Sender::new(description, endpoint, &config)?;
-    println!("sender on {}, {:?}", sender.interface(), sender.capabilities());
+    let sender = session::sender(description, endpoint, &config())?;
+    println!("sender from {:?}", sender.local());
     let cpu = cpu_secs();
-    let mut stop = Stop { start: None, after: Duration::from_secs(seconds) };
-    let statistics = sender.run(&mut Same(vec![0x5a; SYMBOL], 0), &mut stop)?;
+    let mut same = Same { symbol: vec![0x5a; SYMBOL], number: 0, start: None, span: Duration::from_secs(seconds) };
+    let statistics = Host::run_one(sender, &mut same)?;
     let cpu = cpu_secs() - cpu;
-    let SenderStatistics { total, batches, queue_full, refused, late_deadlines, worst_lateness, .. } = statistics;
-    report("sender", total.bytes, seconds as f64, cpu);
+    let Statistics { sent, batches, queue_full, refused, late_deadlines, worst_lateness, .. } = statistics;
+    report("sender", sent.bytes, seconds as f64, cpu);
     println!(
         "  {} packets in {batches} batches, queue full {queue_full}, refused {refused}, \
          late {late_deadlines} (worst {worst_lateness:?})",
-        total.packets
+        sent.packets
     );
     Ok(())
 }
@@ -98,14 +96,13 @@ fn receive(description: &Description, seconds: u64, mode: &str, number: &str) ->
         "avmrc" => description.receiver_endpoint()?.ok_or("the session has congestion control")?,
         _ => Box::new(All { actions: VecDeque::new(), channels: description.channels.len() as u16 }),
     };
-    let config = ReceiverConfig { interface: interface(), ..ReceiverConfig::default() };
-    let receiver = Receiver::new(description, Some(endpoint), &config)?;
+    let receiver = session::receiver(description, Some(endpoint), &config())?;
     let capabilities = receiver.capabilities();
     let mut sink = Sink { quiet: 0, patience: 5 + seconds / 10, symbols: 0, batches: 0, level: 0 };
     let cpu = cpu_secs();
-    let statistics = receiver.run(&mut sink)?;
+    let statistics = Host::run_one(receiver, &mut sink)?;
     let cpu = cpu_secs() - cpu;
-    report(&format!("receiver {number}"), statistics.bytes, seconds as f64, cpu);
+    report(&format!("receiver {number}"), statistics.received.bytes, seconds as f64, cpu);
     println!("  {statistics:?}, {} batches, level {}, buffer {}", sink.batches, sink.level, capabilities.buffer);
     Ok(())
 }
@@ -115,8 +112,9 @@ fn report(who: &str, bytes: Bytes, seconds: f64, cpu: f64) {
     println!("{who}: {:.2} Gbit/s, {:.3} CPU-s/GB ({cpu:.2} s)", gigabytes * 8.0 / seconds, cpu / gigabytes);
 }
 
-fn interface() -> InterfaceChoice {
-    InterfaceChoice::Name(std::env::args().nth(5).unwrap_or_else(|| "lo".to_owned()))
+fn config() -> SessionConfig {
+    let interface = InterfaceChoice::Name(std::env::args().nth(5).unwrap_or_else(|| "lo".to_owned()));
+    SessionConfig { interface, ..SessionConfig::default() }
 }
 
 /// CPU time of this process, user and system.
@@ -125,26 +123,24 @@ fn cpu_secs() -> f64 {
     used.tv_sec() as f64 + used.tv_nsec() as f64 / 1e9
 }
 
-/// Always the same symbol under a new number.
-struct Same(Vec<u8>, u32);
-
-impl Payload for Same {
-    fn next(&mut self, _channel: u16) -> Option<(Content, &[u8])> {
-        self.1 = (self.1 + 1) & 0x00ff_ffff;
-        let payload_id = PayloadId { block: 0, symbol: self.1 };
-        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }, &self.0))
-    }
-}
-
-struct Stop {
+/// Always the same symbol under a new number, for a while.
+struct Same {
+    symbol: Vec<u8>,
+    number: u32,
     start: Option<Time>,
-    after: Duration,
+    span: Duration,
 }
 
-impl SenderApplication for Stop {
-    fn tick(&mut self, now: Time, _statistics: &SenderStatistics) -> ControlFlow<()> {
+impl Application<Content> for Same {
+    fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+        self.number = (self.number + 1) & 0x00ff_ffff;
+        let payload_id = PayloadId { block: 0, symbol: self.number };
+        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
+    }
+
+    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
         let start = *self.start.get_or_insert(now);
-        if now.since(start) < self.after { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if now.since(start) < self.span { Progress::Continue } else { Progress::Stop }
     }
 }
 
@@ -157,8 +153,8 @@ struct Sink {
     level: usize,
 }
 
-impl Application for Sink {
-    fn deliver(&mut self, _content: &Content, _symbol: &[u8]) {
+impl Application<Content> for Sink {
+    fn deliver(&mut self, _now: Time, _delivery: Delivery<'_, Content>) {
         self.quiet = 0;
         self.symbols += 1;
     }
@@ -173,9 +169,9 @@ impl Application for Sink {
         }
     }
 
-    fn tick(&mut self, _now: Time) -> ControlFlow<()> {
+    fn tick(&mut self, _now: Time, _statistics: &Statistics) -> Progress {
         self.quiet += 1;
-        if self.quiet < self.patience { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.quiet < self.patience { Progress::Continue } else { Progress::Stop }
     }
 
     fn problem(&mut self, _now: Time, problem: &NetError) {
@@ -194,7 +190,7 @@ impl Endpoint for All {
     fn handle(&mut self, _now: Time, event: Event<'_>) {
         match event {
             Event::Start => self.actions.extend((0..self.channels).map(|channel| Action::Join(ChannelId(channel)))),
-            Event::Packet { .. } => self.actions.push_back(Action::Deliver),
+            Event::Packet { .. } => self.actions.push_back(Action::Deliver { number: None }),
             _ => {}
         }
     }

@@ -61,10 +61,13 @@ pub fn receiver(
     let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let profile = AlcProfile::new(description.tsi, form);
     tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
-    if let Some(address) = description.control_address {
-        let sender = scoped(address, interface.index);
-        let socket = tenant.add_unicast(UnicastSocket::connect(sender)?)?;
-        tenant.add_peer(socket, sender);
+    match description.control_address {
+        Some(address) => {
+            let sender = scoped(address, interface.index);
+            let socket = tenant.add_unicast(UnicastSocket::connect(sender)?)?;
+            tenant.add_peer(socket, sender);
+        }
+        None => tenant.add_unreachable_peer(),
     }
     record(&mut tenant, &interface, config)?;
     Ok(tenant)

@@ -1,13 +1,13 @@
-//! Captures of both drivers, read back by tshark.
+//! Captures of both ends of a session, read back by tshark.
 
 mod common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{Beacon, receive, receiver_config, send, sender_config, session};
-use weir_net::receiver::{LinkInFront, ReceiverConfig};
-use weir_net::sender::SenderConfig;
+use common::{Beacon, config, receive, send, session, tenant_config};
+use weir_net::host::{LinkInFront, TenantConfig};
+use weir_net::session::SessionConfig;
 
 /// What tshark says: one line a packet with the fields asked for. `None`, and said so, where there is no tshark.
 fn tshark(file: &Path, port: u16, fields: &[&str]) -> Option<Vec<String>> {
@@ -36,10 +36,9 @@ fn both_captures_of_a_session_are_dissected_without_complaint() {
     let folder = tempfile::tempdir().expect("a folder");
     let (sent, received) = (folder.path().join("sent.pcapng"), folder.path().join("received.pcapng"));
     let description = session(2, true);
-    let config = SenderConfig { capture: Some(sent.clone()), ..sender_config() };
-    let sending = send(&description, Beacon::new(2, 30, 5), &config);
-    let config = ReceiverConfig { capture: Some(received.clone()), ..receiver_config() };
-    receive(&description, 0..2, &config);
+    let into = |file: &Path| SessionConfig { capture: Some(file.to_owned()), ..config() };
+    let sending = send(&description, Beacon::new(2, 30, 5), &into(&sent));
+    receive(&description, 0..2, &into(&received));
     sending.join().expect("no panic");
     let (port, tsi) = (description.channels[0].port(), description.tsi);
     for file in [sent, received] {
@@ -56,9 +55,10 @@ fn packets_that_the_emulated_link_drops_are_marked() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("received.pcapng");
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 5), &sender_config());
+    let sending = send(&description, Beacon::new(1, 50, 5), &config());
     let link = LinkInFront { config: "rate=2mbit,buffer=20ms".parse().expect("a link"), seed: 1 };
-    let config = ReceiverConfig { capture: Some(file.clone()), link: Some(link), ..receiver_config() };
+    let tenant = TenantConfig { link: Some(link), ..tenant_config() };
+    let config = SessionConfig { capture: Some(file.clone()), tenant, ..config() };
     let (_, statistics) = receive(&description, [0], &config);
     sending.join().expect("no panic");
     assert!(statistics.link_dropped > 100, "{statistics:?}");

@@ -2,25 +2,25 @@
 
 mod common;
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use common::{Beacon, Taker, receive, receiver_config, send, sender_config, session};
-use weir_core::{Action, Endpoint, Event, Observation};
-use weir_net::NetError;
-use weir_net::receiver::{Application, LinkInFront, Receiver, ReceiverConfig};
+use common::{Beacon, Taker, config, receive, send, session, tenant_config};
+use weir_core::{Action, Endpoint, Event};
+use weir_net::host::{Application, Host, LinkInFront, Progress, Statistics, TenantConfig};
+use weir_net::session::{self, SessionConfig};
+use weir_net::{Description, NetError};
 use weir_units::Time;
 use weir_wire::alc::Content;
 
-fn behind(link: &str) -> ReceiverConfig {
+fn behind(link: &str) -> SessionConfig {
     let link = LinkInFront { config: link.parse().expect("a link"), seed: 7 };
-    ReceiverConfig { link: Some(link), ..receiver_config() }
+    SessionConfig { tenant: TenantConfig { link: Some(link), ..tenant_config() }, ..config() }
 }
 
 #[test]
 fn everything_comes_through_a_link_that_is_fast_enough() {
     let description = session(2, true);
-    let sending = send(&description, Beacon::new(2, 10, 20), &sender_config());
+    let sending = send(&description, Beacon::new(2, 10, 20), &config());
     let (ledger, statistics) = receive(&description, 0..2, &behind("rate=100mbit,delay=30ms,buffer=100ms"));
     sending.join().expect("no panic");
     assert_eq!((ledger.seen.len(), statistics.link_dropped), (400, 0));
@@ -30,7 +30,7 @@ fn everything_comes_through_a_link_that_is_fast_enough() {
 #[test]
 fn a_slow_link_drops_what_does_not_fit_its_buffer() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 10), &sender_config());
+    let sending = send(&description, Beacon::new(1, 50, 10), &config());
     let (ledger, statistics) = receive(&description, [0], &behind("rate=4mbit,buffer=50ms"));
     sending.join().expect("no panic");
     // 500 packets of 1056 bytes come in about 50 ms; 4 Mbit/s take 24 of them in that time, and 24 fit the buffer.
@@ -43,7 +43,7 @@ fn a_slow_link_drops_what_does_not_fit_its_buffer() {
 #[test]
 fn random_loss_is_counted_as_the_link_s() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 50, 20), &sender_config());
+    let sending = send(&description, Beacon::new(1, 50, 20), &config());
     let (_, statistics) = receive(&description, [0], &behind("loss=10%"));
     sending.join().expect("no panic");
     assert!((50..200).contains(&statistics.link_dropped), "{statistics:?}");
@@ -95,30 +95,33 @@ impl Endpoint for Notes {
 /// Ends after so many ticks, and dawdles after each batch.
 struct Until(u32, Duration, u16);
 
-impl Application for Until {
-    fn deliver(&mut self, _content: &Content, _symbol: &[u8]) {}
+impl Application<Content> for Until {
     fn batch_end(&mut self) {
         std::thread::sleep(self.1);
     }
-    fn observe(&mut self, _now: Time, _observation: &Observation) {}
     fn problem(&mut self, _now: Time, problem: &NetError) {
         panic!("{problem}");
     }
-    fn tick(&mut self, _now: Time) -> ControlFlow<()> {
+    fn tick(&mut self, _now: Time, _statistics: &Statistics) -> Progress {
         common::note_joined(self.2);
         self.0 -= 1;
-        if self.0 > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.0 > 0 { Progress::Continue } else { Progress::Stop }
     }
+}
+
+/// Runs a receiver that takes notes until so many ticks are over, and dawdles after each batch.
+fn take_notes(notes: Notes, description: &Description, config: &SessionConfig, ticks: u32, dawdle: Duration) {
+    let tenant = session::receiver(description, Some(Box::new(notes)), config).expect("a receiver");
+    Host::run_one(tenant, &mut Until(ticks, dawdle, description.channels[0].port())).expect("it runs");
 }
 
 #[test]
 fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
     let description = session(3, true);
-    let sending = send(&description, Beacon::new(3, 10, 10), &sender_config());
+    let sending = send(&description, Beacon::new(3, 10, 10), &config());
     let (notes, heard) = Notes::new(3);
     let config = behind("rate=8mbit,delay=10ms,buffer=1s");
-    let receiver = Receiver::new(&description, Some(Box::new(notes)), &config).expect("a receiver");
-    receiver.run(&mut Until(200, Duration::ZERO, description.channels[0].port())).expect("it runs");
+    take_notes(notes, &description, &config, 200, Duration::ZERO);
     sending.join().expect("no panic");
     let (packets, times) = heard.recv().expect("the endpoint was finished");
     assert!(times.is_sorted() && times.len() > 400, "{} events", times.len());
@@ -132,11 +135,10 @@ fn packets_come_out_at_the_link_s_pace_and_time_never_goes_back() {
 #[test]
 fn a_receiver_that_is_slow_to_read_still_sees_when_packets_arrived() {
     let description = session(1, true);
-    let sending = send(&description, Beacon::new(1, 1, 40), &sender_config());
+    let sending = send(&description, Beacon::new(1, 1, 40), &config());
     let (notes, heard) = Notes::new(1);
-    let receiver = Receiver::new(&description, Some(Box::new(notes)), &receiver_config()).expect("a receiver");
     // It reads every 60 ms or so, and a packet comes every 5 ms.
-    receiver.run(&mut Until(60, Duration::from_millis(60), description.channels[0].port())).expect("it runs");
+    take_notes(notes, &description, &config(), 60, Duration::from_millis(60));
     sending.join().expect("no panic");
     let (packets, times) = heard.recv().expect("the endpoint was finished");
     assert_eq!(packets.len(), 40);

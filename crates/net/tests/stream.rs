@@ -1,32 +1,31 @@
-//! The drivers of a paced stream over the loopback: what arrives, how the two meet, and what strangers cannot do.
+//! A paced stream over the loopback: what arrives, how the two ends meet, and what strangers cannot do.
 
+mod common;
 mod stream {
     pub(crate) mod parties;
-    pub(crate) mod stranger;
 }
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use stream::parties::{Screen, free_port, run_sink, run_source, sink_config, source_config};
-use stream::stranger::{Stranger, flood};
-use weir_net::stream::sink::{Ending, Meeting, SinkConfig};
-use weir_net::stream::source::{Leave, SourceConfig};
+use common::stranger::{self, Stranger, flood};
+use stream::parties::{Screen, config, free_port, run_sink, run_source, silent_after};
+use weir_net::host::{Departure, PeerChange};
 use weir_wire::Feedback;
-use weir_wire::rtcp::meeting::{self, Kind, Message};
+use weir_wire::rtcp::handshake::{self, Kind, Message};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
 
 #[test]
 fn a_stream_arrives_whole_in_order_and_marked_over_both_families() {
     for host in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
-        let source = run_source(&source_config(ANY), 500);
-        let (ending, screen, got) = run_sink(&sink_config(SocketAddr::new(host, source.port())), Screen::default());
+        let source = run_source(ANY, &config(), 500);
+        let (ending, screen, got) = run_sink(SocketAddr::new(host, source.port()), &config(), Screen::default());
         let (sent, board) = source.join();
-        assert_eq!((ending, &board.left[..]), (Ending::Bye, &[Leave::Finished][..]));
+        assert_eq!((ending, &board.left[..]), (Departure::Bye, &[Departure::Complete][..]));
         assert_eq!(screen.payloads, (0..500).collect::<Vec<_>>());
-        assert_eq!((sent.sent.packets, got.received.packets, got.delivered, got.lost), (500, 500, 500, 0));
-        assert_eq!((sent.feedback, got.feedback, got.marked), (500, 500, 0));
+        assert_eq!((sent.sent.packets, got.received.packets, got.delivered, screen.missing()), (500, 500, 500, 0));
+        assert_eq!((sent.control_received, got.control_sent, got.marked), (500, 500, 0));
         assert_eq!((sent.ignored.total(), got.ignored.total(), sent.starved, sent.refused), (0, 0, 0, 0));
         assert_eq!(sent.sent.bytes, got.received.bytes);
         // IP and UDP, RTP, payload.
@@ -41,39 +40,38 @@ fn a_stream_arrives_whole_in_order_and_marked_over_both_families() {
 fn who_asks_before_the_sender_is_there_is_told_so_and_served_when_it_is() {
     let port = free_port();
     let at = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let viewer = std::thread::spawn(move || run_sink(&sink_config(at), Screen::default()));
+    let viewer = std::thread::spawn(move || run_sink(at, &config(), Screen::default()));
     std::thread::sleep(Duration::from_millis(600));
-    let source = run_source(&source_config(at), 10);
+    let source = run_source(at, &config(), 10);
     let (ending, screen, _) = viewer.join().expect("no panic");
     source.join();
-    assert_eq!((ending, screen.payloads.len()), (Ending::Bye, 10));
-    assert_eq!(screen.stages, [Meeting::Unanswered { is_refused: true }, Meeting::Running]);
+    assert_eq!((ending, screen.payloads.len()), (Departure::Bye, 10));
+    assert_eq!(screen.stages, [PeerChange::Unanswered { is_refused: true }, PeerChange::Up]);
 }
 
 #[test]
 fn a_second_viewer_is_told_that_the_sender_is_busy_until_the_first_has_left() {
-    let source = run_source(&source_config(ANY), u64::MAX);
+    let source = run_source(ANY, &config(), u64::MAX);
     let at = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), source.port());
-    let watching =
-        |stop_at| std::thread::spawn(move || run_sink(&sink_config(at), Screen { stop_at, ..Screen::default() }));
+    let watching = |stop_at| std::thread::spawn(move || run_sink(at, &config(), Screen::of(stop_at)));
     let first = watching(300);
     source.until(|board| board.came == 1);
     let second = watching(10);
     let (ending, ..) = first.join().expect("no panic");
-    assert_eq!(ending, Ending::Stopped);
+    assert_eq!(ending, Departure::Stopped);
     let (_, screen, _) = second.join().expect("no panic");
-    assert_eq!(screen.stages, [Meeting::Busy, Meeting::Running]);
+    assert_eq!(screen.stages, [PeerChange::Busy, PeerChange::Up]);
     source.stop();
     let (sent, board) = source.join();
-    assert_eq!(board.left, [Leave::Bye, Leave::Bye]);
-    assert!(sent.turned_away >= 1 && sent.viewers == 2, "{sent:?}");
+    assert_eq!(board.left, [Departure::Bye, Departure::Bye]);
+    assert!(sent.turned_away >= 1 && sent.peers == 2, "{sent:?}");
 }
 
 #[test]
 fn a_viewer_that_falls_silent_is_gone_after_the_silence_and_one_that_closes_its_port_sooner() {
-    for (closes, why) in [(false, Leave::Silent), (true, Leave::Refused)] {
+    for (closes, why) in [(false, Departure::Silent), (true, Departure::Refused)] {
         let silence = Duration::from_secs(if closes { 60 } else { 1 });
-        let source = run_source(&SourceConfig { silence, ..source_config(ANY) }, u64::MAX);
+        let source = run_source(ANY, &silent_after(silence), u64::MAX);
         let mut stranger = Stranger::new(source.port());
         stranger.become_viewer();
         let kept = (!closes).then_some(stranger);
@@ -86,7 +84,7 @@ fn a_viewer_that_falls_silent_is_gone_after_the_silence_and_one_that_closes_its_
 
 #[test]
 fn answers_to_what_was_never_sent_or_by_others_or_of_other_streams_do_not_reach_the_endpoint() {
-    let source = run_source(&source_config(ANY), u64::MAX);
+    let source = run_source(ANY, &config(), u64::MAX);
     let mut viewer = Stranger::new(source.port());
     let newest = viewer.become_viewer();
     let answer = |newest: u16| Feedback { newest, reports: 1, arrived: 1, marked: 0, held: 0 };
@@ -106,19 +104,19 @@ fn answers_to_what_was_never_sent_or_by_others_or_of_other_streams_do_not_reach_
     viewer.answer(viewer.ssrc, viewer.stream, &answer(newest));
     source.until(|board| board.heard == 1);
     viewer.say_bye(viewer.ssrc);
-    source.until(|board| board.left == [Leave::Bye]);
+    source.until(|board| board.left == [Departure::Bye]);
     source.stop();
-    assert_eq!(source.join().0.feedback, 1);
+    assert_eq!(source.join().0.control_received, 1);
 }
 
 #[test]
 fn nothing_is_sent_to_who_has_not_given_the_cookie_back_but_answers_no_longer_than_the_question() {
-    let source = run_source(&source_config(ANY), u64::MAX);
+    let source = run_source(ANY, &config(), u64::MAX);
     let stranger = Stranger::new(source.port());
     for kind in [Kind::Hello, Kind::Start] {
         stranger.send(&Message::plain(kind, stranger.ssrc).encode());
         let answer = stranger.receive().expect("an offer");
-        assert_eq!(answer.len(), meeting::LEN);
+        assert_eq!(answer.len(), handshake::LEN);
         assert!(stranger.receive().is_none(), "one answer, and no data");
     }
     source.stop();
@@ -128,7 +126,7 @@ fn nothing_is_sent_to_who_has_not_given_the_cookie_back_but_answers_no_longer_th
 
 #[test]
 fn a_flood_of_rubbish_ends_neither_end_and_gets_no_answer() {
-    let source = run_source(&source_config(ANY), u64::MAX);
+    let source = run_source(ANY, &config(), u64::MAX);
     let mut viewer = Stranger::new(source.port());
     let newest = viewer.become_viewer();
     let flooder = Stranger::new(source.port());
@@ -144,26 +142,25 @@ fn a_flood_of_rubbish_ends_neither_end_and_gets_no_answer() {
     // The other end: a sender that says anything.
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let at = sender.local_addr().expect("it is bound");
-    let config = SinkConfig { silence: Duration::from_secs(2), ..sink_config(at) };
-    let viewer = std::thread::spawn(move || run_sink(&config, Screen::default()));
-    let stream = stream::stranger::serve(&sender);
+    let config = silent_after(Duration::from_secs(2));
+    let viewer = std::thread::spawn(move || run_sink(at, &config, Screen::default()));
+    let stream = stranger::serve(&sender);
     flood(|rubbish| stream.send(rubbish));
     stream.send_data(7);
     stream.say_bye();
     let (ending, screen, got) = viewer.join().expect("no panic");
-    assert_eq!((ending, screen.payloads), (Ending::Bye, vec![7]));
+    assert_eq!((ending, screen.payloads), (Departure::Bye, vec![7]));
     assert!(got.ignored.undecodable > 1_000, "{got:?}");
 }
 
 #[test]
 fn a_sender_that_vanishes_is_noticed() {
-    for (closes, ending) in [(false, Ending::Silent), (true, Ending::Refused)] {
+    for (closes, ending) in [(false, Departure::Silent), (true, Departure::Refused)] {
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
         let at = sender.local_addr().expect("it is bound");
         let silence = Duration::from_secs(if closes { 60 } else { 1 });
-        let config = SinkConfig { silence, ..sink_config(at) };
-        let viewer = std::thread::spawn(move || run_sink(&config, Screen::default()));
-        let stream = stream::stranger::serve(&sender);
+        let viewer = std::thread::spawn(move || run_sink(at, &silent_after(silence), Screen::default()));
+        let stream = stranger::serve(&sender);
         stream.send_data(7);
         let stream = (!closes).then_some(stream);
         drop(sender);
@@ -171,4 +168,26 @@ fn a_sender_that_vanishes_is_noticed() {
         assert_eq!((got, screen.payloads), (ending, vec![7]));
         drop(stream);
     }
+}
+
+#[test]
+fn a_source_that_has_stopped_takes_no_new_viewer_and_ends() {
+    let source = run_source(ANY, &config(), u64::MAX);
+    let mut silent = Stranger::new(source.port());
+    silent.become_viewer();
+    source.stop();
+    source.until(|board| board.left == [Departure::Stopped]);
+    // The source says goodbye again and again, and is not answered. Meanwhile somebody asks, and asks.
+    let begin = std::time::Instant::now();
+    let asking = Stranger::new(source.port());
+    while !source.is_over() && begin.elapsed() < Duration::from_secs(5) {
+        asking.send(&Message::plain(Kind::Hello, asking.ssrc).encode());
+        let answer = asking.receive().and_then(|answer| stranger::message(&answer));
+        if let Some(offer) = answer.filter(|answer| answer.kind == Kind::Offer) {
+            asking.send(&Message { cookie: offer.cookie, ..Message::plain(Kind::Start, asking.ssrc) }.encode());
+        }
+    }
+    assert!(source.is_over(), "it still runs after {:?}", begin.elapsed());
+    let (sent, board) = source.join();
+    assert_eq!((sent.peers, board.came), (1, 1));
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use weir_units::Time;
 use weir_wire::rtcp::handshake::{COOKIE_LEN, Kind, Message, Terms};
 
+use crate::profile::Ids;
+
 /// A client's dealings with a server, from the first question to the end.
 #[derive(Debug, Clone)]
 pub struct Contact {
@@ -122,9 +124,10 @@ impl Contact {
         self.refused = self.refused.or(Some(now));
     }
 
-    /// The stream's SSRC, once an offer came.
-    pub fn stream_ssrc(&self) -> Option<u32> {
-        self.stage.stream_ssrc()
+    /// The numbers that were agreed on, once an offer came.
+    pub fn ids(&self) -> Option<Ids> {
+        let local_ssrc = self.ssrc;
+        self.stage.stream_ssrc().map(|remote_ssrc| Ids { local_ssrc, remote_ssrc, first_sequence: 0 })
     }
 
     /// Whether the stream runs.

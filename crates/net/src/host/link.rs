@@ -7,9 +7,10 @@
 use std::net::SocketAddr;
 
 use weir_link::{Label, Link, LinkConfig};
-use weir_units::{Bytes, Ecn, Random, Time};
+use weir_units::{Ecn, Random, Time};
 
-use crate::socket::{Way, header_len};
+use super::party::Datagram;
+use crate::socket::Way;
 
 /// A link to put in front of a tenant's sockets.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,10 +33,17 @@ pub(super) struct ModelledLink {
 /// A packet in the link.
 #[derive(Debug)]
 pub(super) struct Held {
-    pub(super) way: Way,
-    pub(super) from: SocketAddr,
-    pub(super) ecn: Ecn,
-    pub(super) packet: Vec<u8>,
+    way: Way,
+    from: SocketAddr,
+    ecn: Ecn,
+    bytes: Vec<u8>,
+}
+
+impl Held {
+    /// As it comes out of the link.
+    pub(super) fn datagram(&self, at: Time) -> Datagram<'_> {
+        Datagram { at, way: self.way, from: self.from, ecn: self.ecn, bytes: &self.bytes }
+    }
 }
 
 impl ModelledLink {
@@ -46,16 +54,16 @@ impl ModelledLink {
     }
 
     /// A packet enters. `false` if the queue dropped one for it.
-    pub(super) fn offer(&mut self, at: Time, way: Way, from: SocketAddr, ecn: Ecn, packet: &[u8]) -> bool {
+    pub(super) fn offer(&mut self, datagram: &Datagram<'_>) -> bool {
+        let Datagram { at, way, from, ecn, bytes } = *datagram;
         self.time = self.time.max(at);
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
-        copy.extend_from_slice(packet);
-        let size = Bytes::new(packet.len() as u64 + header_len(from.ip()));
+        copy.extend_from_slice(bytes);
         let mut all_wait = true;
         let spare = &mut self.spare;
-        let held = Held { way, from, ecn, packet: copy };
-        self.link.enqueue(self.time, size, Label { ecn, ..Label::default() }, held, &mut |dropped| {
+        let held = Held { way, from, ecn, bytes: copy };
+        self.link.enqueue(self.time, datagram.size(), Label { ecn, ..Label::default() }, held, &mut |dropped| {
             all_wait = false;
             keep(spare, dropped.packet);
         });
@@ -92,7 +100,7 @@ impl ModelledLink {
 
 fn keep(spare: &mut Vec<Vec<u8>>, packet: Held) {
     if spare.len() < MAX_SPARE {
-        spare.push(packet.packet);
+        spare.push(packet.bytes);
     }
 }
 

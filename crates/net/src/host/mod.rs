@@ -8,18 +8,22 @@
 //! Not here: which packets to send and which channels to join, which endpoints decide; what the bytes mean, which profiles
 //! know; and what is done with payloads, which is the application's business.
 
+mod actions;
 mod application;
+mod company;
 mod driver;
 mod kept;
 mod link;
 mod outgoing;
 mod party;
 mod peers;
+mod record;
 mod statistics;
 mod tenant;
 
 use std::fmt;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use weir_units::Time;
 
@@ -68,9 +72,10 @@ trait Run {
 /// A tenant in the loop.
 struct Running<'a> {
     tenant: Box<dyn Run + 'a>,
-    /// Whether something has arrived, if the last wait looked for that.
+    /// Its place among the outcomes.
+    place: usize,
+    /// Whether something has arrived; `None` if the last wait did not look for that.
     has_arrivals: Option<bool>,
-    outcome: Option<Result<Statistics, NetError>>,
 }
 
 impl<'a> Host<'a> {
@@ -97,18 +102,23 @@ impl<'a> Host<'a> {
     /// Runs until the run of every tenant is over. What ends one does not end the others.
     pub fn run(self) -> Vec<Result<Statistics, NetError>> {
         let clock = self.clock;
-        let running = |tenant| Running { tenant, has_arrivals: None, outcome: None };
-        let mut tenants: Vec<Running<'a>> = self.tenants.into_iter().map(running).collect();
-        for running in &mut tenants {
-            let started = running.tenant.start(clock.now());
-            running.note(started);
+        let mut outcomes: Vec<Option<Result<Statistics, NetError>>> = self.tenants.iter().map(|_| None).collect();
+        let tenants = self.tenants.into_iter().enumerate();
+        let mut all: Vec<Running<'a>> =
+            tenants.map(|(place, tenant)| Running { tenant, place, has_arrivals: None }).collect();
+        all.retain_mut(|one| {
+            let started = one.tenant.start(clock.now());
+            one.goes_on(started, &mut outcomes)
+        });
+        while let Some(until) = all.iter().map(|one| one.wakes_at(clock.now())).min() {
+            let waited = wait(&mut all, until, clock.now());
+            let (now, is_alone) = (clock.now(), all.len() == 1);
+            all.retain_mut(|one| {
+                let served = waited.map_err(waiting_failed).and_then(|()| one.serve(now, is_alone));
+                one.goes_on(served, &mut outcomes)
+            });
         }
-        while let Some(until) = tenants.iter().filter_map(|running| running.wakes_at(clock.now())).min() {
-            wait(&mut tenants, until, clock.now());
-            let now = clock.now();
-            tenants.iter_mut().filter(|running| running.outcome.is_none()).for_each(|running| running.serve(now));
-        }
-        tenants.into_iter().filter_map(|running| running.outcome).collect()
+        outcomes.into_iter().flatten().collect()
     }
 }
 
@@ -120,56 +130,59 @@ impl fmt::Debug for Host<'_> {
 
 impl Running<'_> {
     /// When the loop has to look at it even if nothing arrives.
-    fn wakes_at(&self, now: Time) -> Option<Time> {
-        let due = self.tenant.due().filter(|_| self.outcome.is_none())?;
-        let rests_until = self.tenant.rests_until();
-        Some(if rests_until > now { due.min(rests_until) } else { due })
+    fn wakes_at(&self, now: Time) -> Time {
+        let (due, rests_until) = (self.tenant.due().unwrap_or(Time::ZERO), self.tenant.rests_until());
+        if rests_until > now { due.min(rests_until) } else { due }
     }
 
     /// Lets it do what there is to do. What arrives during a rest is looked for when the rest is over, or something is due.
-    fn serve(&mut self, now: Time) {
+    fn serve(&mut self, now: Time, is_alone: bool) -> Result<(), NetError> {
         let is_due = self.tenant.due().is_none_or(|due| due <= now);
-        if self.has_arrivals.is_none() && (is_due || self.tenant.rests_until() <= now) {
-            // A time at which nobody rests, and which has passed: it is a look, not a wait.
-            wait(std::slice::from_mut(self), Time::ZERO, Time::from_nanos(u64::MAX));
+        let is_at_rest = self.has_arrivals.is_none() && self.tenant.rests_until() > now;
+        if !is_due && (is_at_rest || self.has_arrivals == Some(false)) {
+            return Ok(());
         }
-        if is_due || self.has_arrivals == Some(true) {
-            let result = self.tenant.round();
-            self.note(result);
+        if !is_alone || self.has_arrivals.is_none() {
+            // Other tenants took their time since the wait. A time that has passed, at which nobody rests: it is a look.
+            wait(std::slice::from_mut(self), Time::ZERO, Time::from_nanos(u64::MAX)).map_err(waiting_failed)?;
         }
+        if is_due || self.has_arrivals == Some(true) { self.tenant.round() } else { Ok(()) }
     }
 
-    fn note(&mut self, result: Result<(), NetError>) {
-        match result {
-            Err(error) => self.outcome = Some(Err(error)),
-            Ok(()) if self.tenant.due().is_none() => self.outcome = Some(self.tenant.end()),
-            Ok(()) => {}
-        }
+    /// Whether its run goes on after `result`; if not, notes how it ended.
+    fn goes_on(&mut self, result: Result<(), NetError>, outcomes: &mut [Option<Result<Statistics, NetError>>]) -> bool {
+        outcomes[self.place] = match result {
+            Ok(()) if self.tenant.due().is_some() => return true,
+            Ok(()) => Some(self.tenant.end()),
+            Err(error) => Some(Err(error)),
+        };
+        false
     }
 }
 
 /// Waits until something arrives at a tenant that does not rest, or it is `until`.
-fn wait(tenants: &mut [Running<'_>], until: Time, now: Time) {
-    let is_polled = |running: &Running<'_>| running.outcome.is_none() && running.tenant.rests_until() <= now;
+fn wait(tenants: &mut [Running<'_>], until: Time, now: Time) -> nix::Result<()> {
+    let is_polled = |one: &Running<'_>| one.tenant.rests_until() <= now;
     let mut waiting = Vec::new();
     let mut counts = Vec::with_capacity(tenants.len());
-    for running in tenants.iter() {
+    for one in tenants.iter().filter(|one| is_polled(one)) {
         let before = waiting.len();
-        if is_polled(running) {
-            running.tenant.waiting(&mut waiting);
-        }
+        one.tenant.waiting(&mut waiting);
         counts.push(waiting.len() - before);
     }
-    let result = clock::wait(&mut waiting, until);
+    clock::wait(&mut waiting, until)?;
     let found: Vec<PollFlags> = waiting.iter().map(clock::found).collect();
     let mut rest = &found[..];
-    for (running, count) in tenants.iter_mut().zip(counts) {
+    tenants.iter_mut().for_each(|one| one.has_arrivals = None);
+    for (one, count) in tenants.iter_mut().filter(|one| is_polled(one)).zip(counts) {
         let (own, others) = rest.split_at(count);
         rest = others;
-        running.has_arrivals = is_polled(running).then(|| own.iter().any(|flags| !flags.is_empty()));
-        match &result {
-            Ok(_) => running.tenant.set_ready(own),
-            Err(error) => running.note(Err(NetError::Wait((*error).into()))),
-        }
+        one.has_arrivals = Some(own.iter().any(|flags| !flags.is_empty()));
+        one.tenant.set_ready(own);
     }
+    Ok(())
+}
+
+fn waiting_failed(error: Errno) -> NetError {
+    NetError::Wait(error.into())
 }

@@ -3,24 +3,22 @@
 use std::net::SocketAddr;
 
 use socket2::SockAddr;
-use weir_capture::{Capture, Datagram};
-use weir_core::Packet;
-use weir_units::{Bytes, Ecn, Time};
+use weir_core::{ChannelId, Packet};
+use weir_units::{Ecn, Time};
 use weir_wire::Header;
 
-use super::Statistics;
+use super::record::Recorder;
+use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::profile::MAX_HEADER;
-use crate::socket::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, header_len};
+use crate::socket::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
 /// Where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
-    /// To the channel of this number.
-    Channel(usize),
-    /// Through the unicast socket of this number.
-    Unicast(usize, SocketAddr),
+pub(super) struct Target {
+    pub(super) way: Way,
+    pub(super) to: SocketAddr,
 }
 
 /// Sockets to send through, and the batch.
@@ -34,7 +32,7 @@ pub(super) struct Outgoing {
     batch: Batch,
     /// The packet added last is to go out together with the next.
     in_train: bool,
-    pub(super) capture: Option<Capture>,
+    pub(super) recorder: Recorder,
 }
 
 /// A channel to send to.
@@ -43,7 +41,6 @@ struct Channel {
     /// Which of the outputs; `None` where nothing is sent to channels.
     output: Option<usize>,
     address: SocketAddr,
-    sockaddr: SockAddr,
     ttl: u8,
     /// The last header sent there.
     last: Option<Header>,
@@ -54,115 +51,95 @@ struct Channel {
 struct Batch {
     bytes: Vec<u8>,
     len: usize,
-    target: Target,
-    ecn: Ecn,
+    to: Option<(Target, Ecn)>,
     packet_len: usize,
-    packets: usize,
-    /// Bytes before the payloads, over all packets; and how many have a payload.
-    header_bytes: usize,
-    with_payload: usize,
+    /// By packet: the length of its payload, if it has one.
+    payloads: Vec<Option<usize>>,
     /// When its first packet was written.
     time: Time,
 }
 
 impl Batch {
-    fn new() -> Batch {
-        Batch {
-            bytes: vec![0; 2 * MAX_BATCH_BYTES],
-            len: 0,
-            target: Target::Channel(0),
-            ecn: Ecn::NotEct,
-            packet_len: 0,
-            packets: 0,
-            header_bytes: 0,
-            with_payload: 0,
-            time: Time::ZERO,
-        }
-    }
-
-    /// The last packet is shorter, so nothing can follow it.
-    fn is_ended(&self) -> bool {
-        self.len < self.packets * self.packet_len
-    }
-
     fn has_room_for(&self, target: Target, ecn: Ecn, len: usize) -> bool {
-        self.packets == 0
-            || (self.target == target
-                && self.ecn == ecn
-                && self.packets < MAX_BATCH_PACKETS
+        let packets = self.payloads.len();
+        // Nothing can follow a packet that is shorter than the others.
+        let is_ended = self.len < packets * self.packet_len;
+        packets == 0
+            || (self.to == Some((target, ecn))
+                && packets < MAX_BATCH_PACKETS
                 && len <= self.packet_len
                 && self.len + len <= MAX_BATCH_BYTES
-                && !self.is_ended())
+                && !is_ended)
     }
 
-    fn clear(&mut self) {
-        (self.len, self.packets, self.header_bytes, self.with_payload) = (0, 0, 0, 0);
+    /// The next `len` bytes are a packet.
+    fn push(&mut self, target: Target, ecn: Ecn, len: usize, payload: Option<usize>) {
+        if self.payloads.is_empty() {
+            (self.to, self.packet_len) = (Some((target, ecn)), len);
+        }
+        self.payloads.push(payload);
+        self.len += len;
     }
 }
 
 impl Outgoing {
     pub(super) fn new(clock: Clock) -> Outgoing {
+        let bytes = vec![0; 2 * MAX_BATCH_BYTES];
+        let payloads = Vec::with_capacity(MAX_BATCH_PACKETS);
         Outgoing {
             clock,
             groups: Vec::new(),
             channels: Vec::new(),
             unicasts: Vec::new(),
-            batch: Batch::new(),
+            batch: Batch { bytes, len: 0, to: None, packet_len: 0, payloads, time: Time::ZERO },
             in_train: false,
-            capture: None,
+            recorder: Recorder::new(clock),
         }
     }
 
     /// Adds the channels of a session; without an output nothing can be sent there.
     pub(super) fn add_channels(&mut self, interface: u32, channels: &[SocketAddr], ttl: u8, output: Option<Output>) {
-        let number = output.map(|output| {
-            self.groups.push(output);
-            self.groups.len() - 1
-        });
-        self.channels.extend(channels.iter().map(|address| Channel {
-            output: number,
-            address: *address,
-            sockaddr: crate::socket::sockaddr(*address, interface),
-            ttl,
-            last: None,
-        }));
+        let number = output.is_some().then_some(self.groups.len());
+        self.groups.extend(output);
+        let channel =
+            |address: &SocketAddr| Channel { output: number, address: scoped(*address, interface), ttl, last: None };
+        self.channels.extend(channels.iter().map(channel));
     }
 
     pub(super) fn add_unicast(&mut self, output: Output) {
         self.unicasts.push(output);
     }
 
-    /// What sends to channels.
-    pub(super) fn groups(&self) -> &[Output] {
-        &self.groups
+    /// What sends to the channels of the first session that is sent to.
+    pub(super) fn group(&self) -> Option<&Output> {
+        self.groups.first()
     }
 
     pub(super) fn unicast(&self, number: usize) -> Option<&Output> {
         self.unicasts.get(number)
     }
 
-    /// The address that a capture shows for what comes by a channel or a unicast socket, and its TTL.
-    pub(super) fn shown(&self, target: Target) -> Option<(SocketAddr, u8)> {
-        match target {
-            Target::Channel(channel) => self.channels.get(channel).map(|channel| (channel.address, channel.ttl)),
-            Target::Unicast(number, other) => {
-                self.unicasts.get(number).map(|output| (own_address(output.local(), other), UNICAST_TTL))
-            }
-        }
+    /// A channel as a target; `None` if nothing can be sent there.
+    pub(super) fn to_channel(&self, channel: ChannelId) -> Option<Target> {
+        let known = self.channels.get(usize::from(channel.0)).filter(|known| known.output.is_some());
+        known.map(|known| Target { way: Way::Channel(channel), to: known.address })
     }
 
-    /// Whether a packet can be sent there.
-    pub(super) fn can_reach(&self, target: Target) -> bool {
-        match target {
-            Target::Channel(channel) => self.channels.get(channel).is_some_and(|channel| channel.output.is_some()),
-            Target::Unicast(number, _) => number < self.unicasts.len(),
+    /// The address at which packets arrive this way, and their TTL, as captures show them.
+    pub(super) fn shown(&self, way: Way) -> (SocketAddr, u8) {
+        match way {
+            Way::Channel(ChannelId(channel)) => {
+                let channel = &self.channels[usize::from(channel)];
+                (channel.address, channel.ttl)
+            }
+            Way::Unicast(number) => (self.unicasts[number].local(), UNICAST_TTL),
         }
     }
 
     /// When the next packet of the batch leaves, and the wall clock that it carries, in microseconds since the NTP epoch. The
     /// packets of a batch leave together.
     pub(super) fn stamp(&mut self) -> (Time, u64) {
-        if self.batch.packets == 0 {
+        if self.batch.payloads.is_empty() {
             self.batch.time = self.clock.now();
         }
         (self.batch.time, self.clock.ntp_micros(self.batch.time))
@@ -208,16 +185,10 @@ impl Outgoing {
             self.flush(statistics)?;
             self.batch.bytes.copy_within(start..start + len, 0);
         }
-        if self.batch.packets == 0 {
-            (self.batch.target, self.batch.ecn, self.batch.packet_len) = (target, packet.ecn, len);
+        if let (Way::Channel(ChannelId(channel)), true) = (target.way, payload.is_some()) {
+            self.channels[usize::from(channel)].last = Some(packet.header);
         }
-        if let (Target::Channel(channel), true) = (target, payload.is_some()) {
-            self.channels[channel].last = Some(packet.header);
-        }
-        self.batch.packets += 1;
-        self.batch.len += len;
-        self.batch.header_bytes += header;
-        self.batch.with_payload += usize::from(payload.is_some());
+        self.batch.push(target, packet.ecn, len, payload.map(<[u8]>::len));
         Ok(true)
     }
 
@@ -233,53 +204,30 @@ impl Outgoing {
         let Some(output) = self.unicasts.get_mut(socket) else { return Ok(()) };
         let address = SockAddr::from(output.reachable(to));
         output.send(Some(&address), Ecn::NotEct, message, message.len().max(1));
-        let target = Target::Unicast(socket, to);
-        record(&mut self.capture, &self.clock, output.local(), target_address(target, &self.channels), message)
+        self.recorder.sent(output.local(), to, UNICAST_TTL, message)
     }
 
     /// Hands the batch to the kernel.
     pub(super) fn flush(&mut self, statistics: &mut Statistics) -> Result<(), NetError> {
-        let Batch { len, target, ecn, packet_len, packets, header_bytes, with_payload, .. } = self.batch;
-        if packets == 0 {
-            return Ok(());
-        }
-        self.batch.clear();
-        let bytes = &self.batch.bytes[..len];
-        let (output, outcome, ip) = match target {
-            Target::Channel(channel) => {
-                let channel = &self.channels[channel];
-                let output = &mut self.groups[channel.output.expect("packets go where they can be sent")];
-                let outcome = output.send(Some(&channel.sockaddr), ecn, bytes, packet_len);
-                (output, outcome, channel.address.ip())
+        let Batch { bytes, len, to, packet_len, payloads, .. } = &mut self.batch;
+        let Some((target, ecn)) = to.take() else { return Ok(()) };
+        let bytes = &bytes[..std::mem::take(len)];
+        let (output, channel, ttl) = match target.way {
+            Way::Channel(ChannelId(number)) => {
+                let channel = &self.channels[usize::from(number)];
+                let output = channel.output.expect("packets go where they can be sent");
+                (&mut self.groups[output], Some(usize::from(number)), channel.ttl)
             }
-            Target::Unicast(number, to) => {
-                let output = &mut self.unicasts[number];
-                let address = SockAddr::from(output.reachable(to));
-                let outcome = output.send(Some(&address), ecn, bytes, packet_len);
-                (output, outcome, to.ip())
-            }
+            Way::Unicast(number) => (&mut self.unicasts[number], None, UNICAST_TTL),
         };
-        let sent = note(statistics, outcome, packets);
-        if sent == 0 {
-            return Ok(());
+        let address = SockAddr::from(output.reachable(target.to));
+        let outcome = output.send(Some(&address), ecn, bytes, *packet_len);
+        let sent = note(statistics, outcome, payloads.len());
+        for (packet, payload) in bytes.chunks(*packet_len).zip(payloads.iter()).take(sent) {
+            statistics.note_sent(channel, packet.len() as u64 + header_len(target.to.ip()), *payload);
+            self.recorder.sent(output.local(), target.to, ttl, packet)?;
         }
-        let payload_bytes = (sent * packet_len).min(len);
-        if with_payload == 0 {
-            statistics.control_sent += sent as u64;
-        } else {
-            let on_the_network = payload_bytes as u64 + sent as u64 * header_len(ip);
-            statistics.sent.add(sent as u64, on_the_network);
-            let headers = header_bytes * sent / packets;
-            statistics.sent_payload += Bytes::new((payload_bytes - headers.min(payload_bytes)) as u64);
-            if let Target::Channel(channel) = target {
-                statistics.channels[channel].add(sent as u64, on_the_network);
-            }
-        }
-        let captured = if self.capture.is_some() { sent } else { 0 };
-        for packet in bytes.chunks(packet_len).take(captured) {
-            let shown = target_address(target, &self.channels);
-            record(&mut self.capture, &self.clock, output.local(), shown, packet)?;
-        }
+        payloads.clear();
         Ok(())
     }
 
@@ -287,21 +235,17 @@ impl Outgoing {
     /// anything.
     pub(super) fn close(
         &mut self,
-        mut write: impl FnMut(usize, Option<&Header>, u64, &mut [u8]) -> Option<usize>,
+        mut write: impl FnMut(ChannelId, Option<&Header>, u64, &mut [u8]) -> Option<usize>,
         statistics: &mut Statistics,
     ) -> Result<bool, NetError> {
         self.flush(statistics)?;
         let mut has_sent = false;
-        for channel in 0..self.channels.len() {
-            if self.channels[channel].output.is_none() {
-                continue;
-            }
+        for channel in (0..self.channels.len()).map(|number| ChannelId(number as u16)) {
+            let Some(target) = self.to_channel(channel) else { continue };
             let (_, ntp_micros) = self.stamp();
-            let last = self.channels[channel].last;
+            let last = self.channels[usize::from(channel.0)].last;
             let Some(len) = write(channel, last.as_ref(), ntp_micros, &mut self.batch.bytes) else { continue };
-            (self.batch.target, self.batch.ecn) = (Target::Channel(channel), Ecn::NotEct);
-            (self.batch.len, self.batch.packet_len, self.batch.packets) = (len, len, 1);
-            (self.batch.header_bytes, self.batch.with_payload) = (len, 1);
+            self.batch.push(target, Ecn::NotEct, len, Some(0));
             self.flush(statistics)?;
             has_sent = true;
         }
@@ -323,34 +267,6 @@ fn note(statistics: &mut Statistics, outcome: SendOutcome, packets: usize) -> us
     };
     statistics.queue_full += (packets - sent) as u64;
     sent
-}
-
-fn target_address(target: Target, channels: &[Channel]) -> (SocketAddr, u8) {
-    match target {
-        Target::Channel(channel) => (channels[channel].address, channels[channel].ttl),
-        Target::Unicast(_, to) => (to, UNICAST_TTL),
-    }
-}
-
-/// Writes down a datagram that is sent.
-fn record(
-    capture: &mut Option<Capture>,
-    clock: &Clock,
-    local: SocketAddr,
-    (to, ttl): (SocketAddr, u8),
-    payload: &[u8],
-) -> Result<(), NetError> {
-    let Some(capture) = capture else { return Ok(()) };
-    let unix_nanos = clock.unix_nanos(clock.now());
-    Ok(capture.record(&Datagram { unix_nanos, from: own_address(local, to), to, ttl, payload, comment: None })?)
-}
-
-/// The own address as a capture shows it next to `other`: of the same family.
-fn own_address(local: SocketAddr, other: SocketAddr) -> SocketAddr {
-    match local.is_ipv4() == other.is_ipv4() {
-        true => local,
-        false => SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), local.port()),
-    }
 }
 
 /// What Linux gives to unicast packets, for captures.

@@ -1,8 +1,8 @@
 //! The peers of a tenant: who they are, how it stands with each, and what the handshake still has to say.
 //!
-//! A peer is known to the endpoint by its place here, which it keeps for the whole session. It is one of three things: known
-//! from the configuration and reached without a handshake; a server that this host contacts; or a client that this host has
-//! admitted. A state machine without clock or socket.
+//! A peer has a number that is never used again. It is one of three things: known from the configuration and reached without a
+//! handshake; a server that this host contacts; or a client that this host has admitted. A state machine without clock or
+//! socket.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use weir_core::PeerId;
 use weir_units::Time;
 use weir_wire::rtcp::Bye;
-use weir_wire::rtcp::handshake::{Kind, LEN, Message, Terms};
+use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 
 use crate::handshake::admission::{Admission, Client, Standing, Verdict};
 use crate::handshake::contact::{AFTER_REFUSAL, Contact, News as ContactNews};
@@ -38,53 +38,41 @@ pub enum Departure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// It offers a stream on these terms. Its numbers may be new.
-    Offered(PeerId, Terms),
+    Offered(Terms),
     /// It serves as many peers as it can.
-    Busy(PeerId),
-    /// It was asked several times without an answer.
-    Unanswered(PeerId, bool),
+    Busy,
+    /// It was asked several times without an answer, or its host says that nobody listens there.
+    Unanswered { is_refused: bool },
     /// It has proved its address, or its stream has begun.
-    Up(PeerId),
+    Up,
     /// It is gone.
-    Down(PeerId, Departure),
+    Down(Departure),
+}
+
+/// A message of the handshake that is to be sent.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    /// Through which unicast socket.
+    pub(super) socket: usize,
+    pub(super) to: SocketAddr,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// The peers. `A` is what packets to and from one need.
 #[derive(Debug)]
 pub(super) struct Peers<A> {
-    entries: Vec<Peer<A>>,
-    /// The live ones.
-    by_address: BTreeMap<SocketAddr, usize>,
-    /// The place of the peer that the endpoint calls 0.
-    base: usize,
+    /// Those that have not gone.
+    all: BTreeMap<PeerId, Peer<A>>,
+    by_address: BTreeMap<SocketAddr, PeerId>,
+    /// The number of the next one, and of the first that is not from the configuration.
+    next: u32,
+    configured: u32,
     server: Option<Server>,
     silence: Duration,
-    news: VecDeque<News>,
-    outbox: VecDeque<Outgoing>,
-    /// Hosts that asked when there was no room for another peer.
+    news: VecDeque<(PeerId, News)>,
+    outbox: VecDeque<Outbound>,
+    /// Questions of hosts for which there was no room.
     pub(super) turned_away: u64,
-}
-
-/// A message of the handshake that is to be sent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Outgoing {
-    /// Through which unicast socket.
-    pub(super) socket: usize,
-    pub(super) to: SocketAddr,
-    bytes: [u8; LEN],
-    len: usize,
-}
-
-impl Outgoing {
-    fn new(socket: usize, to: SocketAddr, message: &[u8]) -> Outgoing {
-        let mut bytes = [0; LEN];
-        bytes[..message.len()].copy_from_slice(message);
-        Outgoing { socket, to, bytes, len: message.len() }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
 }
 
 /// Where and how clients become peers.
@@ -100,6 +88,7 @@ struct Peer<A> {
     address: SocketAddr,
     socket: usize,
     state: State,
+    /// What its packets need, once the handshake has told, and until it leaves.
     association: Option<A>,
     /// What the application was last told.
     told: Option<News>,
@@ -108,11 +97,7 @@ struct Peer<A> {
 #[derive(Debug)]
 enum State {
     Known,
-    Contact {
-        contact: Contact,
-        ssrc: u32,
-        is_up: bool,
-    },
+    Contact(Contact),
     Admitted {
         ids: Ids,
         heard: Time,
@@ -121,19 +106,19 @@ enum State {
     /// It is told goodbye until it answers.
     Leaving {
         ids: Ids,
-        rounds: &'static [Duration],
+        waits: &'static [Duration],
         next: Time,
     },
-    Gone,
 }
 
 impl<A: Copy> Peers<A> {
     /// Nobody. A peer that says nothing for `silence` is gone.
     pub(super) fn new(silence: Duration) -> Peers<A> {
         Peers {
-            entries: Vec::new(),
+            all: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            base: 0,
+            next: 0,
+            configured: 0,
             server: None,
             silence,
             news: VecDeque::new(),
@@ -143,14 +128,21 @@ impl<A: Copy> Peers<A> {
     }
 
     /// Adds a peer from the configuration that needs no handshake.
-    pub(super) fn add_known(&mut self, socket: usize, address: SocketAddr) -> PeerId {
-        self.add(socket, address, State::Known)
+    pub(super) fn add_known(&mut self, socket: usize, address: SocketAddr) {
+        self.add(socket, address, State::Known);
+        self.configured = self.next;
+    }
+
+    /// Adds a peer from the configuration that nobody knows how to reach.
+    pub(super) fn add_unreachable(&mut self) {
+        self.next += 1;
+        self.configured = self.next;
     }
 
     /// Adds a server to contact, from `now` on; `ssrc` is this host's.
-    pub(super) fn add_contact(&mut self, socket: usize, address: SocketAddr, ssrc: u32, now: Time) -> PeerId {
-        let contact = Contact::new(ssrc, self.silence, now);
-        self.add(socket, address, State::Contact { contact, ssrc, is_up: false })
+    pub(super) fn add_contact(&mut self, socket: usize, address: SocketAddr, ssrc: u32, now: Time) {
+        self.add(socket, address, State::Contact(Contact::new(ssrc, self.silence, now)));
+        self.configured = self.next;
     }
 
     /// Takes up to `most` peers at a time from now on.
@@ -159,106 +151,81 @@ impl<A: Copy> Peers<A> {
     }
 
     fn add(&mut self, socket: usize, address: SocketAddr, state: State) -> PeerId {
-        self.by_address.insert(address, self.entries.len());
-        self.entries.push(Peer { address, socket, state, association: None, told: None });
-        self.id(self.entries.len() - 1)
-    }
-
-    /// The endpoint's session begins with this peer, which it calls 0.
-    pub(super) fn rebase(&mut self, peer: PeerId) -> PeerId {
-        self.base += peer.0 as usize;
-        // Those of earlier sessions that are gone are forgotten.
-        while self.base > 0 && matches!(self.entries[0].state, State::Gone) {
-            self.entries.remove(0);
-            self.by_address.values_mut().for_each(|place| *place -= 1);
-            self.base -= 1;
-        }
-        PeerId(0)
-    }
-
-    fn id(&self, place: usize) -> PeerId {
-        PeerId(place.saturating_sub(self.base) as u32)
-    }
-
-    fn peer(&self, PeerId(id): PeerId) -> Option<&Peer<A>> {
-        self.entries.get(self.base + id as usize)
-    }
-
-    fn peer_mut(&mut self, PeerId(id): PeerId) -> Option<&mut Peer<A>> {
-        self.entries.get_mut(self.base + id as usize)
+        let peer = PeerId(self.next);
+        self.next += 1;
+        self.by_address.insert(address, peer);
+        self.all.insert(peer, Peer { address, socket, state, association: None, told: None });
+        peer
     }
 
     /// The peer at an address.
     pub(super) fn find(&self, address: SocketAddr) -> Option<PeerId> {
-        self.by_address.get(&address).map(|place| self.id(*place))
+        self.by_address.get(&address).copied()
     }
 
-    /// How to reach a peer: the socket, the address, and what its packets need. `None` if packets cannot be sent to it.
-    pub(super) fn route(&mut self, peer: PeerId) -> Option<(usize, SocketAddr, Option<&mut A>)> {
-        let peer = self.peer_mut(peer)?;
-        let is_reachable = matches!(peer.state, State::Known) || peer.association.is_some();
-        is_reachable.then_some((peer.socket, peer.address, peer.association.as_mut()))
+    /// Whether there is or was such a peer.
+    pub(super) fn was_there(&self, PeerId(number): PeerId) -> bool {
+        number < self.next
     }
 
-    /// The address of a peer, and the socket through which it is reached.
+    /// The address of a peer that has not gone, and the socket through which it is reached.
     pub(super) fn address(&self, peer: PeerId) -> Option<(usize, SocketAddr)> {
-        self.peer(peer).map(|peer| (peer.socket, peer.address))
+        self.all.get(&peer).map(|peer| (peer.socket, peer.address))
     }
 
-    /// What the packets of a peer need; `None` before its handshake.
-    pub(super) fn association(&self, peer: PeerId) -> Option<A> {
-        self.peer(peer).and_then(|peer| peer.association)
+    /// Whether packets go to a peer and come from it: it is known, or the handshake with it has told what they need.
+    pub(super) fn is_open(&self, peer: PeerId) -> bool {
+        self.all.get(&peer).is_some_and(|peer| matches!(peer.state, State::Known) || peer.association.is_some())
+    }
+
+    /// What the packets to a peer and from it need; `None` without a handshake.
+    pub(super) fn association(&mut self, peer: PeerId) -> Option<&mut A> {
+        self.all.get_mut(&peer)?.association.as_mut()
     }
 
     pub(super) fn associate(&mut self, peer: PeerId, association: A) {
-        if let Some(peer) = self.peer_mut(peer) {
+        if let Some(peer) = self.all.get_mut(&peer) {
             peer.association = Some(association);
         }
     }
 
     /// The numbers that were agreed on with a peer.
     pub(super) fn ids(&self, peer: PeerId) -> Option<Ids> {
-        match &self.peer(peer)?.state {
-            State::Contact { contact, ssrc, .. } => {
-                contact.stream_ssrc().map(|remote_ssrc| Ids { local_ssrc: *ssrc, remote_ssrc, first_sequence: 0 })
-            }
+        match &self.all.get(&peer)?.state {
+            State::Contact(contact) => contact.ids(),
             State::Admitted { ids, .. } | State::Leaving { ids, .. } => Some(*ids),
-            State::Known | State::Gone => None,
+            State::Known => None,
         }
     }
 
-    /// Whether a peer needs no handshake.
-    pub(super) fn is_known(&self, peer: PeerId) -> bool {
-        self.peer(peer).is_some_and(|peer| matches!(peer.state, State::Known))
+    /// Whether every peer of the configuration is there, or has been.
+    pub(super) fn are_all_up(&self) -> bool {
+        self.all.values().all(|peer| !matches!(&peer.state, State::Contact(contact) if !contact.is_running()))
     }
 
-    /// Whether every peer of the configuration is there.
-    pub(super) fn are_all_up(&self) -> bool {
-        self.entries.iter().all(|peer| !matches!(peer.state, State::Contact { is_up: false, .. }))
+    /// Peers that were admitted and are there.
+    pub(super) fn admitted(&self) -> Vec<PeerId> {
+        let admitted = self.all.iter().filter(|(_, peer)| matches!(peer.state, State::Admitted { .. }));
+        admitted.map(|(peer, _)| *peer).collect()
+    }
+
+    /// Peers of the configuration that are not there any more.
+    pub(super) fn lost(&self) -> Vec<PeerId> {
+        (0..self.configured).map(PeerId).filter(|peer| !self.is_open(*peer)).collect()
     }
 
     /// Whether somebody is a peer, or about to become or to cease to be one.
     pub(super) fn is_anybody_there(&self) -> bool {
-        self.entries.iter().any(|peer| !matches!(peer.state, State::Gone | State::Known))
+        self.all.values().any(|peer| !matches!(peer.state, State::Known))
     }
 
     /// The next news, oldest first.
-    pub(super) fn next_news(&mut self) -> Option<News> {
+    pub(super) fn next_news(&mut self) -> Option<(PeerId, News)> {
         self.news.pop_front()
     }
 
-    /// Whether there is news, or a message to send.
-    pub(super) fn has_news(&self) -> bool {
-        !self.news.is_empty() || !self.outbox.is_empty()
-    }
-
-    /// The protocol with a peer is complete.
-    pub(super) fn complete(&mut self, peer: PeerId) {
-        self.news.push_back(News::Down(peer, Departure::Complete));
-    }
-
     /// The next message to send, oldest first.
-    pub(super) fn next_message(&mut self) -> Option<Outgoing> {
+    pub(super) fn next_outbound(&mut self) -> Option<Outbound> {
         self.outbox.pop_front()
     }
 
@@ -271,210 +238,216 @@ impl<A: Copy> Peers<A> {
         message: &Message,
         terms: Terms,
     ) -> bool {
-        let place = self.by_address.get(&from).copied();
-        if let Some(place) = place
-            && let State::Contact { contact, .. } = &mut self.entries[place].state
-        {
-            let news = contact.on_message(now, message);
-            self.on_contact(place, news);
-            return true;
+        match self.find(from) {
+            Some(id) if self.is_contact(id) => self.on_contact(id, |contact| contact.on_message(now, message)),
+            _ => return self.serve(now, socket, from, message, terms),
         }
-        self.serve(now, socket, from, message, terms)
+        true
     }
 
-    fn on_contact(&mut self, place: usize, news: Option<ContactNews>) {
-        let id = self.id(place);
-        let State::Contact { contact, is_up, .. } = &mut self.entries[place].state else { return };
-        let has_begun = contact.is_running() && !std::mem::replace(is_up, contact.is_running());
+    fn is_contact(&self, id: PeerId) -> bool {
+        self.all.get(&id).is_some_and(|peer| matches!(peer.state, State::Contact(_)))
+    }
+
+    /// Something came from a server that this host contacts.
+    fn on_contact(&mut self, id: PeerId, act: impl FnOnce(&mut Contact) -> Option<ContactNews>) {
+        let Some(State::Contact(contact)) = self.all.get_mut(&id).map(|peer| &mut peer.state) else { return };
+        let was_running = contact.is_running();
+        let news = act(contact);
+        let has_begun = contact.is_running() && !was_running;
         match news {
-            Some(ContactNews::Offered(terms)) => self.news.push_back(News::Offered(id, terms)),
-            Some(ContactNews::Busy) => self.tell(place, News::Busy(id)),
+            Some(ContactNews::Offered(terms)) => self.news.push_back((id, News::Offered(terms))),
+            Some(ContactNews::Busy) => self.tell(id, News::Busy),
             None => {}
         }
         if has_begun {
-            self.tell(place, News::Up(id));
+            self.tell(id, News::Up);
         }
     }
 
     /// Tells the application, unless that is what it was told last.
-    fn tell(&mut self, place: usize, news: News) {
-        if self.entries[place].told.replace(news) != Some(news) {
-            self.news.push_back(news);
+    fn tell(&mut self, id: PeerId, news: News) {
+        if self.all.get_mut(&id).is_some_and(|peer| peer.told.replace(news) != Some(news)) {
+            self.news.push_back((id, news));
         }
     }
 
+    /// A message came to the server's side. Whether there is one, and it is for it.
     fn serve(&mut self, now: Time, socket: usize, from: SocketAddr, message: &Message, terms: Terms) -> bool {
         let client = Client { address: from, ssrc: message.ssrc };
         let standing = self.standing(client);
-        let Some(server) = &self.server else { return false };
-        match server.admission.on_message(now, client, message, standing, terms) {
+        let Some(Server { admission, .. }) = &self.server else { return false };
+        let (local_ssrc, first_sequence) = (admission.stream_ssrc(client), admission.first_sequence(client));
+        let answer = match admission.on_message(now, client, message, standing, terms) {
             Verdict::Ignore => return false,
-            Verdict::Answer(answer) => {
-                self.turned_away += u64::from(standing == Standing::Surplus);
-                self.outbox.push_back(Outgoing::new(socket, from, &answer.encode()));
-            }
+            Verdict::Answer(answer) => answer,
             Verdict::Admit => {
-                let (admission, local_ssrc) = (&server.admission, server.admission.stream_ssrc(client));
-                let first_sequence = admission.first_sequence(client);
                 let ids = Ids { local_ssrc, remote_ssrc: client.ssrc, first_sequence };
-                self.outbox.push_back(Outgoing::new(socket, from, &Message::plain(Kind::Alive, local_ssrc).encode()));
                 let id = self.add(socket, from, State::Admitted { ids, heard: now, refused: None });
-                self.news.push_back(News::Up(id));
+                self.tell(id, News::Up);
+                Message::plain(Kind::Alive, local_ssrc)
             }
-        }
-        if standing == Standing::Peer {
-            self.find(from).into_iter().for_each(|peer| self.on_heard(now, peer));
+        };
+        self.outbox.push_back(Outbound { socket, to: from, bytes: answer.encode().to_vec() });
+        match (standing, self.find(from)) {
+            (Standing::Surplus, _) => self.turned_away += 1,
+            (Standing::Peer, Some(id)) => self.on_heard(now, id),
+            _ => {}
         }
         true
     }
 
     fn standing(&self, client: Client) -> Standing {
-        let same = self.by_address.get(&client.address).map(|place| &self.entries[*place].state);
-        match same {
+        let same = self.find(client.address).and_then(|id| self.all.get(&id));
+        match same.map(|peer| &peer.state) {
             Some(State::Admitted { ids, .. }) if ids.remote_ssrc == client.ssrc => return Standing::Peer,
             Some(State::Admitted { .. }) => return Standing::Surplus,
             _ => {}
         }
-        let admitted = self.entries.iter().filter(|peer| matches!(peer.state, State::Admitted { .. })).count();
-        let is_full = self.server.as_ref().is_none_or(|server| admitted >= server.most);
+        let is_full = self.server.as_ref().is_none_or(|server| self.admitted().len() >= server.most);
         if is_full { Standing::Surplus } else { Standing::Stranger }
     }
 
     /// A goodbye came. Whether it was that of a peer.
     pub(super) fn on_bye(&mut self, from: SocketAddr, bye: Bye) -> bool {
-        let Some(place) = self.by_address.get(&from).copied() else { return false };
-        let id = self.id(place);
-        match &self.entries[place].state {
-            State::Contact { contact, .. } if contact.stream_ssrc() == Some(bye.ssrc) => {}
-            State::Admitted { ids, .. } if ids.remote_ssrc == bye.ssrc => {}
-            State::Leaving { ids, .. } if ids.remote_ssrc == bye.ssrc => {
-                self.forget(place);
-                return true;
-            }
-            _ => return false,
-        }
-        self.tell(place, News::Down(id, Departure::Bye));
+        let sender = self.find(from).and_then(|id| Some((id, self.ids(id)?)));
+        let Some((id, _)) = sender.filter(|(_, ids)| ids.remote_ssrc == bye.ssrc) else { return false };
+        self.end(id, Departure::Bye);
         true
     }
 
+    /// The session with a peer is over, if there was one.
+    fn end(&mut self, id: PeerId, why: Departure) {
+        match self.is_open(id) {
+            true => self.tell(id, News::Down(why)),
+            false => self.forget(id),
+        }
+    }
+
     /// A packet of a peer came that it alone can have sent.
-    pub(super) fn on_heard(&mut self, now: Time, peer: PeerId) {
-        let place = self.base + peer.0 as usize;
-        match self.entries.get_mut(place).map(|peer| &mut peer.state) {
-            Some(State::Contact { contact, .. }) => {
-                contact.on_data(now);
-                self.on_contact(place, None);
-            }
+    pub(super) fn on_heard(&mut self, now: Time, id: PeerId) {
+        match self.all.get_mut(&id).map(|peer| &mut peer.state) {
             Some(State::Admitted { heard, refused, .. }) => (*heard, *refused) = (now, None),
-            _ => {}
+            _ => self.on_contact(id, |contact| {
+                contact.on_data(now);
+                None
+            }),
         }
     }
 
     /// The host of a peer says that nobody listens there.
     pub(super) fn on_refused(&mut self, now: Time, address: SocketAddr) {
-        let Some(place) = self.by_address.get(&address).copied() else { return };
-        match &mut self.entries[place].state {
-            State::Contact { contact, .. } => contact.on_refusal(now),
-            State::Admitted { refused, .. } => *refused = refused.or(Some(now)),
-            State::Leaving { .. } => self.forget(place),
-            State::Known | State::Gone => {}
+        let Some(id) = self.find(address) else { return };
+        match self.all.get_mut(&id).map(|peer| &mut peer.state) {
+            Some(State::Contact(contact)) => contact.on_refusal(now),
+            Some(State::Admitted { refused, .. }) => *refused = refused.or(Some(now)),
+            Some(State::Leaving { .. }) => return self.forget(id),
+            _ => {}
         }
+        self.look_at(now, id);
     }
 
     /// When [`Peers::on_time`] wants to be called.
     pub(super) fn deadline(&self) -> Option<Time> {
         let due = |peer: &Peer<A>| match &peer.state {
-            State::Known | State::Gone => None,
-            State::Contact { contact, .. } => Some(contact.deadline()),
-            State::Admitted { heard, refused, .. } => {
-                let silent = *heard + self.silence;
-                Some(refused.map_or(silent, |refused| silent.min(refused + AFTER_REFUSAL)))
-            }
+            State::Known => None,
+            State::Contact(contact) => Some(contact.deadline()),
+            State::Admitted { heard, refused, .. } => Some(gone_at(*heard, *refused, self.silence).0),
             State::Leaving { next, .. } => Some(*next),
         };
-        self.entries.iter().filter_map(due).min()
+        self.all.values().filter_map(due).min()
     }
 
     /// It is `now`: questions and goodbyes go out, and who is silent is gone.
     pub(super) fn on_time(&mut self, now: Time) {
-        for place in 0..self.entries.len() {
-            self.look_at(now, place);
+        if self.deadline().is_some_and(|due| due <= now) {
+            let all: Vec<PeerId> = self.all.keys().copied().collect();
+            all.into_iter().for_each(|id| self.look_at(now, id));
         }
     }
 
-    fn look_at(&mut self, now: Time, place: usize) {
-        let (id, silence) = (self.id(place), self.silence);
-        let Peer { address, socket, state, .. } = &mut self.entries[place];
+    fn look_at(&mut self, now: Time, id: PeerId) {
+        let Some(Peer { address, socket, state, .. }) = self.all.get_mut(&id) else { return };
+        let (socket, to) = (*socket, *address);
         match state {
-            State::Known | State::Gone => {}
-            State::Contact { contact, .. } => {
-                let question = contact.poll(now);
-                self.outbox.extend(question.map(|message| Outgoing::new(*socket, *address, &message.encode())));
-                let is_refused = contact.is_refused();
-                if contact.is_over(now) {
-                    let why = if is_refused { Departure::Refused } else { Departure::Silent };
-                    self.tell(place, News::Down(id, why));
-                } else if !contact.is_running() && (contact.is_unanswered() || is_refused) {
-                    self.tell(place, News::Unanswered(id, is_refused));
+            State::Known => {}
+            State::Contact(contact) => {
+                let question = contact.poll(now).map(|message| message.encode().to_vec());
+                let (is_over, is_refused) = (contact.is_over(now), contact.is_refused());
+                let is_unanswered = !contact.is_running() && (contact.is_unanswered() || is_refused);
+                self.outbox.extend(question.map(|bytes| Outbound { socket, to, bytes }));
+                if is_over {
+                    self.tell(id, News::Down(if is_refused { Departure::Refused } else { Departure::Silent }));
+                } else if is_unanswered {
+                    self.tell(id, News::Unanswered { is_refused });
                 }
             }
             State::Admitted { heard, refused, .. } => {
-                if refused.is_some_and(|refused| now >= refused + AFTER_REFUSAL) {
-                    self.tell(place, News::Down(id, Departure::Refused));
-                } else if now >= *heard + silence {
-                    self.tell(place, News::Down(id, Departure::Silent));
+                let (gone_at, why) = gone_at(*heard, *refused, self.silence);
+                if gone_at <= now {
+                    self.tell(id, News::Down(why));
                 }
             }
-            State::Leaving { ids, rounds, next } if *next <= now => match rounds.split_first() {
-                None => self.forget(place),
+            State::Leaving { ids, waits, next } if *next <= now => match waits.split_first() {
+                None => self.forget(id),
                 Some((wait, rest)) => {
-                    (*rounds, *next) = (rest, now + *wait);
-                    let bye = Bye { ssrc: ids.local_ssrc }.encode();
-                    self.outbox.push_back(Outgoing::new(*socket, *address, &bye));
+                    (*waits, *next) = (rest, now + *wait);
+                    let bytes = Bye { ssrc: ids.local_ssrc }.encode().to_vec();
+                    self.outbox.push_back(Outbound { socket, to, bytes });
                 }
             },
             State::Leaving { .. } => {}
         }
     }
 
+    /// The protocol with a peer is complete.
+    pub(super) fn complete(&mut self, id: PeerId) {
+        self.tell(id, News::Down(Departure::Complete));
+    }
+
+    /// Takes nobody any more.
+    pub(super) fn admit_nobody(&mut self) {
+        self.server.iter_mut().for_each(|server| server.most = 0);
+    }
+
+    /// This side's application ends the session with everybody.
+    pub(super) fn leave_all(&mut self) {
+        let others = self.all.iter().filter(|(_, peer)| !matches!(peer.state, State::Known | State::Leaving { .. }));
+        let others: Vec<PeerId> = others.map(|(id, _)| *id).collect();
+        others.into_iter().for_each(|id| self.end(id, Departure::Stopped));
+    }
+
     /// The session with a peer is over on this side: says goodbye, as often as it takes where this side is the first to leave.
-    pub(super) fn leave(&mut self, now: Time, peer: PeerId, why: Departure) {
-        let place = self.base + peer.0 as usize;
-        let ids = self.ids(peer).filter(|_| why != Departure::Declined);
-        let Some(entry) = self.entries.get_mut(place) else { return };
-        if matches!(entry.state, State::Leaving { .. } | State::Gone | State::Known) {
-            return;
+    pub(super) fn leave(&mut self, now: Time, id: PeerId, why: Departure) {
+        let ids = self.ids(id).filter(|_| why != Departure::Declined);
+        let Some(peer) = self.all.get_mut(&id) else { return };
+        match (&peer.state, &mut self.server) {
+            (State::Known | State::Leaving { .. }, _) => return,
+            (State::Admitted { .. }, Some(server)) => server.admission.on_departure(),
+            _ => {}
         }
-        if let (State::Admitted { .. }, Some(server)) = (&entry.state, &mut self.server) {
-            server.admission.on_departure();
-        }
-        let rounds = match why {
+        let Some(ids) = ids else { return self.forget(id) };
+        let waits = match why {
             Departure::Complete | Departure::Stopped => &FAREWELLS[..],
             Departure::Silent | Departure::Refused => &FAREWELLS[..1],
-            Departure::Bye | Departure::Declined => &[],
+            Departure::Bye | Departure::Declined => &[Duration::ZERO],
         };
-        let Some(ids) = ids else { return self.forget(place) };
-        if rounds.is_empty() {
-            let bye = Bye { ssrc: ids.local_ssrc }.encode();
-            self.outbox.push_back(Outgoing::new(entry.socket, entry.address, &bye));
-            return self.forget(place);
-        }
-        entry.state = State::Leaving { ids, rounds, next: now };
-        self.look_at(now, place);
+        peer.association = None;
+        peer.state = State::Leaving { ids, waits, next: now };
+        self.look_at(now, id);
     }
 
-    /// Leaves all peers.
-    pub(super) fn leave_all(&mut self, now: Time, why: Departure) {
-        for place in self.base..self.entries.len() {
-            self.leave(now, self.id(place), why);
-        }
+    fn forget(&mut self, id: PeerId) {
+        self.all.remove(&id);
+        self.by_address.retain(|_, at| *at != id);
     }
+}
 
-    fn forget(&mut self, place: usize) {
-        let peer = &mut self.entries[place];
-        peer.state = State::Gone;
-        self.by_address.retain(|_, at| *at != place);
-    }
+/// When a client is gone that was last heard, and refused by its host, at these times; and why it is then.
+fn gone_at(heard: Time, refused: Option<Time>, silence: Duration) -> (Time, Departure) {
+    let silent = (heard + silence, Departure::Silent);
+    let refused = refused.map(|refused| (refused + AFTER_REFUSAL, Departure::Refused));
+    refused.filter(|refused| refused.0 <= silent.0).unwrap_or(silent)
 }
 
 /// A goodbye may be lost, so it is said again until it is answered, ever more slowly: 1.5 s in all.

@@ -20,7 +20,8 @@ pub struct Statistics {
     pub batches: u64,
     /// Packets not sent because the kernel's queue was full.
     pub queue_full: u64,
-    /// Packets not sent because the system refused them.
+    /// Packets not sent because the system refused them, because their peer has gone or nobody knows where it is, or because
+    /// they are answers longer than what they answer.
     pub refused: u64,
     /// What it said when it last refused.
     pub last_refusal: Option<Errno>,
@@ -75,6 +76,25 @@ pub struct Ignored {
 }
 
 impl Statistics {
+    /// A packet with so many bytes of payload, if it has one, is on its way.
+    pub(super) fn note_sent(&mut self, channel: Option<usize>, size: u64, payload: Option<usize>) {
+        let Some(payload) = payload else {
+            self.control_sent += 1;
+            return;
+        };
+        self.sent.add(1, size);
+        self.sent_payload += Bytes::new(payload as u64);
+        if let Some(channel) = channel {
+            self.channels[channel].add(1, size);
+        }
+    }
+
+    /// A payload of so many bytes goes to the application.
+    pub(super) fn note_delivered(&mut self, payload: usize) {
+        self.delivered += 1;
+        self.delivered_payload += Bytes::new(payload as u64);
+    }
+
     pub(super) fn note_lateness(&mut self, due: Time, met: Time) {
         let late = met.since(due);
         self.late_deadlines += u64::from(late > LATE);

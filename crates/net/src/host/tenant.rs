@@ -121,7 +121,7 @@ impl<P: Profile> Tenant<P> {
 
     /// Writes down all that is sent and received.
     pub fn record(&mut self, capture: Capture) {
-        self.outgoing.capture = Some(capture);
+        self.outgoing.recorder.capture = Some(capture);
     }
 
     /// Adds a session with these channels; gives their numbers for the endpoint. With `sends`, packets can be sent to them.
@@ -142,7 +142,7 @@ impl<P: Profile> Tenant<P> {
         });
         let ttl = sends.map_or(1, |config| config.ttl);
         self.outgoing.add_channels(interface.index, channels, ttl, output.transpose()?);
-        let numbers = self.input.add_channels(interface, channels, source, receives)?;
+        let numbers = self.input.add_channels(interface, channels, source, coalesces, receives)?;
         self.statistics.channels.resize(usize::from(numbers.end), Amount::default());
         self.sessions.all.push(Session { profile, channels: numbers.clone() });
         Ok(numbers)
@@ -160,7 +160,7 @@ impl<P: Profile> Tenant<P> {
         let coalesces = self.sessions.all[session].profile.handling().coalesces;
         self.outgoing.add_unicast(socket.output(coalesces)?);
         self.sessions.unicasts.push(session);
-        self.input.add_unicast(socket)
+        Ok(self.input.add_unicast(socket, coalesces))
     }
 
     /// Adds a peer that is reached without a handshake.
@@ -168,19 +168,24 @@ impl<P: Profile> Tenant<P> {
         self.peers.add_known(socket, address);
     }
 
+    /// Adds a peer that exists, and whose address nobody knows. What is sent to it is refused and counted.
+    pub fn add_unreachable_peer(&mut self) {
+        self.peers.add_unreachable();
+    }
+
     /// Adds a peer to contact when the run begins; the session starts when it has answered. `ssrc` is this host's.
     pub fn add_contact(&mut self, socket: usize, address: SocketAddr, ssrc: u32) {
         self.peers.add_contact(socket, address, ssrc, self.clock.now());
     }
 
-    /// Takes up to `most` peers at a time that prove their address.
+    /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.
     pub fn admit(&mut self, secret: Secret, most: usize) {
         self.peers.admit(Admission::new(secret), most);
     }
 
     /// The address that packets to channels come from.
     pub fn local(&self) -> Option<SocketAddr> {
-        self.outgoing.groups().first().map(Output::local)
+        self.outgoing.group().map(Output::local)
     }
 
     /// The address of a unicast socket.

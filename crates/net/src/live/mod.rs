@@ -10,25 +10,16 @@ use weir_capture::Capture;
 use crate::error::NetError;
 use crate::handshake::Secret;
 use crate::host::{Tenant, TenantConfig};
-use crate::profile::{Profile, RtpProfile};
-use crate::socket::{ReceiveConfig, UnicastSocket};
+use crate::profile::RtpProfile;
+use crate::socket::UnicastSocket;
 
 /// How to take part in a stream.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LiveConfig {
     /// How the host runs the party.
     pub tenant: TenantConfig,
     /// A pcapng file of all that is sent and received.
     pub capture: Option<PathBuf>,
-}
-
-impl Default for LiveConfig {
-    /// The usual tenant, no capture. Every packet has its own arrival time.
-    fn default() -> LiveConfig {
-        let offload = RtpProfile.handling().coalesces;
-        let sockets = ReceiveConfig { offload, ..ReceiveConfig::default() };
-        LiveConfig { tenant: TenantConfig { sockets, ..TenantConfig::default() }, capture: None }
-    }
 }
 
 /// The source of a stream, which takes one viewer after another at `listen`. The application makes an endpoint for each. `secret`

@@ -19,7 +19,7 @@ pub use experimental::ExperimentalProfile;
 pub use rtp::{RtpAssociation, RtpProfile};
 
 /// How a session's packets look on the network.
-pub trait Profile: Debug {
+pub trait Profile: Debug + Copy {
     /// What a packet says about its payload: which symbol of which object it is, or its timestamp.
     type Label: Copy + Debug;
     /// What the packets to and from one peer need besides the header: SSRCs, first sequence numbers.

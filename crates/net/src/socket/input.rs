@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -34,7 +34,8 @@ pub struct ReceiveConfig {
     pub memberships_per_socket: usize,
     /// Receive buffer wanted, for each socket of channels.
     pub buffer: Bytes,
-    /// Use `UDP_GRO` where the system has it: packets that come together are read together, and have one arrival time.
+    /// Use `UDP_GRO` where the system has it and the session's profile allows it: packets that come together are read
+    /// together, and have one arrival time.
     pub offload: bool,
 }
 
@@ -136,8 +137,7 @@ pub struct Input {
     interface: Option<Interface>,
     config: ReceiveConfig,
     capabilities: Capabilities,
-    pool: Vec<u8>,
-    read: Vec<Arrival>,
+    memory: Memory,
     /// The socket to begin with, so that none starves.
     turn: usize,
 }
@@ -152,13 +152,38 @@ struct Channel {
     socket: Option<usize>,
 }
 
-/// What [`Input::receive`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What [`Input::receive`] read. It goes back to it with [`Input::recycle`].
+#[derive(Debug)]
 pub struct Reading {
     /// Everything that arrived before this has been read.
     pub complete_until: Option<Time>,
+    memory: Memory,
+}
+
+/// Bytes, and where in them each arrival is. It is made at the first read, and again if it has been lost.
+#[derive(Debug, Default)]
+struct Memory {
+    pool: Vec<u8>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Reading {
+    /// What arrived, earliest first.
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.memory.arrivals
+    }
+
     /// Bytes read.
-    pub bytes: usize,
+    pub fn bytes(&self) -> u64 {
+        self.memory.arrivals.iter().map(|arrival| arrival.len as u64).sum()
+    }
+
+    /// The packets of an arrival, without their IP and UDP headers. One without any bytes is a packet too.
+    pub fn packets(&self, arrival: &Arrival) -> impl Iterator<Item = &[u8]> {
+        let start = arrival.slot * SLOT_LEN;
+        let bytes = &self.memory.pool[start..start + arrival.len];
+        bytes.is_empty().then_some(bytes).into_iter().chain(bytes.chunks(arrival.packet_len))
+    }
 }
 
 impl Input {
@@ -179,19 +204,20 @@ impl Input {
                 own_groups_only: true,
                 buffer,
             },
-            pool: vec![0; POOL_SLOTS * SLOT_LEN],
-            read: Vec::with_capacity(POOL_SLOTS),
+            memory: Memory::default(),
             turn: 0,
         }
     }
 
-    /// Adds the channels of a session, none of them joined; gives the numbers that they have here. Unless the party
-    /// `receives` from them they have no sockets, and cannot be joined.
+    /// Adds the channels of a session, none of them joined; gives the numbers that they have here. Packets may be read
+    /// together if the session `coalesces`. Unless the party `receives` from the channels they have no sockets, and cannot be
+    /// joined.
     pub fn add_channels(
         &mut self,
         interface: &Interface,
         channels: &[SocketAddr],
         source: Option<IpAddr>,
+        coalesces: bool,
         receives: bool,
     ) -> Result<Range<u16>, NetError> {
         check(channels, source)?;
@@ -212,19 +238,21 @@ impl Input {
             self.channels.push(Channel { address: *channel, source, socket });
         }
         for (port, groups) in shards.into_iter().filter(|_| receives) {
-            let socket = InputSocket::of_groups(port, groups, &self.config, &mut self.capabilities)?;
+            let config = ReceiveConfig { offload: self.config.offload && coalesces, ..self.config.clone() };
+            let socket = InputSocket::of_groups(port, groups, &config, &mut self.capabilities)?;
             self.sockets.push(socket);
         }
         self.interface = Some(interface.clone());
         Ok(first as u16..self.channels.len() as u16)
     }
 
-    /// Adds a unicast socket; gives the number that it has here.
-    pub fn add_unicast(&mut self, unicast: UnicastSocket) -> Result<usize, NetError> {
+    /// Adds a unicast socket, of whose packets several may be read together if its session `coalesces`; gives the number that
+    /// it has here.
+    pub fn add_unicast(&mut self, unicast: UnicastSocket, coalesces: bool) -> usize {
         let number = self.unicasts;
         self.unicasts += 1;
-        self.sockets.push(InputSocket::unicast(number, unicast, &self.config)?);
-        Ok(number)
+        self.sockets.push(InputSocket::unicast(number, unicast, self.config.offload && coalesces));
+        number
     }
 
     /// What the system grants for channels: the least that any of the sockets got.
@@ -307,9 +335,11 @@ impl Input {
         refused
     }
 
-    /// Reads what [`Input::set_ready`] named, as far as memory reaches; [`Input::arrivals`] then has it in order of time.
+    /// Reads what [`Input::set_ready`] named, as far as memory reaches, and puts it in order of time.
     pub fn receive(&mut self, clock: &Clock) -> Result<Reading, NetError> {
-        self.read.clear();
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.pool.resize(POOL_SLOTS * SLOT_LEN, 0);
+        memory.arrivals.clear();
         let horizon = clock.now();
         let mut complete = true;
         for step in 0..self.sockets.len() {
@@ -318,33 +348,26 @@ impl Input {
                 self.sockets[number].arrivals.drained(horizon);
                 continue;
             }
-            let used = self.read.len();
+            let used = memory.arrivals.len();
             if used == POOL_SLOTS {
                 complete = false;
                 break;
             }
-            let free = &mut self.pool[used * SLOT_LEN..];
-            let drained = self.sockets[number].receive(free, used, &mut self.read).map_err(NetError::Receive)?;
+            let free = &mut memory.pool[used * SLOT_LEN..];
+            let drained = self.sockets[number].receive(free, used, &mut memory.arrivals).map_err(NetError::Receive)?;
             if drained {
                 self.sockets[number].arrivals.drained(horizon);
             }
             complete &= drained;
         }
         self.turn = (self.turn + 1) % self.sockets.len().max(1);
-        self.read.sort_by_key(|arrival| arrival.time);
-        let bytes = self.read.iter().map(|arrival| arrival.len).sum();
-        Ok(Reading { complete_until: complete.then_some(horizon), bytes })
+        memory.arrivals.sort_by_key(|arrival| arrival.time);
+        Ok(Reading { complete_until: complete.then_some(horizon), memory })
     }
 
-    /// What the last [`Input::receive`] read, earliest first.
-    pub fn arrivals(&self) -> &[Arrival] {
-        &self.read
-    }
-
-    /// The packets of an arrival, without their IP and UDP headers.
-    pub fn packets(&self, arrival: &Arrival) -> impl Iterator<Item = &[u8]> {
-        let start = arrival.slot * SLOT_LEN;
-        self.pool[start..start + arrival.len].chunks(arrival.packet_len)
+    /// The memory of a reading can be used again.
+    pub fn recycle(&mut self, reading: Reading) {
+        self.memory = reading.memory;
     }
 }
 
@@ -401,14 +424,14 @@ impl InputSocket {
         Ok(InputSocket::new(socket, Serves::Groups(groups)))
     }
 
-    fn unicast(number: usize, unicast: UnicastSocket, config: &ReceiveConfig) -> Result<InputSocket, NetError> {
+    fn unicast(number: usize, unicast: UnicastSocket, offload: bool) -> InputSocket {
         let (socket, peer) = unicast.into_parts();
         // Without drop counter or coalescing things still work, less exactly or more slowly.
         let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
-        if config.offload {
+        if offload {
             let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         }
-        Ok(InputSocket::new(socket, Serves::Unicast { number, peer }))
+        InputSocket::new(socket, Serves::Unicast { number, peer })
     }
 
     fn new(socket: Socket, serves: Serves) -> InputSocket {
@@ -504,7 +527,8 @@ pub(super) fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = address.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));
     }
-    address.as_sockaddr_in6().map(|v6| SocketAddr::new(v6.ip().into(), v6.port()))
+    // A link-local address means nothing without its interface, which is part of it.
+    address.as_sockaddr_in6().map(|v6| SocketAddrV6::new(v6.ip(), v6.port(), 0, v6.scope_id()).into())
 }
 
 /// Asks for `wanted` bytes of receive buffer, by privilege if there is one, and returns what was granted.
@@ -534,6 +558,12 @@ const FORGET_AFTER_PACKETS: u64 = 1 << 14;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_local_sender_is_known_with_its_interface() {
+        let peer: SocketAddr = "[fe80::1%3]:5004".parse().expect("an address");
+        assert_eq!(sender(&SockaddrStorage::from(peer)), Some(peer));
+    }
 
     #[test]
     fn dropped_reads_are_counted_in_packets() {

@@ -1,20 +1,22 @@
-//! A pair of endpoints without any protocol, and what else the tests of the drivers share.
+//! A pair of endpoints without any protocol, and what else the tests of the host share.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod script;
+pub(crate) mod stranger;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use weir_core::layers::Ladder;
-use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Observation, Packet};
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use weir_net::description::{Control, Description};
-use weir_net::receiver::{Application, Receiver, ReceiverConfig, ReceiverStatistics};
-use weir_net::sender::{Payload, Sender, SenderApplication, SenderConfig, SenderStatistics};
+use weir_net::host::{Application, Delivery, Host, Progress, Statistics, TenantConfig};
+use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
 use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::alc::Content;
@@ -37,6 +39,11 @@ pub(crate) struct Beacon {
 impl Beacon {
     pub(crate) fn new(channels: u16, burst: u32, rounds: u32) -> Beacon {
         Beacon { channels, burst, rounds, round: 0, next: None, queue: VecDeque::new(), session: 0 }
+    }
+
+    /// It begins when a receiver of this session has joined.
+    pub(crate) fn after_a_join(self, description: &Description) -> Beacon {
+        Beacon { session: description.channels[0].port(), ..self }
     }
 }
 
@@ -77,7 +84,7 @@ impl Endpoint for Beacon {
     fn poll(&mut self, _now: Time) -> Option<Action> {
         let layered = self.queue.pop_front()?;
         let packet = Packet { header: Header::Layered(layered), size: Bytes::new(1_000), ecn: Ecn::NotEct };
-        Some(Action::Send { to: Destination::Channel(ChannelId(layered.channel)), packet })
+        Some(Action::send_fresh(Destination::Channel(ChannelId(layered.channel)), packet))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -104,7 +111,7 @@ impl Endpoint for Taker {
         match event {
             Event::Start => self.actions.extend(channels.map(Action::Join)),
             Event::Finish => self.actions.extend(channels.map(Action::Leave)),
-            Event::Packet { .. } => self.actions.push_back(Action::Deliver),
+            Event::Packet { .. } => self.actions.push_back(Action::Deliver { number: None }),
             _ => {}
         }
     }
@@ -118,27 +125,51 @@ impl Endpoint for Taker {
     }
 }
 
-/// Symbols that say where they belong: channel, then a number that counts up on each channel.
+/// A sender's application: its symbols say where they belong, by channel and a number that counts up on each channel.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    pub(crate) symbol: Vec<u8>,
+    symbol: Vec<u8>,
     next: BTreeMap<u16, u32>,
+    /// It ends after so long at the latest.
+    most: Duration,
+    /// It ends when nothing has been sent for so long, after something was.
+    quiet: Duration,
+    start: Option<Time>,
+    last: (u64, Time),
 }
 
 impl Counting {
-    pub(crate) fn new(symbol_size: usize) -> Counting {
-        Counting { symbol: vec![0x5a; symbol_size], next: BTreeMap::new() }
+    /// Symbols of 1000 bytes, until none was sent for a while, or for `most`.
+    pub(crate) fn within(most: Duration) -> Counting {
+        let quiet = Duration::from_millis(300);
+        Counting { symbol: vec![0x5a; 1_000], next: BTreeMap::new(), most, quiet, start: None, last: (0, Time::ZERO) }
+    }
+
+    /// Symbols of 1000 bytes, for so long.
+    pub(crate) fn for_all_of(span: Duration) -> Counting {
+        Counting { quiet: Duration::MAX, ..Counting::within(span) }
     }
 }
 
-impl Payload for Counting {
-    fn next(&mut self, channel: u16) -> Option<(Content, &[u8])> {
+impl Application<Content> for Counting {
+    fn payload(&mut self, _now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+        let ChannelId(channel) = channel.expect("a sender of a session sends data to channels only");
         let number = self.next.entry(channel).or_default();
         self.symbol[..2].copy_from_slice(&channel.to_be_bytes());
         self.symbol[2..6].copy_from_slice(&number.to_be_bytes());
         let payload_id = PayloadId { block: u32::from(channel), symbol: *number };
         *number += 1;
         Some((Content { toi: 1, encoding_id: weir_wire::fec::RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        let start = *self.start.get_or_insert(now);
+        let packets = statistics.sent.packets;
+        if packets != self.last.0 {
+            self.last = (packets, now);
+        }
+        let is_quiet = packets > 0 && now.since(self.last.1) > self.quiet;
+        if is_quiet || now.since(start) >= self.most { Progress::Stop } else { Progress::Continue }
     }
 }
 
@@ -175,25 +206,22 @@ impl Ledger {
     }
 }
 
-impl Application for Ledger {
-    fn deliver(&mut self, content: &Content, symbol: &[u8]) {
+impl Application<Content> for Ledger {
+    fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
         self.quiet_ticks = 0;
+        let Delivery { label: content, payload: symbol, .. } = delivery;
         let channel = u16::from_be_bytes(symbol[..2].try_into().expect("two bytes"));
         let number = u32::from_be_bytes(symbol[2..6].try_into().expect("four bytes"));
         self.wrong += u32::from(content.payload_id != PayloadId { block: u32::from(channel), symbol: number });
         *self.seen.entry((channel, number)).or_default() += 1;
     }
 
-    fn batch_end(&mut self) {}
-
-    fn observe(&mut self, _now: Time, _observation: &Observation) {}
-
-    fn tick(&mut self, _now: Time) -> ControlFlow<()> {
+    fn tick(&mut self, _now: Time, _statistics: &Statistics) -> Progress {
         note_joined(self.session);
         self.quiet_ticks += 1;
         // A closing packet is followed by two more rounds of them.
         let silence = if self.is_closed { AFTER_CLOSE_TICKS } else { self.silence };
-        if self.quiet_ticks > silence { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.quiet_ticks > silence { Progress::Stop } else { Progress::Continue }
     }
 
     fn problem(&mut self, _now: Time, problem: &NetError) {
@@ -208,31 +236,6 @@ impl Application for Ledger {
 
 const AFTER_CLOSE_TICKS: u32 = 20;
 const SILENCE_TICKS: u32 = 200;
-
-/// Ends a sender when it has not sent for a while after it did, or after `most`.
-pub(crate) struct Done {
-    pub(crate) most: Duration,
-    start: Option<Time>,
-    last: (u64, Time),
-}
-
-impl Done {
-    pub(crate) fn within(most: Duration) -> Done {
-        Done { most, start: None, last: (0, Time::ZERO) }
-    }
-}
-
-impl SenderApplication for Done {
-    fn tick(&mut self, now: Time, statistics: &SenderStatistics) -> ControlFlow<()> {
-        let start = *self.start.get_or_insert(now);
-        let packets = statistics.total.packets;
-        if packets != self.last.0 {
-            self.last = (packets, now);
-        }
-        let is_done = packets > 0 && now.since(self.last.1) > Duration::from_millis(300);
-        if is_done || now.since(start) >= self.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
 
 /// A session on groups and a port that no other test uses at the same time.
 pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
@@ -264,8 +267,8 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         }),
         symbol_size: Some(1_400),
         public_key: None,
-        receipt: None,
-        probe: None,
+        control_address: None,
+        receipt_key: None,
     }
 }
 
@@ -273,35 +276,36 @@ pub(crate) fn loopback() -> InterfaceChoice {
     InterfaceChoice::Name("lo".to_owned())
 }
 
-pub(crate) fn sender_config() -> SenderConfig {
-    SenderConfig { interface: loopback(), tick: Duration::from_millis(10), ..SenderConfig::default() }
+/// On the loopback, with a short tick.
+pub(crate) fn config() -> SessionConfig {
+    SessionConfig { interface: loopback(), tenant: tenant_config(), ..SessionConfig::default() }
 }
 
-pub(crate) fn receiver_config() -> ReceiverConfig {
-    ReceiverConfig { interface: loopback(), tick: Duration::from_millis(10), ..ReceiverConfig::default() }
+/// A short tick.
+pub(crate) fn tenant_config() -> TenantConfig {
+    TenantConfig { tick: Duration::from_millis(10), ..TenantConfig::default() }
 }
 
 /// Runs a beacon in a thread of its own, once a receiver has joined.
 pub(crate) fn send(
     description: &Description,
     beacon: Beacon,
-    config: &SenderConfig,
-) -> thread::JoinHandle<SenderStatistics> {
-    let beacon = Beacon { session: description.channels[0].port(), ..beacon };
-    let sender = Sender::new(description, Box::new(beacon), config).expect("a sender");
-    thread::spawn(move || {
-        sender.run(&mut Counting::new(1_000), &mut Done::within(Duration::from_secs(20))).expect("it runs")
-    })
+    config: &SessionConfig,
+) -> thread::JoinHandle<Statistics> {
+    let tenant = session::sender(description, Box::new(beacon.after_a_join(description)), config).expect("a sender");
+    let mut counting = Counting::within(Duration::from_secs(20));
+    thread::spawn(move || Host::run_one(tenant, &mut counting).expect("it runs"))
 }
 
 /// Receives `channels` until a while after the closing packets, or after silence.
 pub(crate) fn receive(
     description: &Description,
     channels: impl IntoIterator<Item = u16>,
-    config: &ReceiverConfig,
-) -> (Ledger, ReceiverStatistics) {
-    let receiver = Receiver::new(description, Some(Box::new(Taker::new(channels))), config).expect("a receiver");
+    config: &SessionConfig,
+) -> (Ledger, Statistics) {
+    let taker = Box::new(Taker::new(channels));
+    let tenant = session::receiver(description, Some(taker), config).expect("a receiver");
     let mut ledger = Ledger::new(description);
-    let statistics = receiver.run(&mut ledger).expect("it runs");
+    let statistics = Host::run_one(tenant, &mut ledger).expect("it runs");
     (ledger, statistics)
 }

@@ -2,25 +2,25 @@
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_core::{Action, Destination, Endpoint, Event, Header, Observation, Packet, PeerId};
-use weir_net::stream::door::Viewer;
-use weir_net::stream::sink::{Ending, Meeting, Sink, SinkApplication, SinkConfig, SinkStatistics};
-use weir_net::stream::source::{Leave, Payload, Source, SourceApplication, SourceConfig, SourceStatistics, Supply};
-use weir_units::{Bytes, Ecn, Time};
-use weir_wire::rtcp::meeting::Terms;
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet, PeerId};
+use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progress, Statistics, TenantConfig};
+use weir_net::live::order::Order;
+use weir_net::live::{self, LiveConfig};
+use weir_net::socket::header_len;
+use weir_units::{Bytes, Ecn, Seq, Time};
+use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 use weir_wire::{Feedback, Paced};
 
-/// Sends a packet every millisecond while there is something to send.
+/// Sends a packet every millisecond while there is something to send, and is done when the last one is answered.
 #[derive(Debug)]
 struct Metronome {
     offered: u64,
+    is_end_told: bool,
     sequence: u16,
     due: Time,
     actions: VecDeque<Action>,
@@ -32,16 +32,21 @@ impl Endpoint for Metronome {
         match event {
             Event::Start => self.due = now,
             Event::Offer { packets } => self.offered += packets,
+            Event::End => self.is_end_told = true,
             Event::Deadline if self.offered > 0 && self.due <= now => {
                 let header = Header::Paced(Paced { sequence: self.sequence });
                 let packet = Packet { header, size: Bytes::new(100), ecn: Ecn::Ect };
-                self.actions.push_back(Action::Send { to: Destination::Peer(PeerId(0)), packet });
+                self.actions.push_back(Action::send_fresh(Destination::Peer(PeerId(0)), packet));
                 self.sequence = self.sequence.wrapping_add(1);
                 self.offered -= 1;
                 self.due = now + Duration::from_millis(1);
             }
-            Event::Packet { packet: Packet { header: Header::Feedback(_), .. }, .. } => {
+            Event::Packet { packet: Packet { header: Header::Feedback(feedback), .. }, .. } => {
                 self.board.lock().expect("nobody panics with it").heard += 1;
+                let is_last = feedback.newest.wrapping_add(1) == self.sequence;
+                if self.is_end_told && self.offered == 0 && is_last {
+                    self.actions.push_back(Action::Complete);
+                }
             }
             Event::Finish => self.offered = 0,
             _ => {}
@@ -57,9 +62,11 @@ impl Endpoint for Metronome {
     }
 }
 
-/// Answers each packet, and takes it.
+/// Answers each packet, and takes it under its number.
 #[derive(Debug, Default)]
 struct Answerer {
+    /// The highest number that came.
+    highest: Option<Seq>,
     actions: VecDeque<Action>,
 }
 
@@ -67,10 +74,14 @@ impl Endpoint for Answerer {
     fn handle(&mut self, _now: Time, event: Event<'_>) {
         if let Event::Packet { packet: Packet { header: Header::Paced(paced), ecn, .. }, .. } = event {
             assert_eq!(*ecn, Ecn::Ect, "it is told what the packet's header says");
+            // The first one is far enough from zero that earlier ones have a number too.
+            let highest = self.highest.unwrap_or(Seq::new(1 << 16 | u64::from(paced.sequence)));
+            let number = highest.extend(u32::from(paced.sequence), 16);
+            self.highest = Some(highest.max(number));
             let feedback = Feedback { newest: paced.sequence, reports: 1, arrived: 1, marked: 0, held: 0 };
             let packet = Packet { header: Header::Feedback(feedback), size: Bytes::new(60), ecn: Ecn::NotEct };
-            self.actions.push_back(Action::Deliver);
-            self.actions.push_back(Action::Send { to: Destination::Peer(PeerId(0)), packet });
+            self.actions.push_back(Action::Deliver { number: Some(number.value()) });
+            self.actions.push_back(Action::send(Destination::Peer(PeerId(0)), packet));
         }
     }
 
@@ -83,82 +94,72 @@ impl Endpoint for Answerer {
     }
 }
 
-/// Payloads of 100 bytes that begin with their number.
+/// What a test can see of a source while it runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Board {
+    pub(crate) came: u64,
+    pub(crate) left: Vec<Departure>,
+    pub(crate) packet_size: u64,
+    /// Answers that reached the endpoint.
+    pub(crate) heard: u64,
+    pub(crate) statistics: Statistics,
+    stop: bool,
+}
+
+/// The application of a source: payloads of 100 bytes that begin with their number, for one viewer after another.
 struct Numbers {
     next: u64,
     end: u64,
     bytes: [u8; 100],
+    board: Arc<Mutex<Board>>,
 }
 
-impl Supply for Numbers {
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
+impl Numbers {
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().expect("nobody panics with it")
     }
+}
 
-    fn fill(&mut self, _now: Time) {}
-
-    fn waiting(&self) -> u64 {
-        (self.end - self.next).min(50)
-    }
-
-    fn next(&mut self, _now: Time) -> Option<Payload<'_>> {
+impl Application<Rtp> for Numbers {
+    fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(Rtp, &[u8])> {
         self.bytes[..8].copy_from_slice(&self.next.to_be_bytes());
         self.next += 1;
-        Some(Payload { marker: false, payload_type: 96, timestamp: 0, bytes: &self.bytes })
+        Some((Rtp { payload_type: 96, ..Rtp::default() }, &self.bytes))
+    }
+
+    fn waiting(&self) -> Option<u64> {
+        Some((self.end - self.next).min(50))
     }
 
     fn is_over(&self) -> bool {
         self.end < u64::MAX
     }
 
-    fn payload_type(&self) -> u8 {
-        96
+    fn terms(&self, peer: SocketAddr) -> Terms {
+        let size = header_len(peer.ip()) as u16 + Rtp::LEN as u16 + self.bytes.len() as u16;
+        Terms::new(96, size, "metronome").expect("a short name")
     }
 
-    fn payload_len(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-/// What a test can see of a source while it runs.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Board {
-    pub(crate) came: u64,
-    pub(crate) left: Vec<Leave>,
-    pub(crate) packet_size: u64,
-    /// Answers that reached the endpoint.
-    pub(crate) heard: u64,
-    pub(crate) statistics: SourceStatistics,
-    stop: bool,
-}
-
-struct Host(Arc<Mutex<Board>>);
-
-impl Host {
-    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
-        self.0.lock().expect("nobody panics with it")
-    }
-}
-
-impl SourceApplication for Host {
-    fn came(&mut self, _now: Time, _viewer: Viewer, packet_size: Bytes) -> Box<dyn Endpoint> {
+    fn open(&mut self, _now: Time, _peer: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
         let mut board = self.board();
         board.came += 1;
-        board.packet_size = packet_size.count();
-        let board = Arc::clone(&self.0);
-        Box::new(Metronome { offered: 0, sequence: 0, due: Time::ZERO, actions: VecDeque::new(), board })
+        board.packet_size = u64::from(terms.packet_size);
+        let (board, due) = (Arc::clone(&self.board), Time::ZERO);
+        Some(Box::new(Metronome { offered: 0, is_end_told: false, sequence: 0, due, actions: VecDeque::new(), board }))
     }
 
-    fn left(&mut self, _now: Time, _viewer: Viewer, why: Leave) {
-        self.board().left.push(why);
+    fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, change: PeerChange) {
+        if let PeerChange::Down(why) = change {
+            self.board().left.push(why);
+        }
     }
 
-    fn observe(&mut self, _now: Time, _observation: &Observation) {}
-
-    fn tick(&mut self, _now: Time, statistics: &SourceStatistics, _supply: &dyn Supply) -> ControlFlow<()> {
+    fn tick(&mut self, _now: Time, statistics: &Statistics) -> Progress {
+        let is_served = self.next == self.end;
         let mut board = self.board();
-        board.statistics = *statistics;
-        if board.stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        board.statistics = statistics.clone();
+        let is_over = board.stop || (is_served && board.left.len() as u64 == board.came);
+        if is_over { Progress::Stop } else { Progress::Continue }
     }
 }
 
@@ -166,21 +167,27 @@ impl SourceApplication for Host {
 pub(crate) struct Running {
     port: u16,
     board: Arc<Mutex<Board>>,
-    thread: JoinHandle<SourceStatistics>,
+    thread: JoinHandle<Statistics>,
 }
 
-pub(crate) fn source_config(listen: SocketAddr) -> SourceConfig {
-    SourceConfig { tick: Duration::from_millis(10), ..SourceConfig::new(listen, "metronome", [9; 32]) }
+/// A short tick.
+pub(crate) fn config() -> LiveConfig {
+    let usual = LiveConfig::default();
+    LiveConfig { tenant: TenantConfig { tick: Duration::from_millis(10), ..usual.tenant }, ..usual }
+}
+
+/// A short tick, and this silence.
+pub(crate) fn silent_after(silence: Duration) -> LiveConfig {
+    LiveConfig { tenant: TenantConfig { silence, ..config().tenant }, ..config() }
 }
 
 /// Runs a source that has so many payloads.
-pub(crate) fn run_source(config: &SourceConfig, payloads: u64) -> Running {
-    let source = Source::new(config).expect("a socket");
-    let port = source.local().port();
+pub(crate) fn run_source(listen: SocketAddr, config: &LiveConfig, payloads: u64) -> Running {
+    let source = live::source(listen, [9; 32], config).expect("a socket");
+    let port = source.unicast_local(0).expect("it listens").port();
     let board = Arc::<Mutex<Board>>::default();
-    let mut host = Host(Arc::clone(&board));
-    let mut numbers = Numbers { next: 0, end: payloads, bytes: [0; 100] };
-    let thread = std::thread::spawn(move || source.run(&mut numbers, &mut host).expect("the socket works"));
+    let mut numbers = Numbers { next: 0, end: payloads, bytes: [0; 100], board: Arc::clone(&board) };
+    let thread = std::thread::spawn(move || Host::run_one(source, &mut numbers).expect("the socket works"));
     Running { port, board, thread }
 }
 
@@ -202,11 +209,15 @@ impl Running {
         }
     }
 
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     pub(crate) fn stop(&self) {
         self.board.lock().expect("nobody panics with it").stop = true;
     }
 
-    pub(crate) fn join(self) -> (SourceStatistics, Board) {
+    pub(crate) fn join(self) -> (Statistics, Board) {
         let statistics = self.thread.join().expect("no panic");
         let board = self.board.lock().expect("nobody panics with it").clone();
         (statistics, board)
@@ -214,46 +225,79 @@ impl Running {
 }
 
 /// What a viewer sees.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Screen {
     /// The numbers of the payloads, in order.
     pub(crate) payloads: Vec<u64>,
-    pub(crate) stages: Vec<Meeting>,
+    /// How it stood with the source until it was gone.
+    pub(crate) stages: Vec<PeerChange>,
     /// Leaves when it has so many; 0 is never.
-    pub(crate) stop_at: usize,
+    stop_at: usize,
+    order: Order<u64>,
+    ending: Option<Departure>,
 }
 
-impl SinkApplication for Screen {
-    fn offered(&mut self, _now: Time, terms: &Terms, _feedback_size: Bytes) -> Option<Box<dyn Endpoint>> {
+impl Default for Screen {
+    fn default() -> Screen {
+        let order = Order::new(Duration::from_millis(30));
+        Screen { payloads: Vec::new(), stages: Vec::new(), stop_at: 0, order, ending: None }
+    }
+}
+
+impl Screen {
+    /// One that leaves when it has so many payloads.
+    pub(crate) fn of(stop_at: usize) -> Screen {
+        Screen { stop_at, ..Screen::default() }
+    }
+
+    /// Packets that never came.
+    pub(crate) fn missing(&self) -> u64 {
+        self.order.missing()
+    }
+
+    fn show(&mut self, now: Time) {
+        self.payloads.extend(std::iter::from_fn(|| self.order.pop(now)));
+    }
+}
+
+impl Application<Rtp> for Screen {
+    fn open(&mut self, _now: Time, _peer: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
         (terms.scheme() == Some("metronome")).then(|| Box::new(Answerer::default()) as Box<dyn Endpoint>)
     }
 
-    fn deliver(&mut self, _header: &Rtp, payload: &[u8]) {
-        self.payloads.extend(payload.first_chunk().map(|number| u64::from_be_bytes(*number)));
+    fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
+        let number = Seq::new(delivery.number.expect("the endpoint numbers payloads"));
+        let payload = delivery.payload.first_chunk().expect("payloads begin with their number");
+        self.order.push(now, number, u64::from_be_bytes(*payload));
+        self.show(now);
     }
 
-    fn batch_end(&mut self) {}
-
-    fn observe(&mut self, _now: Time, _observation: &Observation) {}
-
-    fn meeting(&mut self, _now: Time, stage: Meeting) {
-        self.stages.push(stage);
+    fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, change: PeerChange) {
+        match change {
+            PeerChange::Down(why) => self.ending = Some(why),
+            stage => self.stages.push(stage),
+        }
     }
 
-    fn tick(&mut self, _now: Time, _statistics: &SinkStatistics) -> ControlFlow<()> {
-        let is_enough = self.stop_at > 0 && self.payloads.len() >= self.stop_at;
-        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn deadline(&self) -> Option<Time> {
+        self.order.deadline()
     }
-}
 
-pub(crate) fn sink_config(sender: SocketAddr) -> SinkConfig {
-    SinkConfig { tick: Duration::from_millis(10), ..SinkConfig::new(sender, 0x0102_0304) }
+    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
+        self.show(now);
+        if self.stop_at > 0 && self.payloads.len() >= self.stop_at {
+            self.ending = Some(Departure::Stopped);
+        }
+        if self.ending.is_some() { Progress::Stop } else { Progress::Continue }
+    }
 }
 
 /// Runs a viewer to its end.
-pub(crate) fn run_sink(config: &SinkConfig, mut screen: Screen) -> (Ending, Screen, SinkStatistics) {
-    let (ending, statistics) = Sink::new(config).expect("a socket").run(&mut screen).expect("the socket works");
-    (ending, screen, statistics)
+pub(crate) fn run_sink(sender: SocketAddr, config: &LiveConfig, mut screen: Screen) -> (Departure, Screen, Statistics) {
+    let sink = live::sink(sender, 0x0102_0304, config).expect("a socket");
+    let statistics = Host::run_one(sink, &mut screen).expect("the socket works");
+    screen.show(Time::from_nanos(u64::MAX));
+    (screen.ending.expect("that is why it ended"), screen, statistics)
 }
 
 /// A port that nobody uses at the moment.

@@ -1,15 +1,15 @@
-//! Sockets that say whatever a test wants: a viewer by hand, a sender by hand, rubbish.
+//! Sockets that say whatever a test wants: a client by hand, a sender by hand, rubbish.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use weir_units::Random;
 use weir_wire::Feedback;
-use weir_wire::rtcp::meeting::{Kind, Message, Terms};
+use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 use weir_wire::rtcp::{self, Bye, congestion};
 use weir_wire::rtp::Rtp;
 
-/// Somebody on the loopback who knows where a source listens.
+/// Somebody on the loopback who knows where a tenant listens.
 pub(crate) struct Stranger {
     socket: UdpSocket,
     pub(crate) ssrc: u32,
@@ -36,13 +36,27 @@ impl Stranger {
         Some(datagram)
     }
 
-    /// Asks and starts the stream; the number of the first packet.
-    pub(crate) fn become_viewer(&mut self) -> u16 {
+    /// Proves its address; the start that did.
+    pub(crate) fn start(&mut self) -> Message {
         self.send(&Message::plain(Kind::Hello, self.ssrc).encode());
-        let offer = message(&self.receive().expect("an offer"));
+        let offer = message(&self.receive().expect("an answer")).expect("an offer");
         assert_eq!(offer.kind, Kind::Offer);
         self.stream = offer.ssrc;
-        self.send(&Message { cookie: offer.cookie, ..Message::plain(Kind::Start, self.ssrc) }.encode());
+        let start = Message { cookie: offer.cookie, ..Message::plain(Kind::Start, self.ssrc) };
+        self.send(&start.encode());
+        start
+    }
+
+    /// Becomes a peer.
+    pub(crate) fn meet(&mut self) {
+        self.start();
+        let answer = message(&self.receive().expect("an answer")).expect("a message");
+        assert_eq!(answer.kind, Kind::Alive);
+    }
+
+    /// Asks and starts the stream; the number of the first packet.
+    pub(crate) fn become_viewer(&mut self) -> u16 {
+        self.start();
         loop {
             let datagram = self.receive().expect("the stream starts");
             if !rtcp::is_rtcp(&datagram) {
@@ -62,9 +76,9 @@ impl Stranger {
     }
 }
 
-fn message(datagram: &[u8]) -> Message {
-    let packet = rtcp::packets(datagram).next().expect("there is one").expect("it is whole");
-    Message::decode(&packet).expect("it is a message")
+/// The message in a datagram, if it is one.
+pub(crate) fn message(datagram: &[u8]) -> Option<Message> {
+    Message::decode(&rtcp::packets(datagram).next()?.ok()?).ok()
 }
 
 /// A stream that is sent by hand.
@@ -82,7 +96,7 @@ pub(crate) fn serve(socket: &UdpSocket) -> Stream {
     loop {
         let (len, viewer) = socket.recv_from(&mut datagram).expect("somebody asks");
         let offer = Message { kind: Kind::Offer, ssrc, cookie: [1; 16], terms };
-        match message(&datagram[..len]).kind {
+        match message(&datagram[..len]).expect("a message").kind {
             Kind::Start => {
                 return Stream { socket: socket.try_clone().expect("a socket"), viewer, ssrc };
             }

@@ -1,0 +1,158 @@
+//! What an endpoint wants, carried out. What cannot be done is an error of the run.
+
+use weir_core::{Action, Destination, Origin, Packet, Payload, PeerId};
+
+use super::application::{Application, Delivery};
+use super::outgoing::Target;
+use super::party::{Handled, Party};
+use crate::error::{Impossible, NetError};
+use crate::profile::{Profile, Sending};
+use crate::socket::Way;
+
+/// Where a packet goes, to which peer if to one, and how long it may be.
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    target: Target,
+    peer: Option<PeerId>,
+    most: usize,
+}
+
+impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
+    #[inline]
+    pub(super) fn carry_out(
+        &mut self,
+        action: &Action,
+        handled: Option<&Handled<'_, P::Label>>,
+    ) -> Result<(), NetError> {
+        match action {
+            Action::Send { to, packet, payload, with_next } => {
+                let Some(route) = self.route(*to, packet, handled)? else { return Ok(()) };
+                self.outgoing.make_room(route.target, packet.ecn, *with_next, &mut self.statistics)?;
+                return self.send(route, packet, *payload);
+            }
+            Action::Join(channel) => return self.change_membership(self.input.join(*channel)),
+            Action::Leave(channel) => return self.change_membership(self.input.leave(*channel)),
+            Action::Deliver { number } => {
+                let handled = handled.ok_or(Impossible::NoPayload)?;
+                let label = handled.label.as_ref().ok_or(Impossible::NoPayload)?;
+                let (from, payload) = (Some(handled.origin), handled.payload);
+                self.statistics.note_delivered(payload.len());
+                self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
+            }
+            Action::DeliverKept { number } => {
+                let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
+                self.statistics.note_delivered(payload.len());
+                self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
+            }
+            Action::Take { number } => {
+                let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
+                self.kept.keep(*number, label, payload);
+                self.told.offered = self.told.offered.saturating_sub(1);
+            }
+            Action::Keep { number } => {
+                let handled = handled.ok_or(Impossible::NoPayload)?;
+                self.kept.keep(*number, handled.label.ok_or(Impossible::NoPayload)?, handled.payload);
+            }
+            Action::Release { below } => self.kept.release(*below),
+            Action::Complete => {
+                self.application.complete(self.time);
+                self.has_changed = true;
+                if self.is_per_peer {
+                    self.peers.complete(self.first);
+                }
+            }
+            Action::Observe(observation) => self.application.observe(self.time, observation),
+        }
+        Ok(())
+    }
+
+    /// What the system refuses is told, and the session goes on without it; a channel that does not exist is an error.
+    fn change_membership(&mut self, result: Result<(), NetError>) -> Result<(), NetError> {
+        match result {
+            Err(problem) if !matches!(problem, NetError::UnknownChannel { .. }) => {
+                self.statistics.failed_memberships += 1;
+                self.application.problem(self.time, &problem);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Where a packet goes; `None` to a peer that cannot be reached.
+    fn route(
+        &mut self,
+        to: Destination,
+        packet: &Packet,
+        handled: Option<&Handled<'_, P::Label>>,
+    ) -> Result<Option<Route>, NetError> {
+        let route = |target| Route { target, peer: None, most: usize::MAX };
+        match to {
+            Destination::Channel(channel) => {
+                let target = self.outgoing.to_channel(channel).ok_or(Impossible::NoOutput { to })?;
+                Ok(Some(route(target)))
+            }
+            Destination::Peer(name) => {
+                let peer = self.peer_of(name);
+                let address = self.peers.address(peer).filter(|_| self.peers.is_open(peer));
+                match address {
+                    None if !self.peers.was_there(peer) => Err(Impossible::NoPeer { peer: name }.into()),
+                    None => {
+                        self.statistics.refused += 1;
+                        Ok(None)
+                    }
+                    Some((socket, to)) => {
+                        let target = Target { way: Way::Unicast(socket), to };
+                        Ok(Some(Route { peer: Some(peer), ..route(target) }))
+                    }
+                }
+            }
+            Destination::Reply => {
+                let asked = handled.filter(|handled| handled.origin == Origin::Unverified);
+                let asked = asked.ok_or(Impossible::NobodyToReplyTo)?.datagram;
+                if packet.size > asked.size() {
+                    return Err(Impossible::LongReply.into());
+                }
+                let target = Target { way: asked.way, to: asked.from };
+                Ok(Some(Route { most: asked.bytes.len(), ..route(target) }))
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, route: Route, packet: &Packet, payload: Payload) -> Result<(), NetError> {
+        let (profile, channel) = match route.target.way {
+            Way::Channel(channel) => (self.sessions.of_channel(channel).profile, Some(channel)),
+            Way::Unicast(socket) => (self.sessions.of_unicast(socket).profile, None),
+        };
+        let data = match payload {
+            Payload::None => None,
+            Payload::Kept(number) => {
+                let (label, payload) = self.kept.get(number).ok_or(Impossible::NotKept { number })?;
+                Some((*label, payload))
+            }
+            Payload::Fresh => {
+                self.told.offered = self.told.offered.saturating_sub(1);
+                let fresh = self.application.payload(self.time, channel);
+                self.statistics.starved += u64::from(fresh.is_none());
+                let Some(fresh) = fresh.or(profile.empty().map(|label| (label, &[][..]))) else { return Ok(()) };
+                Some(fresh)
+            }
+        };
+        let (leaves, ntp_micros) = self.outgoing.stamp();
+        let waited = leaves.since(self.time);
+        let association = route.peer.and_then(|peer| self.peers.association(peer));
+        let payload = data.map(|(_, payload)| payload);
+        let mut is_too_long = false;
+        let write = |out: &mut [u8]| {
+            let label = data.as_ref().map(|(label, _)| label);
+            let header = profile.encode(&packet.header, label, Sending { ntp_micros, waited, association }, out)?;
+            is_too_long = header + payload.map_or(0, <[u8]>::len) > route.most;
+            (!is_too_long).then_some(header)
+        };
+        match self.outgoing.add(route.target, packet, payload, write, &mut self.statistics)? {
+            true => Ok(()),
+            false if is_too_long => Err(Impossible::LongReply.into()),
+            false => Err(Impossible::Header { header: packet.header }.into()),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Peers of a tenant that come and go: what the endpoint and the application are told of them.
+
+use std::net::SocketAddr;
+
+use weir_core::{Event, PeerId};
+use weir_units::Time;
+use weir_wire::rtcp::handshake::Terms;
+
+use super::application::{Application, PeerChange};
+use super::party::{Party, Stage, Told};
+use super::peers::{Departure, News};
+use crate::error::NetError;
+use crate::profile::Profile;
+
+impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
+    /// What the endpoint calls a peer; `None` for one from before it was made.
+    pub(super) fn name_of(&self, PeerId(peer): PeerId) -> Option<PeerId> {
+        peer.checked_sub(self.first.0).map(PeerId)
+    }
+
+    /// The peer that the endpoint calls so.
+    pub(super) fn peer_of(&self, PeerId(name): PeerId) -> PeerId {
+        PeerId(name.saturating_add(self.first.0))
+    }
+
+    /// Starts the session once every peer of the configuration has been there. Who has gone or come in the meantime is told
+    /// at once.
+    pub(super) fn start(&mut self, now: Time) -> Result<(), NetError> {
+        if self.stage != Stage::Waiting || self.is_per_peer || !self.peers.are_all_up() {
+            return Ok(());
+        }
+        self.stage = Stage::Started;
+        let (lost, admitted) = (self.peers.lost(), self.peers.admitted());
+        let changes = lost.into_iter().map(Event::PeerDown).chain(admitted.into_iter().map(Event::PeerUp));
+        std::iter::once(Event::Start).chain(changes).try_for_each(|event| self.event(now, event, None))
+    }
+
+    /// Sends what the handshake has to say, and acts on what it has found.
+    #[inline]
+    pub(super) fn on_news(&mut self, now: Time) -> Result<(), NetError> {
+        loop {
+            while let Some(outbound) = self.peers.next_outbound() {
+                self.outgoing.message(outbound.socket, outbound.to, &outbound.bytes, &mut self.statistics)?;
+            }
+            let Some((peer, news)) = self.peers.next_news() else { break };
+            if let Some((_, address)) = self.peers.address(peer) {
+                self.on_one_news(now, peer, address, news)?;
+            }
+        }
+        self.start(now)
+    }
+
+    fn on_one_news(&mut self, now: Time, peer: PeerId, address: SocketAddr, news: News) -> Result<(), NetError> {
+        let change = match news {
+            News::Offered(terms) => {
+                self.associate(peer);
+                return self.open(now, peer, address, &terms);
+            }
+            News::Up => PeerChange::Up,
+            News::Busy => PeerChange::Busy,
+            News::Unanswered { is_refused } => PeerChange::Unanswered { is_refused },
+            News::Down(why) => return self.close(now, peer, address, why),
+        };
+        self.application.peer(now, peer, address, change);
+        if change != PeerChange::Up {
+            return Ok(());
+        }
+        self.statistics.peers += 1;
+        self.associate(peer);
+        if self.is_per_peer {
+            let terms = self.application.terms(address);
+            self.open(now, peer, address, &terms)
+        } else {
+            self.event(now, Event::PeerUp(peer), None)
+        }
+    }
+
+    fn associate(&mut self, peer: PeerId) {
+        if let Some((ids, (socket, _))) = self.peers.ids(peer).zip(self.peers.address(peer)) {
+            self.peers.associate(peer, self.sessions.of_unicast(socket).profile.associate(&ids));
+        }
+    }
+
+    /// The session of one peer begins, unless it has begun or there is one endpoint for all.
+    fn open(&mut self, now: Time, peer: PeerId, address: SocketAddr, terms: &Terms) -> Result<(), NetError> {
+        if !self.is_per_peer || self.endpoint.is_some() || self.stage == Stage::Finished {
+            return Ok(());
+        }
+        self.endpoint = self.application.open(now, address, terms);
+        if self.endpoint.is_none() {
+            return self.close(now, peer, address, Departure::Declined);
+        }
+        (self.first, self.told, self.stage) = (peer, Told::default(), Stage::Started);
+        self.event(now, Event::Start, None)
+    }
+
+    /// A peer is gone, or is to go.
+    fn close(&mut self, now: Time, peer: PeerId, address: SocketAddr, why: Departure) -> Result<(), NetError> {
+        if self.is_per_peer {
+            if self.stage == Stage::Started {
+                self.event(now, Event::Finish, None)?;
+                self.stage = Stage::Waiting;
+            }
+            self.endpoint = None;
+            self.kept.clear();
+        }
+        self.peers.leave(now, peer, why);
+        if !self.is_per_peer && why != Departure::Stopped {
+            self.event(now, Event::PeerDown(peer), None)?;
+        }
+        self.application.peer(now, peer, address, PeerChange::Down(why));
+        self.has_changed = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Messages between applications over the control port: a receipt and its acknowledgement.
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use common::script::at_start;
+use common::{Counting, config, session};
+use weir_net::Description;
+use weir_net::host::{Application, Host, Progress, Statistics};
+use weir_net::receipts::{ReceiptBook, ReceiptSender};
+use weir_units::{Random, Time};
+use weir_wire::alc::Content;
+use weir_wire::receipt::{Kind, LEN, Receipt};
+
+const KEY: [u8; 32] = [7; 32];
+
+/// A sender that takes receipts for a while.
+struct Collects {
+    book: ReceiptBook,
+    time: Counting,
+    /// What it answers in place of an acknowledgement.
+    instead: Option<Vec<u8>>,
+}
+
+impl Application<Content> for Collects {
+    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        let answer = self.book.on_message(message, |_| {}).map(|answer| answer.to_vec());
+        self.instead.clone().or(answer)
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        self.time.tick(now, statistics)
+    }
+}
+
+/// A receiver that has everything, and waits until the sender knows.
+struct Finished {
+    receipt: ReceiptSender,
+}
+
+impl Application<Content> for Finished {
+    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        self.receipt.on_message(message);
+        None
+    }
+
+    fn next_message(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.receipt.poll(now).map(|message| message.to_vec())
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.receipt.deadline()
+    }
+
+    fn tick(&mut self, _now: Time, _statistics: &Statistics) -> Progress {
+        if self.receipt.deadline().is_none() { Progress::Stop } else { Progress::Finish }
+    }
+}
+
+fn with_receipts() -> Description {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let control_address = Some(socket.local_addr().expect("it is bound"));
+    Description { control_address, receipt_key: Some(KEY), ..session(1, true) }
+}
+
+fn collect(description: &Description, span: Duration, instead: Option<Vec<u8>>) -> (Collects, Statistics) {
+    let sender = weir_net::session::sender(description, at_start(&[]), &config()).expect("a sender");
+    let book = ReceiptBook::new(KEY, description.tsi);
+    let mut collects = Collects { book, time: Counting::for_all_of(span), instead };
+    let statistics = Host::run_one(sender, &mut collects).expect("it runs");
+    (collects, statistics)
+}
+
+#[test]
+fn a_receipt_reaches_the_sender_s_application_and_its_acknowledgement_the_receiver_s() {
+    let description = with_receipts();
+    let of_sender = description.clone();
+    let collecting = std::thread::spawn(move || collect(&of_sender, Duration::from_secs(2), None));
+    let receiver = weir_net::session::receiver(&description, None, &config()).expect("a receiver");
+    let receipt =
+        Receipt { kind: Kind::Receipt, tsi: description.tsi, receiver: 3, received_bytes: 4, elapsed_millis: 5 };
+    let random = Random::new(1, "receipt");
+    let clock = weir_net::clock::Clock::new();
+    let receipt = ReceiptSender::new(receipt, KEY, clock.now(), Duration::from_millis(100), random);
+    let mut finished = Finished { receipt };
+    Host::run_one(receiver, &mut finished).expect("it runs");
+    let (collects, _) = collecting.join().expect("no panic");
+    assert!(finished.receipt.is_acknowledged());
+    let known: Vec<u64> = collects.book.receipts().map(|receipt| receipt.receiver).collect();
+    assert_eq!((known, collects.book.forged()), (vec![3], 0));
+}
+
+#[test]
+fn an_answer_longer_than_its_message_is_not_sent() {
+    for (instead, expected) in [(vec![1; LEN], Some(LEN)), (vec![1; LEN + 1], None)] {
+        let description = with_receipts();
+        let control = description.control_address.expect("it has one");
+        let refused = u64::from(expected.is_none());
+        let collecting = std::thread::spawn(move || collect(&description, Duration::from_millis(500), Some(instead)));
+        std::thread::sleep(Duration::from_millis(100));
+        let asking = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        asking.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
+        asking.send_to(&[0; LEN], control).expect("the loopback takes it");
+        assert_eq!(asking.recv(&mut [0; 100]).ok(), expected);
+        let (_, statistics) = collecting.join().expect("no panic");
+        assert_eq!(statistics.refused, refused, "{statistics:?}");
+    }
+}
