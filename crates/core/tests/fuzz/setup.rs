@@ -79,7 +79,9 @@ impl Setup {
             Parties::Paced(_) => {
                 [(Role::Source, scheme.source(stream, settings)?), (Role::Sink, scheme.sink(stream, settings)?)]
             }
-            Parties::Tree(_) => return Err(ConfigError::NotFor { scheme: scheme.name, what: "sessions of two parties" }),
+            Parties::Tree(_) => {
+                return Err(ConfigError::NotFor { scheme: scheme.name, what: "sessions of two parties" });
+            }
         })
     }
 }
