@@ -80,7 +80,10 @@ pub enum Event<'a> {
     },
     /// The sending application will offer nothing more. What it has offered is still to be sent.
     End,
-    /// The receiving application has room for this many payloads from here on. An endpoint that is never told need not ask.
+    /// The receiving application has room for this many payloads from here on. If it is limited at all, the endpoint is told
+    /// for the first time right before [`Event::Start`]: one that has not been told by then has room for everything. Each
+    /// payload that is delivered takes a place, so an endpoint is told again when a place is free again, and a delivery
+    /// for which it has not been told of any room cannot be carried out.
     Room {
         /// How many, in place of what was said before.
         payloads: u64,

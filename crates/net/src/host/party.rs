@@ -111,6 +111,15 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.endpoint.as_ref().filter(|_| self.stage != Stage::Waiting)?.deadline()
     }
 
+    /// The session starts. An application whose room is limited says so before.
+    pub(super) fn begin(&mut self, now: Time) -> Result<(), NetError> {
+        self.told.room = self.application.room();
+        if let Some(payloads) = self.told.room {
+            self.event(now, Event::Room { payloads }, None)?;
+        }
+        self.event(now, Event::Start, None)
+    }
+
     /// The application has what it wanted.
     pub(super) fn finish(&mut self, now: Time) -> Result<(), NetError> {
         self.peers.admit_nobody();
