@@ -85,10 +85,16 @@ fn to_take_a_payload_that_nobody_offered() {
 }
 
 #[test]
-fn to_deliver_or_keep_the_payload_of_no_packet_or_of_one_without() {
+fn to_take_a_payload_under_the_number_of_another() {
+    let endpoint = at_start(&[Action::Take { number: 1 }, Action::Take { number: 1 }]);
+    let error = Host::run_one(tenant(endpoint).0, &mut Notes::with_payloads(&[3, 3])).expect_err("it cannot be done");
+    assert_impossible(&error, Impossible::IsKept { number: 1 });
+}
+
+#[test]
+fn to_deliver_or_keep_the_payload_of_no_packet() {
     for action in [Action::Deliver { number: None }, Action::Keep { number: 1 }] {
-        refuses(action.clone(), Impossible::NoPayload);
-        refuses_at_a_packet(&action, b"", Impossible::NoPayload);
+        refuses(action, Impossible::NoPayload);
     }
 }
 

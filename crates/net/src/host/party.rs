@@ -12,7 +12,7 @@ use super::outgoing::Outgoing;
 use super::peers::Peers;
 use super::statistics::Statistics;
 use super::tenant::Sessions;
-use crate::error::NetError;
+use crate::error::{Impossible, NetError};
 use crate::profile::{Found, Profile, Sender};
 use crate::socket::{Input, Way, header_len};
 
@@ -56,7 +56,18 @@ pub(super) struct Told {
     /// Payloads that it has not taken.
     pub(super) offered: u64,
     is_over: bool,
+    /// For how many payloads the application has room, without those that were delivered since.
     room: Option<u64>,
+}
+
+impl Told {
+    /// A payload is delivered into the room that the endpoint knows of.
+    pub(super) fn deliver(&mut self) -> Result<(), Impossible> {
+        if let Some(room) = &mut self.room {
+            *room = room.checked_sub(1).ok_or(Impossible::NoRoom)?;
+        }
+        Ok(())
+    }
 }
 
 /// A datagram, and where it came from.
