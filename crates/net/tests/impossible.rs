@@ -98,6 +98,22 @@ fn to_deliver_or_keep_the_payload_of_no_packet() {
     }
 }
 
+/// Anybody can send a packet whose header promises a payload that does not follow.
+#[test]
+fn a_packet_that_ends_with_its_header_has_an_empty_payload() {
+    let endpoint = script(|_, event, plan| {
+        if matches!(event, Event::Packet { .. }) {
+            plan.actions.extend([Action::Deliver { number: None }, Action::Keep { number: 1 }]);
+            plan.actions.extend([Action::DeliverKept { number: 1 }, Action::Complete]);
+        }
+    });
+    let (tenant, local) = tenant(endpoint);
+    socket().send_to(&datagram(1, b""), local).expect("the loopback takes it");
+    let mut notes = Notes::default();
+    Host::run_one(tenant, &mut notes).expect("a stranger does not end a run");
+    assert_eq!(notes.delivered, [b"", b""]);
+}
+
 #[test]
 fn to_send_a_header_that_the_session_s_packets_do_not_carry() {
     let header = Header::Probe(Probe { kind: Kind::Probe, clock_micros: 1 });

@@ -240,9 +240,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             self.statistics.ignored.foreign += 1;
             return Ok(());
         }
-        match handled.label {
-            Some(_) => self.statistics.received.add(1, packet.size.count()),
-            None => self.statistics.control_received += 1,
+        match handled.payload.is_empty() {
+            false => self.statistics.received.add(1, packet.size.count()),
+            true => self.statistics.control_received += 1,
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);
         self.event(at, Event::Packet { from: handled.origin, packet }, Some(&handled))
