@@ -8,3 +8,4 @@ pub mod dumbbell;
 pub mod netns;
 mod record;
 pub mod seam;
+pub mod toy;
