@@ -12,7 +12,8 @@ use super::outgoing::Outgoing;
 use super::peers::Peers;
 use super::statistics::Statistics;
 use super::tenant::Sessions;
-use crate::error::NetError;
+use crate::clock::Clock;
+use crate::error::Result;
 use crate::profile::{Found, Profile, Sender};
 use crate::socket::{Input, Way, header_len};
 
@@ -20,6 +21,7 @@ use crate::socket::{Input, Way, header_len};
 #[derive(Debug)]
 pub(super) struct Party<'a, P: Profile, A> {
     pub(super) application: &'a mut A,
+    pub(super) clock: Clock,
     pub(super) endpoint: Option<Box<dyn Endpoint>>,
     /// The endpoint is that of one peer: the application makes it when the peer comes, and it goes with the peer.
     pub(super) is_per_peer: bool,
@@ -104,12 +106,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     /// Tells the endpoint, and does what it wants. `handled` is the packet of the event. Nothing happens to an endpoint
     /// before its session starts.
     #[inline]
-    pub(super) fn event(
-        &mut self,
-        at: Time,
-        event: Event<'_>,
-        handled: Option<&Handled<'_, P::Label>>,
-    ) -> Result<(), NetError> {
+    pub(super) fn event(&mut self, at: Time, event: Event<'_>, handled: Option<&Handled<'_, P::Label>>) -> Result<()> {
         self.time = self.time.max(at);
         let Some(mut endpoint) = self.endpoint.take_if(|_| self.stage != Stage::Waiting) else { return Ok(()) };
         endpoint.handle(self.time, event);
@@ -127,7 +124,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// The application has what it wanted.
-    pub(super) fn finish(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn finish(&mut self, now: Time) -> Result<()> {
         self.peers.admit_nobody();
         match std::mem::replace(&mut self.stage, Stage::Finished) {
             Stage::Started => self.event(now, Event::Finish, None),
@@ -154,7 +151,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// Tells it, one thing at a time.
-    pub(super) fn offer(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn offer(&mut self, now: Time) -> Result<()> {
         let Some(event) = self.next_offer() else { return Ok(()) };
         match event {
             Event::Offer { packets } => self.told.offered += packets,
@@ -166,7 +163,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// Reads a datagram with the profile of its session, and acts on what it says.
     #[inline]
-    pub(super) fn take_in(&mut self, datagram: Datagram<'_>) -> Result<(), NetError> {
+    pub(super) fn take_in(&mut self, datagram: Datagram<'_>) -> Result<()> {
         let (profile, origin, sender) = match datagram.way {
             Way::Channel(channel) => {
                 if !self.input.is_source(channel, datagram.from.ip()) {
@@ -194,7 +191,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_found(&mut self, datagram: Datagram<'_>, origin: Origin, found: Found<'_, P::Label>) -> Result<(), NetError> {
+    fn on_found(&mut self, datagram: Datagram<'_>, origin: Origin, found: Found<'_, P::Label>) -> Result<()> {
         let Datagram { at, from, ecn, .. } = datagram;
         let ignored = &mut self.statistics.ignored;
         match (found, datagram.way) {
@@ -222,7 +219,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_packet(&mut self, packet: &Packet, handled: Handled<'_, P::Label>) -> Result<(), NetError> {
+    fn on_packet(&mut self, packet: &Packet, handled: Handled<'_, P::Label>) -> Result<()> {
         let at = handled.datagram.at;
         let mut is_for_endpoint = true;
         if let Origin::Peer(name) = handled.origin {
@@ -244,7 +241,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// A message to the application came. Nobody can use this host to send a third party more than he spends himself.
-    fn on_message(&mut self, at: Time, socket: usize, from: SocketAddr, message: &[u8]) -> Result<(), NetError> {
+    fn on_message(&mut self, at: Time, socket: usize, from: SocketAddr, message: &[u8]) -> Result<()> {
         let Some(answer) = self.application.message(at, from, message) else { return Ok(()) };
         if answer.len() > message.len() {
             self.statistics.refused += 1;
