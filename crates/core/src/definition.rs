@@ -5,7 +5,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
 use crate::endpoint::Endpoint;
@@ -90,8 +90,9 @@ pub struct Tree {
     pub receiver: Build<Stream>,
 }
 
-/// How a party is built, from what all have agreed on and the user's settings.
-pub type Build<Agreed> = fn(&Agreed, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>;
+/// How a party is built, from what all have agreed on, the user's settings, and a random stream of the party's own. On real
+/// sockets the stream's seed is from the operating system; in the laboratory it is derived from the run's.
+pub type Build<Agreed> = fn(&Agreed, &[Setting], Random) -> Result<Box<dyn Endpoint>, ConfigError>;
 
 impl Scheme {
     /// Whether it is for layered sessions.
@@ -138,23 +139,57 @@ impl Scheme {
     }
 
     /// Builds the sender of a layered session.
-    pub fn sender(&self, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
-        (self.layered()?.sender)(session, settings)
+    pub fn sender(
+        &self,
+        session: &Session,
+        settings: &[Setting],
+        random: Random,
+    ) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.layered()?.sender)(session, settings, random)
     }
 
     /// Builds a receiver of a layered session.
-    pub fn receiver(&self, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
-        (self.layered()?.receiver)(session, settings)
+    pub fn receiver(
+        &self,
+        session: &Session,
+        settings: &[Setting],
+        random: Random,
+    ) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.layered()?.receiver)(session, settings, random)
     }
 
     /// Builds the source of a unicast stream.
-    pub fn source(&self, stream: &Stream, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
-        (self.paced()?.source)(stream, settings)
+    pub fn source(
+        &self,
+        stream: &Stream,
+        settings: &[Setting],
+        random: Random,
+    ) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.paced()?.source)(stream, settings, random)
     }
 
     /// Builds the sink of a unicast stream.
-    pub fn sink(&self, stream: &Stream, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
-        (self.paced()?.sink)(stream, settings)
+    pub fn sink(
+        &self,
+        stream: &Stream,
+        settings: &[Setting],
+        random: Random,
+    ) -> Result<Box<dyn Endpoint>, ConfigError> {
+        (self.paced()?.sink)(stream, settings, random)
+    }
+
+    /// Says why the parties of a layered session cannot be built, if they cannot.
+    pub fn check_session(&self, session: &Session, settings: &[Setting]) -> Result<(), ConfigError> {
+        let random = Random::new(0, "check");
+        self.sender(session, settings, random.clone())?;
+        self.receiver(session, settings, random).map(drop)
+    }
+
+    /// Says why the parties of a unicast stream cannot be built, if they cannot.
+    pub fn check_stream(&self, stream: &Stream, settings: &[Setting]) -> Result<(), ConfigError> {
+        let random = Random::new(0, "check");
+        self.source(stream, settings, random.clone())?;
+        self.sink(stream, settings, random).map(drop)
     }
 
     /// The parties of a reliable stream over a tree.

@@ -16,8 +16,8 @@
 //!   are numbered from 0 and are there at [`Event::Start`]. Others appear while the session runs, with [`Event::PeerUp`],
 //!   after they have proved that they receive at their address. Whoever has not proved it is [`Origin::Unverified`], and can
 //!   only be answered at once, with [`Destination::Reply`].
-//! - *Channels.* Any party may send to a channel, whether or not it is a member; packets travel from the party's own node.
-//!   A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
+//! - *Channels.* Any party may send to a channel, whether or not it is a member; packets travel from the party's own node, and
+//!   do not come back to it. A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
 //!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
 //!   application says for how many it has room ([`Event::Room`]). So the simulator can carry lengths where sockets carry

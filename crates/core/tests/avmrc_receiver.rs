@@ -6,7 +6,7 @@ use weir_core::layers::Ladder;
 use weir_core::observation::{LevelCause, SlotReport};
 use weir_core::registry::{self, Habitat, Session, Setting};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_units::{Bytes, Ecn, Random, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 /// A receiver and the sender's side of its packets: one packet a channel every 10 ms, with no queue.
@@ -31,7 +31,7 @@ impl Script {
             settings.iter().map(|(key, value)| Setting { key: (*key).into(), value: (*value).into() }).collect();
         let scheme = registry::find("avmrc").expect("registered");
         let mut script = Script {
-            receiver: scheme.receiver(&session, &settings).expect("valid settings"),
+            receiver: scheme.receiver(&session, &settings, Random::new(1, "receiver")).expect("valid settings"),
             now: Time::from_millis(1_000),
             sequences: [0; 9],
             sender_clock_offset: 5_000_000_000,

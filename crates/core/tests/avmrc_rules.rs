@@ -50,7 +50,7 @@ impl Model {
     fn new(scheme: &str, habitat: Habitat, settings: &[Setting]) -> Model {
         let scheme = registry::find(scheme).expect("registered");
         let mut model = Model {
-            receiver: scheme.receiver(&session(habitat), settings).expect("valid settings"),
+            receiver: scheme.receiver(&session(habitat), settings, Random::new(1, "receiver")).expect("valid settings"),
             now: Time::from_millis(5),
             joined: BTreeSet::new(),
             level: 0,
@@ -213,8 +213,8 @@ fn settings_are_read_and_refused_with_what_would_be_accepted() {
     let build = |key: &str, value: &str| {
         let settings = [Setting { key: key.into(), value: value.into() }];
         let scheme = registry::find("avmrc").expect("registered");
-        let sender = scheme.sender(&session(Habitat::Lab), &settings).map(drop);
-        assert_eq!(sender, scheme.receiver(&session(Habitat::Lab), &settings).map(drop));
+        let sender = scheme.sender(&session(Habitat::Lab), &settings, Random::new(1, "sender")).map(drop);
+        assert_eq!(sender, scheme.receiver(&session(Habitat::Lab), &settings, Random::new(1, "receiver")).map(drop));
         sender.map_err(|error| error.to_string())
     };
     for (key, value) in [

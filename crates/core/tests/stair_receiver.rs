@@ -7,7 +7,7 @@ use weir_core::layers::Ladder;
 use weir_core::observation::{LevelCause, SlotReport};
 use weir_core::registry::{self, Habitat, Session, Setting};
 use weir_core::{Action, ChannelId, Endpoint, Event, Header, Observation, Origin, Packet};
-use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_units::{Bytes, Ecn, Random, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 const PACKET: Bytes = Bytes::new(1456);
@@ -36,7 +36,8 @@ impl Tested {
         let session = Session { ladder, packet_size: PACKET, form: CciForm::Clocked, habitat: Habitat::Sockets };
         let settings = [("rtt", "fixed"), ("initial_rtt", "100ms"), ("decrease", decrease)];
         let settings = settings.map(|(key, value)| Setting { key: key.into(), value: value.into() });
-        let receiver = registry::find("stair").and_then(|scheme| scheme.receiver(&session, &settings));
+        let receiver =
+            registry::find("stair").and_then(|scheme| scheme.receiver(&session, &settings, Random::new(1, "receiver")));
         let receiver = receiver.expect("valid settings");
         let now = Time::from_secs(100);
         let mut tested = Tested {

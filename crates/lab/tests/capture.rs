@@ -39,9 +39,9 @@ fn capture_stair(forward: &Path, backward: &Path) {
     let to = topology::add_host(&mut net, bell.right, &link("delay=1ms"));
     let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
     let id = net.add_session(from, config).expect("a few channels");
-    let sender = scheme.sender(&session, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&session, &[], net.random_for("sender")).expect("defaults are valid");
     net.add_sender(id, sender, EndpointConfig::default());
-    let receiver = scheme.receiver(&session, &[]).expect("defaults are valid");
+    let receiver = scheme.receiver(&session, &[], net.random_for("receiver")).expect("defaults are valid");
     net.add_receiver(id, to, receiver, EndpointConfig::default()).expect("the host has a link");
     let create = |path, link| PacketCapture::create(path, link, session.form).expect("a file");
     let mut captures = (create(forward, bell.forward), create(backward, bell.backward));

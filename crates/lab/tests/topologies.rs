@@ -3,7 +3,7 @@
 use weir_lab::run::record;
 use weir_lab::scenario::Scenario;
 
-/// A session over 8 Mbit/s to two receivers, one of them behind 1 Mbit/s, and datagrams beside it from the middle on.
+/// A session over 8 Mbit/s to two receivers, one of them behind 1 Mbit/s, and datagrams next to it from the middle on.
 const GRAPH: &str = r#"id = "test/graph"
 title = "Two bottlenecks"
 duration = "40s"

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Ecn, Time};
 
-/// What a queue may look at, beside the size.
+/// What a queue may look at, next to the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Label {
     /// The flow that the packet belongs to, numbered by the owner. Fair queues keep flows apart by it.

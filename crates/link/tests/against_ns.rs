@@ -1,4 +1,4 @@
-//! RED beside ns-2's, under the same seeded load: packets of 1000 bytes with exponential gaps on a link of 1 Mbit/s.
+//! RED next to ns-2's, under the same seeded load: packets of 1000 bytes with exponential gaps on a link of 1 Mbit/s.
 //!
 //! The figures are those of ns 2.35 over 5000 s: `Queue/RED` with `thresh_` 5, `maxthresh_` 15, `q_weight_` 0.002, `linterm_` 10,
 //! `mean_pktsize_` 1000, `bytes_` and `queue_in_bytes_` false, a limit of 50; the mean queue is its monitor's packet

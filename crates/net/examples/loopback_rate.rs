@@ -19,7 +19,7 @@ use weir_net::description::{Control, Description};
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics};
 use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 use weir_wire::alc::Content;
 use weir_wire::fec::{PayloadId, RAPTORQ};
@@ -74,7 +74,8 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
 }
 
 fn send(description: &Description, seconds: u64) -> Result<(), Box<dyn Error>> {
-    let endpoint = description.sender_endpoint()?.ok_or("the session has congestion control")?;
+    let endpoint =
+        description.sender_endpoint(Random::new(1, "sender"))?.ok_or("the session has congestion control")?;
     let sender = session::sender(description, endpoint, &config())?;
     println!("sender from {:?}", sender.local());
     let cpu = cpu_secs();
@@ -93,7 +94,9 @@ fn send(description: &Description, seconds: u64) -> Result<(), Box<dyn Error>> {
 
 fn receive(description: &Description, seconds: u64, mode: &str, number: &str) -> Result<(), Box<dyn Error>> {
     let endpoint: Box<dyn Endpoint> = match mode {
-        "avmrc" => description.receiver_endpoint()?.ok_or("the session has congestion control")?,
+        "avmrc" => description
+            .receiver_endpoint(Random::new(1, &format!("receiver {number}")))?
+            .ok_or("the session has congestion control")?,
         _ => Box::new(All { actions: VecDeque::new(), channels: description.channels.len() as u16 }),
     };
     let receiver = session::receiver(description, Some(endpoint), &config())?;

@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use weir_core::endpoint::Endpoint;
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, ConfigError, Habitat, Scheme, Session, Setting};
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
@@ -109,19 +109,29 @@ impl Description {
         self.control.as_ref().map(|control| control.form)
     }
 
-    /// The sender's endpoint, on real sockets; `None` for a session without congestion control.
-    pub fn sender_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
-        self.endpoint(Scheme::sender)
+    /// The sender's endpoint, on real sockets; `None` for a session without congestion control. The seed of `random` is from
+    /// the operating system.
+    pub fn sender_endpoint(&self, random: Random) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+        self.endpoint(Scheme::sender, random)
     }
 
-    /// A receiver's endpoint, on real sockets; `None` for a session without congestion control.
-    pub fn receiver_endpoint(&self) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
-        self.endpoint(Scheme::receiver)
+    /// A receiver's endpoint, on real sockets; `None` for a session without congestion control. The seed of `random` is from
+    /// the operating system, and so no other receiver's.
+    pub fn receiver_endpoint(&self, random: Random) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
+        self.endpoint(Scheme::receiver, random)
+    }
+
+    /// Says why the endpoints of the session cannot be built, if they cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let random = Random::new(0, "check");
+        self.sender_endpoint(random.clone())?;
+        self.receiver_endpoint(random).map(drop)
     }
 
     fn endpoint(
         &self,
-        build: impl Fn(&Scheme, &Session, &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError>,
+        build: impl Fn(&Scheme, &Session, &[Setting], Random) -> Result<Box<dyn Endpoint>, ConfigError>,
+        random: Random,
     ) -> Result<Option<Box<dyn Endpoint>>, ConfigError> {
         let Some((control, session)) = self.control.as_ref().zip(self.session(Habitat::Sockets)) else {
             return Ok(None);
@@ -131,7 +141,7 @@ impl Description {
         if made != given {
             return Err(ConfigError::WrongChannels { scheme: scheme.name, made, given });
         }
-        build(scheme, &session, &control.settings).map(Some)
+        build(scheme, &session, &control.settings, random).map(Some)
     }
 }
 

@@ -6,6 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use weir_capture::CaptureError;
 use weir_core::{ChannelId, Destination, Header, PeerId};
 
+/// What can go wrong here.
+pub(crate) type Result<T> = std::result::Result<T, NetError>;
+
 /// Why a driver cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -104,6 +104,13 @@ fn a_pair_goes_out_in_one_system_call_of_its_own_and_each_packet_has_its_own_arr
 }
 
 #[test]
+fn each_pair_of_several_has_a_system_call_of_its_own() {
+    let pairs = vec![with_next(0), alone(1), with_next(2), alone(3)];
+    let (statistics, _) = sent(pairs, &[500; 4]);
+    assert_eq!((statistics.sent.packets, statistics.batches), (4, 2));
+}
+
+#[test]
 fn what_is_due_together_goes_out_in_one_system_call() {
     let (statistics, _) = sent(vec![alone(0), alone(1), alone(2)], &[500; 3]);
     assert_eq!((statistics.sent.packets, statistics.batches), (3, 1));

@@ -106,6 +106,20 @@ fn a_peer_keeps_its_name_and_the_next_client_gets_the_next() {
 }
 
 #[test]
+fn a_peer_that_stays_is_known_by_the_same_numbers_after_another_has_left() {
+    let server = Server::new(Duration::from_secs(10));
+    let mut stays = Stranger::new(server.port);
+    let start = stays.start();
+    let alive = stays.receive().expect("an answer");
+    let leaves = server.client(2);
+    leaves.say_bye(leaves.ssrc);
+    assert!(leaves.receive().is_some(), "the goodbye is answered");
+    stays.send(&start.encode());
+    assert_eq!(stays.receive(), Some(alive));
+    server.stop();
+}
+
+#[test]
 fn a_peer_that_falls_silent_is_gone_and_nothing_more_comes_from_it_or_goes_to_it() {
     let server = Server::new(Duration::from_millis(300));
     let client = server.client(1);

@@ -14,7 +14,7 @@ use weir_net::Description;
 use weir_net::description::Control;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Progress, Statistics, TenantConfig};
 use weir_net::session::{self, SessionConfig};
-use weir_units::{Rate, Time};
+use weir_units::{Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::probe::{Kind, LEN, Probe};
 
@@ -49,7 +49,10 @@ fn host() -> UdpSocket {
 }
 
 fn send_for(description: &Description, span: Duration) -> JoinHandle<Statistics> {
-    let endpoint = description.sender_endpoint().expect("valid settings").expect("it has congestion control");
+    let endpoint = description
+        .sender_endpoint(Random::new(1, "sender"))
+        .expect("valid settings")
+        .expect("it has congestion control");
     let sender = session::sender(description, endpoint, &config()).expect("a sender");
     std::thread::spawn(move || Host::run_one(sender, &mut Counting::for_all_of(span)).expect("it runs"))
 }
@@ -80,7 +83,7 @@ impl Application<Content> for Watch {
 }
 
 fn receive_for(description: &Description, span: Duration, config: &SessionConfig) -> (Watch, Statistics) {
-    let endpoint = description.receiver_endpoint().expect("valid settings");
+    let endpoint = description.receiver_endpoint(Random::new(1, "receiver")).expect("valid settings");
     let receiver = session::receiver(description, endpoint, config).expect("a receiver");
     let mut watch = Watch { span, start: None, round_trips: Vec::new(), delivered: 0 };
     let statistics = Host::run_one(receiver, &mut watch).expect("it runs");

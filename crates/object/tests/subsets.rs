@@ -13,7 +13,7 @@ fn channels() -> Vec<Rate> {
     megabits.map(Rate::from_mbps).to_vec()
 }
 
-/// Receives with random loss, on channels that `choose` gives anew after every `packets` packets that are sent; how many
+/// Receives with random loss, on channels that `choose` gives again after every `packets` packets that are sent; how many
 /// symbols of files came, over how many there are in the file, less 1.
 fn overhead(
     sender: &mut Sender,

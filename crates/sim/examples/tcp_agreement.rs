@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/tcp.md`: every flavour alone and against random loss, beside what ns-2.35 measured.
+//! Prints the tables of `docs/tcp.md`: every flavour alone and against random loss, next to what ns-2.35 measured.
 //!
 //! `cargo run --release -p weir-sim --example tcp_agreement [SECONDS SEEDS]`
 

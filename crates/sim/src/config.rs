@@ -34,7 +34,7 @@ pub enum NetworkError {
 pub struct SessionConfig {
     /// Channels, 1 to 256.
     pub channels: usize,
-    /// The form of the congestion control information, for [`Network::send_through_the_wire`].
+    /// The form of the congestion control information, for [`send_through_the_wire`](crate::Network::send_through_the_wire).
     pub form: CciForm,
     /// How joins and leaves take effect.
     pub membership: Membership,
@@ -81,7 +81,7 @@ pub struct DatagramStream {
     pub flow: FlowId,
     /// Who sends.
     pub source: AgentId,
-    /// Who counts: [`Network::received`] says what.
+    /// Who counts: [`Network::received`](crate::Network::received) says what.
     pub counter: AgentId,
 }
 

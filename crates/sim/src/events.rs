@@ -92,7 +92,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Puts an event in beside the one that went in before it, for the same instant; by itself if that has been moved since.
+    /// Adds an event for the same instant to the last one that was added; on its own if that one has moved since.
     fn join(&mut self, at: u64, event: E) {
         let bucket = self.bucket(at);
         match self.buckets[bucket].last_mut() {

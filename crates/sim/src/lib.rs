@@ -12,6 +12,7 @@ mod agent;
 mod config;
 mod connection;
 mod datagrams;
+mod endpoints;
 mod events;
 mod fabric;
 mod graph;

@@ -1,19 +1,14 @@
-//! The simulated network as its users build it: nodes, links, sessions, and the agents on the nodes.
+//! The simulated network as its users build it: nodes, links, sessions, and other agents on the nodes than endpoints.
 
-use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_link::LinkConfig;
 use weir_units::{Random, Time};
 
 use crate::agent::{Agent, Listener, Program};
-use crate::config::{
-    DatagramStream, EndpointConfig, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection, Times,
-};
+use crate::config::{DatagramStream, NetworkError, SessionConfig, TcpConnection, Times};
 use crate::connection::{Receiving, Sending, Source};
 use crate::datagrams::{self, To};
 use crate::fabric::{Control, Fabric};
 use crate::multicast::{Member, Tree};
-use crate::party::Party;
-use crate::ranges::Attachment;
 use crate::together::Together;
 use crate::traffic::{HttpConfig, HttpServer, UdpConfig, UdpSource};
 use crate::{AgentId, FlowId, LinkId, NodeId, SessionId, tcp};
@@ -25,7 +20,7 @@ use crate::{AgentId, FlowId, LinkId, NodeId, SessionId, tcp};
 /// machine.
 #[derive(Debug)]
 pub struct Network {
-    seed: u64,
+    pub(crate) seed: u64,
     pub(crate) now: Time,
     pub(crate) agents: Vec<Agent>,
     flows: usize,
@@ -56,6 +51,11 @@ impl Network {
     /// large multicast session. The run is the same, bit for bit.
     pub fn use_threads(&mut self, threads: usize) {
         self.together = Together::new(threads);
+    }
+
+    /// The random stream of an endpoint of this run, by a name of its own such as `receiver 3`.
+    pub fn random_for(&self, endpoint: &str) -> Random {
+        Random::new(self.seed, &format!("endpoint {endpoint}"))
     }
 
     /// Adds a node.
@@ -98,41 +98,7 @@ impl Network {
         Ok(self.fabric.add_session(root, flow, config))
     }
 
-    /// Adds the sender of a session, on the session's root.
-    pub fn add_sender(&mut self, session: SessionId, endpoint: Box<dyn Endpoint>, config: EndpointConfig) -> AgentId {
-        let (root, flow) = (self.session_root(session), self.session_flow(session));
-        self.fabric.sessions[session.index()].sender = Some(self.next_agent());
-        let at = Attachment { session, member: None };
-        self.add_party(root, flow, Party::new(endpoint, Some(at)), config)
-    }
-
-    /// Adds a receiver of a session.
-    pub fn add_receiver(
-        &mut self,
-        session: SessionId,
-        node: NodeId,
-        endpoint: Box<dyn Endpoint>,
-        config: EndpointConfig,
-    ) -> Result<AgentId, NetworkError> {
-        let id = self.next_agent();
-        let member = self.member(session, node, id)?;
-        let at = Attachment { session, member: Some(member) };
-        Ok(self.add_party(node, self.session_flow(session), Party::new(endpoint, Some(at)), config))
-    }
-
-    /// Makes an endpoint a party of one more session, whose channels it can join and send to. Gives the number by which it
-    /// knows the session's first channel: its sessions' channels follow one another.
-    pub fn attach(&mut self, agent: AgentId, session: SessionId) -> Result<ChannelId, NetworkError> {
-        if let Some(first) = self.party(agent).first_channel(session) {
-            return Ok(first);
-        }
-        let member = self.member(session, self.node_of(agent), agent)?;
-        let channels = |session: SessionId| self.fabric.sessions[session.index()].channels;
-        let (before, more) = (self.party(agent).session().map_or(0, channels), channels(session));
-        Ok(self.party_mut(agent).attach(before, Attachment { session, member: Some(member) }, more))
-    }
-
-    fn member(&mut self, session: SessionId, node: NodeId, agent: AgentId) -> Result<Member, NetworkError> {
+    pub(crate) fn member(&mut self, session: SessionId, node: NodeId, agent: AgentId) -> Result<Member, NetworkError> {
         let no_way = NetworkError::NoWay { from: self.session_root(session), to: node };
         self.fabric.attach(session, node, agent).ok_or(no_way)
     }
@@ -150,36 +116,6 @@ impl Network {
         let listener = Listener { session, member, channels };
         let flow = self.session_flow(session);
         Ok(self.add_agent(node, flow, Program::Listener(listener), Some(Times::from(start))))
-    }
-
-    /// Adds an endpoint that is a party of no session.
-    pub fn add_peer(
-        &mut self,
-        node: NodeId,
-        flow: FlowId,
-        endpoint: Box<dyn Endpoint>,
-        config: EndpointConfig,
-    ) -> AgentId {
-        self.add_party(node, flow, Party::new(endpoint, None), config)
-    }
-
-    /// Adds a stream between two endpoints, each the other's first correspondent.
-    pub fn add_stream(
-        &mut self,
-        from: NodeId,
-        to: NodeId,
-        source: Box<dyn Endpoint>,
-        sink: Box<dyn Endpoint>,
-        config: StreamConfig,
-    ) -> Result<PacedStream, NetworkError> {
-        let flow = self.add_flow();
-        let StreamConfig { times, lateness, supply } = config;
-        let at_source = EndpointConfig { times, lateness, supply: Some(supply), ..EndpointConfig::default() };
-        let source = self.add_peer(from, flow, source, at_source);
-        let sink = self.add_peer(to, flow, sink, EndpointConfig::default());
-        self.introduce(source, sink)?;
-        self.introduce(sink, source)?;
-        Ok(PacedStream { flow, source, sink })
     }
 
     /// Adds a TCP connection, open from `start` on, that sends what its configuration says.
@@ -269,25 +205,6 @@ impl Network {
         }
     }
 
-    /// Tells an endpoint of a peer before it starts; gives the number by which the endpoint is to know it.
-    pub fn introduce(&mut self, agent: AgentId, to: AgentId) -> Result<PeerId, NetworkError> {
-        let [from_node, to_node] = [agent, to].map(|agent| self.node_of(agent));
-        let no_way = NetworkError::NoWay { from: from_node, to: to_node };
-        let route = self.fabric.route(agent, to).ok_or(no_way)?;
-        Ok(self.party_mut(agent).introduce(to, route))
-    }
-
-    fn party(&self, agent: AgentId) -> &Party {
-        self.agents[agent.index()].party().expect(NO_ENDPOINT)
-    }
-
-    fn party_mut(&mut self, agent: AgentId) -> &mut Party {
-        match &mut self.agents[agent.index()].program {
-            Program::Party(party) => party,
-            _ => panic!("{NO_ENDPOINT}"),
-        }
-    }
-
     /// A name for packets that belong together.
     pub fn add_flow(&mut self) -> FlowId {
         self.flows += 1;
@@ -299,40 +216,19 @@ impl Network {
         self.fabric.schedule(at, Control::Link(link, Box::new(config.clone())));
     }
 
-    fn session_root(&self, session: SessionId) -> NodeId {
+    pub(crate) fn session_root(&self, session: SessionId) -> NodeId {
         self.fabric.sessions[session.index()].root
     }
 
-    fn session_flow(&self, session: SessionId) -> FlowId {
+    pub(crate) fn session_flow(&self, session: SessionId) -> FlowId {
         self.fabric.sessions[session.index()].flow
     }
 
-    fn next_agent(&self) -> AgentId {
+    pub(crate) fn next_agent(&self) -> AgentId {
         AgentId::new(self.agents.len())
     }
 
-    fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
-        let id = self.next_agent();
-        let random = |of: &str| Random::new(self.seed, &format!("{of} {}", id.index()));
-        if !config.clock_ahead.is_zero() {
-            party.change_host(|host| host.ahead(config.clock_ahead));
-        }
-        if !config.lateness.is_zero() {
-            party.change_host(|host| host.late(config.lateness, random("lateness")));
-        }
-        if let Some(supply) = config.supply {
-            party.change_host(|host| host.with_supply(supply, random("supply")));
-        }
-        if let Some(reader) = config.reader {
-            party.change_host(|host| host.with_reader(reader, random("reader")));
-        }
-        if config.accepts_peers {
-            party.accept_peers();
-        }
-        self.add_agent(node, flow, Program::Party(party), Some(config.times))
-    }
-
-    fn add_agent(&mut self, node: NodeId, flow: FlowId, program: Program, times: Option<Times>) -> AgentId {
+    pub(crate) fn add_agent(&mut self, node: NodeId, flow: FlowId, program: Program, times: Option<Times>) -> AgentId {
         let id = self.next_agent();
         self.agents.push(Agent::new(node, flow, program));
         self.fabric.settle(node);
@@ -345,5 +241,3 @@ impl Network {
         id
     }
 }
-
-const NO_ENDPOINT: &str = "only endpoints have peers and sessions";

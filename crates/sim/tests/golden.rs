@@ -52,9 +52,9 @@ const DIGESTS: &[(&str, &str)] = &[
     ("avmrc", "0409b94dd6c7d21e"),
     ("rmrc", "15f5cca026aa1892"),
     ("vmrc", "315ac5c66364fb54"),
-    ("rap", "33adccf84ebd9031"),
-    ("stair", "fe99ec091a15236c"),
-    ("fglm", "470d100f3da62407"),
+    ("rap", "6454d77d72255de1"),
+    ("stair", "0cd997188f93c17e"),
+    ("fglm", "33b082e94dd6d140"),
 ];
 
 /// The digest of a session or a stream that shares a link of 4 Mbit/s with a TCP. Receivers of a session are behind unequal
@@ -84,19 +84,22 @@ fn add_session(net: &mut Network, scheme: &Scheme, root: NodeId, bell: &Dumbbell
     let id = net.add_session(root, config).expect("schemes have 1 to 256 channels");
     let lateness = Duration::from_millis(1);
     let config = EndpointConfig { lateness, ..EndpointConfig::default() };
-    let sender = net.add_sender(id, endpoint(scheme, Role::Sender), config);
+    let sender = endpoint(&net, scheme, Role::Sender, "sender");
+    let sender = net.add_sender(id, sender, config);
     for (number, rate) in (0..).zip(["600k", "2M", "100M"]) {
         let host = topology::add_host(net, bell.right, &link(&format!("rate={rate},delay=5ms,buffer=20p")));
         let times = Times::from(Time::from_millis(700 * number));
         let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
-        net.add_receiver(id, host, endpoint(scheme, Role::Receiver), config).expect("a way");
+        let receiver = endpoint(&net, scheme, Role::Receiver, &format!("receiver {number}"));
+        net.add_receiver(id, host, receiver, config).expect("a way");
     }
     net.flow_of(sender)
 }
 
 fn add_stream(net: &mut Network, scheme: &Scheme, from: NodeId, bell: &Dumbbell) -> FlowId {
     let to = topology::add_host(net, bell.right, &link("rate=100M,delay=1ms,buffer=1000p"));
-    let (source, sink) = (endpoint(scheme, Role::Source), endpoint(scheme, Role::Sink));
+    let source = endpoint(&net, scheme, Role::Source, "source");
+    let sink = endpoint(&net, scheme, Role::Sink, "sink");
     let lateness = Duration::from_millis(1);
     let config = StreamConfig { times: Times::default(), lateness, supply: Supply::Endless };
     net.add_stream(from, to, source, sink, config).expect("a way").flow
@@ -116,12 +119,14 @@ fn everything(bottleneck: &str) -> String {
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
     let lateness = Duration::from_millis(1);
     let config = EndpointConfig { lateness, ..EndpointConfig::default() };
-    net.add_sender(id, endpoint(scheme, Role::Sender), config);
+    let sender = endpoint(&net, scheme, Role::Sender, "sender");
+    net.add_sender(id, sender, config);
     for number in 0..3 {
         let host = topology::add_host(&mut net, bell.right, &access(5 + 20 * number));
         let times = Times::from(Time::from_millis(700 * number));
         let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
-        net.add_receiver(id, host, endpoint(scheme, Role::Receiver), config).expect("a way");
+        let receiver = endpoint(&net, scheme, Role::Receiver, &format!("receiver {number}"));
+        net.add_receiver(id, host, receiver, config).expect("a way");
     }
     for (number, flavour) in Flavour::ALL.into_iter().enumerate() {
         let from = topology::add_host(&mut net, bell.left, &access(2));
@@ -153,13 +158,14 @@ enum Role {
 }
 
 /// A party of a scheme with its defaults.
-fn endpoint(scheme: &Scheme, role: Role) -> Box<dyn Endpoint> {
+fn endpoint(net: &Network, scheme: &Scheme, role: Role, name: &str) -> Box<dyn Endpoint> {
+    let random = net.random_for(name);
     let stream = Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(40), habitat: Habitat::Lab };
     let built = match role {
-        Role::Sender => scheme.sender(&session(), &[]),
-        Role::Receiver => scheme.receiver(&session(), &[]),
-        Role::Source => scheme.source(&stream, &[]),
-        Role::Sink => scheme.sink(&stream, &[]),
+        Role::Sender => scheme.sender(&session(), &[], random),
+        Role::Receiver => scheme.receiver(&session(), &[], random),
+        Role::Source => scheme.source(&stream, &[], random),
+        Role::Sink => scheme.sink(&stream, &[], random),
     };
     built.expect("defaults are valid")
 }

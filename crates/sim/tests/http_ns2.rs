@@ -1,4 +1,4 @@
-//! Users of the web beside one long transfer, as ns-2.35 has them (AVMRC §4.2–4.3): what the transfer gets, what is lost.
+//! Users of the web next to one long transfer, as ns-2.35 has them (AVMRC §4.2–4.3): what the transfer gets, what is lost.
 //!
 //! ns-2, 10 Mbit/s, 150 packets, 20 to 300 s, ten seeds: with 30 users the transfer gets 3341 kbit/s [2616–3900], 0.58 % of
 //! packets are lost and the link is used to 0.953; with 90 users 323 kbit/s [294–390], 6.4 %, 1.0.

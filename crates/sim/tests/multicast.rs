@@ -29,12 +29,13 @@ fn dumbbell(seed: u64, receivers: usize, membership: Membership) -> Run {
     let session = net.add_session(source, config).expect("nine channels");
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
     let lateness = Duration::from_millis(1);
-    let sender = scheme.sender(&parts, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&parts, &[], net.random_for("sender")).expect("defaults are valid");
     net.add_sender(session, sender, EndpointConfig { lateness, ..EndpointConfig::default() });
     let receivers = (0..receivers).map(|number| {
         let access = link(&format!("rate=100M,delay={}ms,buffer=1000p", 5 + 7 * number));
         let host = topology::add_host(&mut net, bell.right, &access);
-        let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
+        let receiver =
+            scheme.receiver(&parts, &[], net.random_for(&format!("receiver {number}"))).expect("defaults are valid");
         let start = Time::from_millis(300 * number as u64);
         net.add_receiver(
             session,

@@ -1,4 +1,4 @@
-//! RAP beside SACK comes out as in ns-2.35, once it has the quirks of ns-2's `Agent/RAP`. `examples/rap_agreement.rs` runs ns-2
+//! RAP next to SACK comes out as in ns-2.35, once it has the quirks of ns-2's `Agent/RAP`. `examples/rap_agreement.rs` runs ns-2
 //! itself, on more rows and with more seeds.
 
 mod beside_sack;

@@ -49,7 +49,7 @@ fn most_a_second(tenths: &BTreeMap<u64, u64>, from: u64) -> u64 {
         .unwrap_or(0)
 }
 
-/// A star of receivers who start within `spread`, 40 ms from the sender and back.
+/// A star of receivers with equal clocks who start within `spread`, 40 ms from the sender and back.
 fn run(spread: Duration) -> Counts {
     let ladder = Ladder::geometric(Rate::from_kbps(64), Rate::from_kbps(128), 2.0).expect("two levels");
     let session = Session { ladder, packet_size: Bytes::new(1000), form: CciForm::Short, habitat: Habitat::Sockets };
@@ -63,15 +63,16 @@ fn run(spread: Duration) -> Counts {
     hosts.iter().for_each(|host| _ = network.connect(router, *host, &link, &link));
     let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
     let id = network.add_session(root, config).expect("a few channels");
-    let sender = scheme.sender(&session, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&session, &[], network.random_for("sender")).expect("defaults are valid");
     let sender = network.add_sender(id, sender, EndpointConfig::default());
     let mut counts = Counts { sender: Some(sender), ..Counts::default() };
     let mut random = Random::new(1, "hosts");
-    for host in hosts {
+    for (number, host) in hosts.into_iter().enumerate() {
         let start = Time::ZERO + spread.mul_f64(random.unit());
-        let clock_ahead = Duration::from_nanos(random.below(1_000_000_000_000));
-        let config = EndpointConfig { times: Times::from(start), clock_ahead, ..EndpointConfig::default() };
-        let receiver = scheme.receiver(&session, &[]).expect("defaults are valid");
+        let config = EndpointConfig { times: Times::from(start), ..EndpointConfig::default() };
+        let receiver = scheme
+            .receiver(&session, &[], network.random_for(&format!("receiver {number}")))
+            .expect("defaults are valid");
         network.add_receiver(id, host, receiver, config).expect("every host has a link");
     }
     network.run_until(Time::from_secs(SECONDS), &mut counts);
@@ -82,7 +83,8 @@ fn check(counts: &Counts) {
     assert!(counts.probes.values().sum::<u64>() > 500, "receivers do probe");
     let (first, later) = (most_a_second(&counts.probes, 0), most_a_second(&counts.probes, 5));
     eprintln!("{first} probes in the worst second, {later} in the worst one after the fifth");
-    assert!(first <= 4 * WANTED_PER_SEC, "{first} probes in a second");
+    // 154 to 223 with 18 seeds of the run.
+    assert!(first <= 5 * WANTED_PER_SEC, "{first} probes in a second");
     assert!(later <= 2 * WANTED_PER_SEC, "{later} probes in a second when all is settled");
     assert!(most_a_second(&counts.echoes, 0) <= 3 * WANTED_PER_SEC);
     assert!(counts.round_trips.iter().all(|sample| *sample == Duration::from_millis(40)));

@@ -27,14 +27,16 @@ fn star() -> Network {
     let config = SessionConfig { channels: 9, form: CciForm::Short, membership: Membership::default() };
     let session = net.add_session(source, config).expect("nine channels");
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
-    let sender = scheme.sender(&parts, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&parts, &[], net.random_for("sender")).expect("defaults are valid");
     net.add_sender(session, sender, EndpointConfig::default());
     // Backwards, so that packets do not reach the agents in the order of their numbers.
     for (number, host) in hosts.iter().rev().enumerate() {
         if number % 50 == 0 {
             net.add_listener(session, *host, 2, Time::ZERO).expect("a way");
         } else {
-            let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
+            let receiver = scheme
+                .receiver(&parts, &[], net.random_for(&format!("receiver {number}")))
+                .expect("defaults are valid");
             let times = Times::from(Time::from_micros(number as u64 * 100));
             let slow = ReaderConfig { capacity: 1000, gap: Duration::from_millis(20), pauses: None };
             let reader = (number % 50 == 1).then_some(slow);

@@ -114,7 +114,10 @@ impl Dumbbell {
             plan.scheme.channels(&plan.session, &plan.settings).expect("the plan's settings are valid").len();
         let config = SessionConfig { channels, form: plan.session.form, membership: plan.membership() };
         let session = network.add_session(root, config).expect("schemes have 1 to 256 channels");
-        let sender = plan.scheme.sender(&plan.session, &plan.settings).expect("the plan's settings are valid");
+        let sender = plan
+            .scheme
+            .sender(&plan.session, &plan.settings, network.random_for("sender"))
+            .expect("the plan's settings are valid");
         network.add_sender(
             session,
             sender,
@@ -123,8 +126,8 @@ impl Dumbbell {
         let hosts = hosts(&mut network, far, &plan);
         let receivers: Vec<_> = hosts
             .iter()
-            .zip(&plan.receivers)
-            .map(|(host, member)| add_receiver(&mut network, session, *host, member, &plan))
+            .enumerate()
+            .map(|(number, host)| add_receiver(&mut network, session, *host, number, &plan))
             .collect();
         let recorder = Recorder::new(receivers.first().copied(), receivers.len());
         Dumbbell { network, watch: (recorder, Bottleneck { link, came: Vec::new(), dropped: Vec::new() }) }
@@ -183,10 +186,12 @@ fn add_receiver(
     network: &mut Network,
     session: SessionId,
     host: NodeId,
-    member: &Member,
+    number: usize,
     plan: &Plan,
 ) -> weir_sim::AgentId {
-    let receiver = plan.scheme.receiver(&plan.session, &plan.settings).expect("the plan's settings are valid");
+    let member = &plan.receivers[number];
+    let random = network.random_for(&format!("receiver {number}"));
+    let receiver = plan.scheme.receiver(&plan.session, &plan.settings, random).expect("the plan's settings are valid");
     let config = EndpointConfig {
         times: Times::from(member.joins),
         clock_ahead: member.clock_ahead,

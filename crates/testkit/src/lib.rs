@@ -6,6 +6,7 @@
 pub mod conformance;
 pub mod dumbbell;
 pub mod netns;
+mod real_time;
 mod record;
 pub mod seam;
 pub mod toy;

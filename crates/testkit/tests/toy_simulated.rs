@@ -12,7 +12,7 @@ use weir_sim::{
     AgentId, Body, EndpointConfig, LinkId, Membership, Network, Packet, Probe, SessionConfig, Times, topology,
 };
 use weir_testkit::toy::{Message, TOY};
-use weir_units::Time;
+use weir_units::{Random, Time};
 use weir_wire::CciForm;
 
 #[test]
@@ -51,7 +51,7 @@ fn run(plan: &Plan, seed: u64) -> Outcome {
     let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
     let session = net.add_session(hosts[0], config).expect("a channel");
     let tree = TOY.tree().expect("it is a tree");
-    let build = |build: Build<Stream>| build(&STREAM, &[]).expect("no settings");
+    let build = |build: Build<Stream>| build(&STREAM, &[], Random::new(seed, "toy")).expect("no settings");
     let sending = EndpointConfig {
         times: Times::from(BEGIN),
         accepts_peers: true,

@@ -20,7 +20,7 @@ use weir_net::profile::ExperimentalProfile;
 use weir_net::socket::{SendConfig, UnicastSocket};
 use weir_net::{Interface, InterfaceChoice};
 use weir_testkit::toy::TOY;
-use weir_units::Time;
+use weir_units::{Random, Time};
 
 #[test]
 fn every_receiver_gets_everything_in_order_whatever_is_lost() {
@@ -99,7 +99,8 @@ impl Network {
         let config = LinkConfig { loss: Loss::Random(self.loss), ..LinkConfig::default() };
         let link = Some(LinkInFront { config, seed });
         let config = TenantConfig { tick: Duration::from_millis(10), link, ..TenantConfig::default() };
-        let mut tenant = Tenant::new(&config).with_endpoint(build(&STREAM, &[]).expect("no settings"));
+        let mut tenant =
+            Tenant::new(&config).with_endpoint(build(&STREAM, &[], Random::new(seed, "toy")).expect("no settings"));
         let (profile, sends) = (ExperimentalProfile { tsi: 1 }, SendConfig::default());
         let sends = (!receives).then_some(&sends);
         tenant.add_session(profile, &self.interface, &[self.group], None, receives, sends).expect("a session");

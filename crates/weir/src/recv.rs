@@ -39,7 +39,7 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
     let group = description.channels[0].ip();
     let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let refused = |error| Failure::of(Exit::Session, args.session.to_string())(error);
-    let endpoint = description.receiver_endpoint().map_err(refused)?;
+    let endpoint = description.receiver_endpoint(session::random_stream("receiver")?).map_err(refused)?;
     let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels).map_err(refused)?;
     let seed = u64::from_be_bytes(session::random()?);
     let link = args.link.clone().map(|config| LinkInFront { config, seed });

@@ -34,7 +34,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let clock = Clock::new();
     let started = clock.now();
     let config = SessionConfig { interface: choice, capture: args.output.pcap.clone(), ..SessionConfig::default() };
-    let endpoint = offer.description.sender_endpoint().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
+    let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?;
     let endpoint = endpoint.expect("an offer has congestion control");
     let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
@@ -76,10 +77,10 @@ fn refused(error: &NetError) -> Failure {
 
 fn write_description(args: &SendFile, description: &Description) -> Result<(), Failure> {
     let path = &args.session;
-    // Written beside and renamed, so that a receiver never reads half of it.
-    let beside = path.with_extension("sdp.new");
-    std::fs::write(&beside, description.to_string())
-        .and_then(|()| std::fs::rename(&beside, path))
+    // Written to a file next to it and renamed, so that a receiver never reads half of it.
+    let new = path.with_extension("sdp.new");
+    std::fs::write(&new, description.to_string())
+        .and_then(|()| std::fs::rename(&new, path))
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 

@@ -9,7 +9,7 @@ use weir_net::description::{Control, Description};
 use weir_net::interface::{Interface, InterfaceChoice};
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
@@ -53,11 +53,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control_address: (args.rates.cc.probes() || args.receipts.is_some()).then(|| control_address(local, args.to)),
         receipt_key: args.receipts.map(|_| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
     };
-    // Both ends are built once here, so that a bad setting is told before anything is sent.
-    description
-        .sender_endpoint()
-        .and_then(|_| description.receiver_endpoint())
-        .map_err(|error| usage(advise(&error)))?;
+    // A bad setting is told before anything is sent.
+    description.check().map_err(|error| usage(advise(&error)))?;
     Ok(Offer { description, secret, symbol_size })
 }
 
@@ -89,7 +86,7 @@ fn control_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
     SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
 }
 
-/// The largest symbol that fits beside the headers, a multiple of RaptorQ's alignment.
+/// The largest symbol that fits next to the headers, a multiple of RaptorQ's alignment.
 fn symbol_size(packet_size: u16, headers: usize) -> u16 {
     let room = usize::from(packet_size) - headers;
     (room - room % ALIGNMENT) as u16
@@ -125,6 +122,11 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(Failure::of(Exit::Internal, "the system gives no random numbers"))?;
     Ok(bytes)
+}
+
+/// A stream of random numbers whose seed is from the operating system.
+pub(crate) fn random_stream(name: &str) -> Result<Random, Failure> {
+    Ok(Random::new(u64::from_be_bytes(random()?), name))
 }
 
 fn default_name(path: &Path) -> String {

@@ -1,5 +1,5 @@
 //! Live streams between hosts of their own: what arrives, what becomes of a viewer that vanishes, and the share of a link
-//! beside the kernel's TCP.
+//! next to the kernel's TCP.
 
 use std::path::Path;
 use std::time::Duration;

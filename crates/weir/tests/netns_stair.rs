@@ -1,4 +1,4 @@
-//! STAIR and FGLM between hosts of their own: a STAIR receiver's share beside the kernel's TCP, files over unequal links, and what
+//! STAIR and FGLM between hosts of their own: a STAIR receiver's share next to the kernel's TCP, files over unequal links, and what
 //! its changes of membership cost.
 //!
 //! The claims are those of `docs/papers/stair.md`; `weir-bench --part stair` measures and judges them. Here limits in real time are
@@ -147,7 +147,7 @@ fn alone() -> Option<RwLockWriteGuard<'static, ()>> {
     require_root().then(|| TURNS.write().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The right to run beside others that take little of the processors; none where namespaces are left out.
+/// The right to run next to others that take little of the processors; none where namespaces are left out.
 fn beside_others() -> Option<RwLockReadGuard<'static, ()>> {
     require_root().then(|| TURNS.read().unwrap_or_else(PoisonError::into_inner))
 }

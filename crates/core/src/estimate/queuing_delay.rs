@@ -43,7 +43,7 @@ pub struct TimestampDifference(pub i64);
 pub enum DelaySample {
     /// They are part of the averages.
     Taken(TimestampDifference),
-    /// They jumped and have been confirmed: the estimator has started anew with them.
+    /// They jumped and have been confirmed: the estimator has started again with them.
     Restarted(TimestampDifference),
     /// They jumped and are not believed yet.
     Ignored,
@@ -53,7 +53,7 @@ pub enum DelaySample {
 ///
 /// Each is the average timestamp difference (TSD) less the smallest one seen. The clocks may be at any offset: differences
 /// are taken modulo 2^32 microseconds and continued from packet to packet. A jump of more than 10 s is no queue but
-/// rubbish, or, if a second packet confirms it, a clock that was set, or another sender: the estimator starts anew.
+/// rubbish, or, if a second packet confirms it, a clock that was set, or another sender: the estimator starts again.
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ impl QueuingDelay {
     }
 
     /// The TSD of a packet that left at `clock_micros` and arrived at `now`, without taking it into account. `None` if it
-    /// would make the estimator start anew.
+    /// would make the estimator start again.
     pub fn difference(&self, now: Time, clock_micros: u64) -> Option<TimestampDifference> {
         let Some((last_wire, last)) = self.last else { return Some(TimestampDifference(0)) };
         let step = i64::from(wire_difference(now, clock_micros).wrapping_sub(last_wire) as i32);

@@ -3,7 +3,7 @@
 use weir_core::Endpoint;
 use weir_core::layers::Ladder;
 use weir_core::registry::{ConfigError, Habitat, Parties, SCHEMES, Scheme, Session, Setting, Stream};
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
 use crate::draw::Draw;
@@ -71,14 +71,16 @@ impl Setup {
     /// The two parties.
     pub(crate) fn build(&self) -> Result<Roles, ConfigError> {
         let Setup { scheme, session, stream, settings } = self;
+        let random = || Random::new(1, "party");
         Ok(match scheme.parties {
             Parties::Layered(_) => [
-                (Role::Sender, scheme.sender(session, settings)?),
-                (Role::Receiver, scheme.receiver(session, settings)?),
+                (Role::Sender, scheme.sender(session, settings, random())?),
+                (Role::Receiver, scheme.receiver(session, settings, random())?),
             ],
-            Parties::Paced(_) => {
-                [(Role::Source, scheme.source(stream, settings)?), (Role::Sink, scheme.sink(stream, settings)?)]
-            }
+            Parties::Paced(_) => [
+                (Role::Source, scheme.source(stream, settings, random())?),
+                (Role::Sink, scheme.sink(stream, settings, random())?),
+            ],
             Parties::Tree(_) => {
                 return Err(ConfigError::NotFor { scheme: scheme.name, what: "sessions of two parties" });
             }

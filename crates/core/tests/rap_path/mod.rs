@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_core::observation::{PaceCause, PaceReport};
 use weir_core::registry::{self, ConfigError, Habitat, Setting, Stream};
 use weir_core::{Action, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Random, Time};
 
 const ONE_WAY: Duration = Duration::from_millis(50);
 const STREAM: Stream = Stream { packet_size: Bytes::new(100), feedback_size: Bytes::new(40), habitat: Habitat::Lab };
@@ -60,7 +60,7 @@ enum Due {
 pub(crate) fn source(settings: &[(&str, &str)]) -> Result<Box<dyn Endpoint>, ConfigError> {
     let settings: Vec<Setting> =
         settings.iter().map(|(key, value)| Setting { key: (*key).into(), value: (*value).into() }).collect();
-    registry::find("rap")?.source(&STREAM, &settings)
+    registry::find("rap")?.source(&STREAM, &settings, Random::new(1, "source"))
 }
 
 impl Path {
@@ -70,7 +70,9 @@ impl Path {
         let mut path = Path {
             now: Time::ZERO,
             source: source(&settings).expect("valid settings"),
-            sink: registry::find("rap").and_then(|rap| rap.sink(&STREAM, &[])).expect("defaults are valid"),
+            sink: registry::find("rap")
+                .and_then(|rap| rap.sink(&STREAM, &[], Random::new(1, "sink")))
+                .expect("defaults are valid"),
             agenda: BTreeMap::new(),
             scheduled: 0,
             every: None,

@@ -61,7 +61,7 @@ impl Band {
         let bounded = lower > f64::NEG_INFINITY || upper < f64::INFINITY;
         let within = if open { lower < upper } else { lower <= upper };
         match self.outside {
-            // Beside other bounds it would need more thought than any claim has asked for.
+            // Besides other bounds it would need more thought than any claim has asked for.
             Some((low, high)) => !bounded && low <= high,
             None => bounded && within,
         }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use ttf_parser::Face;
 
-/// DejaVu Sans; its licence stands beside it.
+/// DejaVu Sans; its licence stands next to it.
 pub(super) const DATA: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
 /// Families in the order of preference: where DejaVu is not there, fonts that are not wider.

@@ -11,7 +11,7 @@ use weir_units::{Bytes, Random, Rate, Time};
 use super::RunError;
 use super::recorder::{Recorder, Sender};
 use super::site::Site;
-use crate::scenario::{Flow, Http, Session, Setup, Spans, Stream, Tcp, Text, Traffic, Udp};
+use crate::scenario::{Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -67,13 +67,7 @@ impl Place<'_> {
         };
         let start = Time::ZERO + draw("start", &session.start.0, instance);
         let receivers = &session.receivers;
-        let members: Vec<Member> = (0..receivers.count.0)
-            .map(|i| Member {
-                joined: Time::ZERO + draw("receivers.join", &receivers.join.0, i),
-                rtt: receivers.rtt.as_ref().map(|rtt| draw("receivers.rtt", &rtt.0, i)),
-                clock_ahead: draw("receivers.clock_offset", &receivers.clock_offset.0, i),
-            })
-            .collect();
+        let members = receivers.members(draw);
         let root = self.site.sender(&mut self.network, &session.at, instance)?;
         let config = SessionConfig {
             channels: scheme.channels(&agreed, &settings)?.len(),
@@ -85,7 +79,8 @@ impl Place<'_> {
             },
         };
         let id = self.network.add_session(root, config)?;
-        let sender = scheme.sender(&agreed, &settings)?;
+        let random = self.network.random_for(&format!("session.{name}.sender {instance}"));
+        let sender = scheme.sender(&agreed, &settings, random)?;
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
@@ -94,7 +89,9 @@ impl Place<'_> {
             let node = self.site.receiver(&mut self.network, &receivers.at, member.rtt, i)?;
             let told = receivers.rtt_setting.iter().zip(member.rtt);
             let told = told.map(|(key, rtt)| Setting { key: key.clone(), value: nanos(rtt) });
-            let receiver = scheme.receiver(&agreed, &settings.iter().cloned().chain(told).collect::<Vec<_>>())?;
+            let settings: Vec<Setting> = settings.iter().cloned().chain(told).collect();
+            let random = self.network.random_for(&format!("session.{name}.receiver {instance} {i}"));
+            let receiver = scheme.receiver(&agreed, &settings, random)?;
             let timing = EndpointConfig {
                 times: Times::from(member.joined),
                 clock_ahead: member.clock_ahead,
@@ -126,7 +123,9 @@ impl Place<'_> {
             }
             Traffic::Stream(stream) => {
                 let (scheme, agreed, settings) = (registry::find(&stream.scheme)?, stream.agreed(), stream.settings());
-                let (source, sink) = (scheme.source(&agreed, &settings)?, scheme.sink(&agreed, &settings)?);
+                let random = |end: &str| net.random_for(&format!("flow.{name}.{end} {instance}"));
+                let source = scheme.source(&agreed, &settings, random("source"))?;
+                let sink = scheme.sink(&agreed, &settings, random("sink"))?;
                 let stream = net.add_stream(from, to, source, sink, stream_config(stream, times)?)?;
                 (stream.flow, Sender::Source(stream.source))
             }
@@ -135,6 +134,18 @@ impl Place<'_> {
             self.recorder.add_flow(name, id, sender);
         }
         Ok(())
+    }
+}
+
+impl Receivers {
+    /// When and how each takes part; `draw` gives the span of a key and a receiver.
+    fn members(&self, draw: impl Fn(&str, &Spans, usize) -> Duration) -> Vec<Member> {
+        let member = |i| Member {
+            joined: Time::ZERO + draw("receivers.join", &self.join.0, i),
+            rtt: self.rtt.as_ref().map(|rtt| draw("receivers.rtt", &rtt.0, i)),
+            clock_ahead: draw("receivers.clock_offset", &self.clock_offset.0, i),
+        };
+        (0..self.count.0).map(member).collect()
     }
 }
 

@@ -61,8 +61,7 @@ impl Session {
     fn check(&self) -> Result<(), String> {
         let scheme = find(&self.scheme)?;
         let session = self.agreed()?;
-        scheme.receiver(&session, &self.settings()).map(drop).map_err(|error| error.to_string())?;
-        scheme.sender(&session, &self.settings()).map(drop).map_err(|error| error.to_string())
+        scheme.check_session(&session, &self.settings()).map_err(|error| error.to_string())
     }
 
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
@@ -144,9 +143,7 @@ impl Stream {
         if let Some(supply) = &self.supply {
             both_or_neither("supply", supply.on.is_some(), supply.off.is_some())?;
         }
-        let (scheme, agreed, settings) = (find(&self.scheme)?, self.agreed(), self.settings());
-        scheme.source(&agreed, &settings).map(drop).map_err(|error| error.to_string())?;
-        scheme.sink(&agreed, &settings).map(drop).map_err(|error| error.to_string())
+        find(&self.scheme)?.check_stream(&self.agreed(), &self.settings()).map_err(|error| error.to_string())
     }
 
     /// What its ends agree on.

@@ -97,13 +97,13 @@ pub struct TransitStub {
     pub stubs_per_transit_node: Text<usize>,
     /// Nodes of a stub domain, at least 1.
     pub stub_nodes: Text<usize>,
-    /// Probability of a link between any two transit domains, beside those that connect them all. Default 0.
+    /// Probability of a link between any two transit domains, next to those that connect them all. Default 0.
     #[serde(default = "never")]
     pub domain_edge: Text<f64>,
-    /// Probability of a link between any two nodes of a transit domain, beside those that connect them all. Default 0.
+    /// Probability of a link between any two nodes of a transit domain, next to those that connect them all. Default 0.
     #[serde(default = "never")]
     pub transit_edge: Text<f64>,
-    /// Probability of a link between any two nodes of a stub domain, beside those that connect them all. Default 0.
+    /// Probability of a link between any two nodes of a stub domain, next to those that connect them all. Default 0.
     #[serde(default = "never")]
     pub stub_edge: Text<f64>,
     /// Links between and within transit domains.

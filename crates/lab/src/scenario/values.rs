@@ -71,7 +71,7 @@ impl<T: Written> JsonSchema for Text<T> {
     }
 }
 
-/// A number that is drawn anew for each of several things, or the same for all.
+/// A number that is drawn again for each of several things, or the same for all.
 #[derive(Debug, Clone, PartialEq)]
 enum Draw {
     Fixed(f64),

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
-use weir_units::Rate;
+use weir_units::{Random, Rate};
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn a_plain_flute_session_has_no_congestion_control() {
     assert_eq!(plain.channels, ["[ff1e:3ad::7f2e]:12345".parse().expect("an address")]);
     assert_eq!((plain.tsi, plain.flute_version, plain.control.is_none(), plain.form()), (3, 2, true, None));
     assert_eq!(plain.source, Some("2001:db8::1".parse().expect("an address")));
-    assert!(plain.receiver_endpoint().expect("nothing to configure").is_none());
+    assert!(plain.receiver_endpoint(random()).expect("nothing to configure").is_none());
 }
 
 #[test]
@@ -186,12 +186,16 @@ proptest! {
     }
 }
 
+fn random() -> Random {
+    Random::new(1, "endpoint")
+}
+
 #[test]
 fn any_layered_scheme_makes_its_own_channels_of_the_ladder() {
     for (scheme, channels) in [("avmrc", 4), ("stair", 10), ("fglm", 4)] {
         let described = of_scheme(scheme, channels);
-        assert!(described.sender_endpoint().is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
-        assert!(described.receiver_endpoint().is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
+        assert!(described.sender_endpoint(random()).is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
+        assert!(described.receiver_endpoint(random()).is_ok_and(|endpoint| endpoint.is_some()), "{scheme}");
         assert_eq!(described.to_string().parse(), Ok(described));
     }
 }
@@ -199,7 +203,7 @@ fn any_layered_scheme_makes_its_own_channels_of_the_ladder() {
 #[test]
 fn another_number_of_channels_than_the_scheme_makes_is_refused_at_both_ends() {
     let described = of_scheme("stair", 9);
-    for error in [described.sender_endpoint().err(), described.receiver_endpoint().err()] {
+    for error in [described.sender_endpoint(random()).err(), described.receiver_endpoint(random()).err()] {
         let wrong = ConfigError::WrongChannels { scheme: "stair", made: 10, given: 9 };
         assert_eq!(error, Some(wrong));
     }

@@ -22,8 +22,11 @@ pub struct Client {
 /// How a client stands to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is a peer.
-    Peer,
+    /// It is a peer, and the stream to it has this SSRC since it was admitted.
+    Peer {
+        /// The SSRC.
+        stream_ssrc: u32,
+    },
     /// It is not, and could become one.
     Stranger,
     /// It is not, and there is no room for another peer.
@@ -70,13 +73,16 @@ impl Admission {
         standing: Standing,
         terms: Terms,
     ) -> Verdict {
-        let ssrc = self.stream_ssrc(client);
+        let ssrc = match standing {
+            Standing::Peer { stream_ssrc } => stream_ssrc,
+            Standing::Stranger | Standing::Surplus => self.stream_ssrc(client),
+        };
         let offer =
             || Verdict::Answer(Message { kind: Kind::Offer, ssrc, cookie: self.cookie(client, slot(now)), terms });
         match (message.kind, standing) {
             (Kind::Hello | Kind::Start, Standing::Surplus) => Verdict::Answer(Message::plain(Kind::Busy, ssrc)),
             (Kind::Hello, _) => offer(),
-            (Kind::Start, Standing::Peer) => Verdict::Answer(Message::plain(Kind::Alive, ssrc)),
+            (Kind::Start, Standing::Peer { .. }) => Verdict::Answer(Message::plain(Kind::Alive, ssrc)),
             (Kind::Start, _) if self.knows(now, client, &message.cookie) => Verdict::Admit,
             // Most likely it is too old.
             (Kind::Start, _) => offer(),
@@ -189,12 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_is_answered_with_the_number_that_its_stream_has_whoever_has_left_since() {
+        let mut server = Admission::new([1; 32]);
+        let peer = Standing::Peer { stream_ssrc: server.stream_ssrc(client(1)) };
+        let before = ask(&server, NOW, client(1), Kind::Start, [0; 16], peer);
+        server.on_departure();
+        assert_eq!(ask(&server, NOW, client(1), Kind::Start, [0; 16], peer), before);
+    }
+
+    #[test]
     fn a_client_too_many_is_told_that_the_server_is_busy() {
         let server = Admission::new([1; 32]);
         for kind in [Kind::Hello, Kind::Start] {
             assert!(is_answered(ask(&server, NOW, client(2), kind, [0; 16], Standing::Surplus), Kind::Busy));
         }
-        assert!(is_answered(ask(&server, NOW, client(1), Kind::Start, [0; 16], Standing::Peer), Kind::Alive));
+        let peer = Standing::Peer { stream_ssrc: 5 };
+        assert!(is_answered(ask(&server, NOW, client(1), Kind::Start, [0; 16], peer), Kind::Alive));
     }
 
     #[test]

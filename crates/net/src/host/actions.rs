@@ -1,11 +1,12 @@
 //! What an endpoint wants, carried out. What cannot be done is an error of the run.
 
 use weir_core::{Action, Destination, Origin, Packet, Payload, PeerId};
+use weir_units::Time;
 
-use super::application::{Application, Delivery};
-use super::outgoing::Target;
+use super::application::{Application, Delivery, Departure};
+use super::outgoing::{Laid, Target};
 use super::party::{Handled, Party};
-use crate::error::{Impossible, NetError};
+use crate::error::{Impossible, NetError, Result};
 use crate::profile::{Profile, Sending};
 use crate::socket::Way;
 
@@ -19,30 +20,24 @@ struct Route {
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     #[inline]
-    pub(super) fn carry_out(
-        &mut self,
-        action: &Action,
-        handled: Option<&Handled<'_, P::Label>>,
-    ) -> Result<(), NetError> {
+    pub(super) fn carry_out(&mut self, action: &Action, handled: Option<&Handled<'_, P::Label>>) -> Result<()> {
         match action {
             Action::Send { to, packet, payload, with_next } => {
                 let Some(route) = self.route(*to, packet, handled)? else { return Ok(()) };
-                self.outgoing.make_room(route.target, packet.ecn, *with_next, &mut self.statistics)?;
-                return self.send(route, packet, *payload);
+                return self.send(route, packet, *payload, *with_next);
             }
             Action::Join(channel) => return self.change_membership(self.input.join(*channel)),
             Action::Leave(channel) => return self.change_membership(self.input.leave(*channel)),
             Action::Deliver { number } => {
-                let handled = handled.ok_or(Impossible::NoPayload)?;
-                let label = handled.label.as_ref().ok_or(Impossible::NoPayload)?;
+                let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
-                self.told.deliver()?;
+                self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
                 self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
             }
             Action::DeliverKept { number } => {
                 let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
-                self.told.deliver()?;
+                self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
                 self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
             }
@@ -52,18 +47,18 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 }
                 let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
                 self.kept.keep(*number, label, payload);
-                self.told.offered = self.told.offered.saturating_sub(1);
+                self.told.note_taken();
             }
             Action::Keep { number } => {
-                let handled = handled.ok_or(Impossible::NoPayload)?;
-                self.kept.keep(*number, handled.label.ok_or(Impossible::NoPayload)?, handled.payload);
+                let (handled, label) = with_payload(handled)?;
+                self.kept.keep(*number, *label, handled.payload);
             }
             Action::Release { below } => self.kept.release(*below),
             Action::Complete => {
                 self.application.complete(self.time);
                 self.has_changed = true;
                 if self.is_per_peer {
-                    self.peers.complete(self.first);
+                    self.peers.end(self.first, Departure::Complete);
                 }
             }
             Action::Observe(observation) => self.application.observe(self.time, observation),
@@ -72,7 +67,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// What the system refuses is told, and the session goes on without it; a channel that does not exist is an error.
-    fn change_membership(&mut self, result: Result<(), NetError>) -> Result<(), NetError> {
+    fn change_membership(&mut self, result: Result<()>) -> Result<()> {
         match result {
             Err(problem) if !matches!(problem, NetError::UnknownChannel { .. }) => {
                 self.statistics.failed_memberships += 1;
@@ -89,7 +84,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         to: Destination,
         packet: &Packet,
         handled: Option<&Handled<'_, P::Label>>,
-    ) -> Result<Option<Route>, NetError> {
+    ) -> Result<Option<Route>> {
         let route = |target| Route { target, peer: None, most: usize::MAX };
         match to {
             Destination::Channel(channel) => {
@@ -124,7 +119,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn send(&mut self, route: Route, packet: &Packet, payload: Payload) -> Result<(), NetError> {
+    fn send(&mut self, route: Route, packet: &Packet, payload: Payload, with_next: bool) -> Result<()> {
         let (profile, channel) = match route.target.way {
             Way::Channel(channel) => (self.sessions.of_channel(channel).profile, Some(channel)),
             Way::Unicast(socket) => (self.sessions.of_unicast(socket).profile, None),
@@ -136,28 +131,35 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 Some((*label, payload))
             }
             Payload::Fresh => {
-                self.told.offered = self.told.offered.saturating_sub(1);
+                self.told.note_taken();
                 let fresh = self.application.payload(self.time, channel);
                 self.statistics.starved += u64::from(fresh.is_none());
                 let Some(fresh) = fresh.or(profile.empty().map(|label| (label, &[][..]))) else { return Ok(()) };
                 Some(fresh)
             }
         };
-        let (leaves, ntp_micros) = self.outgoing.stamp();
-        let waited = leaves.since(self.time);
+        let (time, clock) = (self.time, self.clock);
         let association = route.peer.and_then(|peer| self.peers.association(peer));
         let payload = data.map(|(_, payload)| payload);
         let mut is_too_long = false;
-        let write = |out: &mut [u8]| {
+        let write = |out: &mut [u8], leaves: Time| {
             let label = data.as_ref().map(|(label, _)| label);
-            let header = profile.encode(&packet.header, label, Sending { ntp_micros, waited, association }, out)?;
+            let sending = Sending { ntp_micros: clock.ntp_micros(leaves), waited: leaves.since(time), association };
+            let header = profile.encode(&packet.header, label, sending, out)?;
             is_too_long = header + payload.map_or(0, <[u8]>::len) > route.most;
             (!is_too_long).then_some(header)
         };
-        match self.outgoing.add(route.target, packet, payload, write, &mut self.statistics)? {
+        let laid = Laid { target: route.target, packet, payload, with_next };
+        match self.outgoing.add(laid, write, &mut self.statistics)? {
             true => Ok(()),
             false if is_too_long => Err(Impossible::LongReply.into()),
             false => Err(Impossible::Header { header: packet.header }.into()),
         }
     }
+}
+
+/// The packet of the event and its label, if it has a payload.
+fn with_payload<'h, 'd, L>(handled: Option<&'h Handled<'d, L>>) -> Result<(&'h Handled<'d, L>, &'h L)> {
+    let labelled = handled.and_then(|handled| Some((handled, handled.label.as_ref()?)));
+    Ok(labelled.ok_or(Impossible::NoPayload)?)
 }

@@ -7,7 +7,7 @@ use weir_core::{ChannelId, Endpoint, Observation, Origin, PeerId};
 use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
-use super::{Departure, Statistics};
+use super::Statistics;
 use crate::error::NetError;
 
 /// An application whose payloads are labelled by `L`. Everything but [`Application::tick`] has a default: nothing to send,
@@ -131,4 +131,21 @@ pub enum PeerChange {
     Up,
     /// It is gone.
     Down(Departure),
+}
+
+/// Why a peer is not there any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// It said goodbye.
+    Bye,
+    /// This side's protocol is complete.
+    Complete,
+    /// This side's application ended the session.
+    Stopped,
+    /// It has said nothing for too long.
+    Silent,
+    /// Its host says that nobody listens there, and it has said nothing since.
+    Refused,
+    /// This side's application does not take what it offers.
+    Declined,
 }

@@ -12,17 +12,16 @@ use super::link::ModelledLink;
 use super::party::{Datagram, Party, Stage, Told};
 use super::tenant::Tenant;
 use super::{Run, Statistics};
-use crate::clock::{self, Clock};
-use crate::error::NetError;
+use crate::clock;
+use crate::error::{NetError, Result};
 use crate::profile::Profile;
-use crate::socket::{Arrival, Reading};
+use crate::socket::{Arrival, Reading, Way};
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Driver<'a, P: Profile, A> {
     party: Party<'a, P, A>,
     link: Option<ModelledLink>,
-    clock: Clock,
     tick: Duration,
     next_tick: Time,
     rests_until: Time,
@@ -44,6 +43,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         let Tenant { clock, tick, endpoint, sessions, peers, input, outgoing, link, statistics } = tenant;
         let party = Party {
             application,
+            clock,
             is_per_peer: endpoint.is_none(),
             endpoint,
             first: PeerId(0),
@@ -62,7 +62,6 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         Driver {
             party,
             link,
-            clock,
             tick,
             next_tick: Time::ZERO,
             rests_until: Time::ZERO,
@@ -85,7 +84,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     }
 
     /// Runs the application's tick.
-    fn tick(&mut self, now: Time) -> Result<(), NetError> {
+    fn tick(&mut self, now: Time) -> Result<()> {
         self.next_tick = now + self.tick;
         self.party.has_changed = false;
         self.count();
@@ -106,15 +105,15 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     }
 
     /// Tells the members of all channels, a few times, that the session ends.
-    fn close(&mut self, now: Time) -> Result<(), NetError> {
+    fn close(&mut self, now: Time) -> Result<()> {
         let Some(closing) = self.closing.as_mut().filter(|closing| closing.rounds > 0 && closing.next <= now) else {
             return Ok(());
         };
         *closing = Closing { rounds: closing.rounds - 1, next: now + CLOSE_INTERVAL };
-        let Party { sessions, outgoing, statistics, .. } = &mut self.party;
-        let write = |channel: ChannelId, last: Option<&Header>, ntp_micros, out: &mut [u8]| {
+        let (clock, Party { sessions, outgoing, statistics, .. }) = (self.party.clock, &mut self.party);
+        let write = |channel: ChannelId, last: Option<&Header>, leaves, out: &mut [u8]| {
             let session = sessions.of_channel(channel);
-            session.profile.close(channel.0 - session.channels.start, last, ntp_micros, out)
+            session.profile.close(channel.0 - session.channels.start, last, clock.ntp_micros(leaves), out)
         };
         if !outgoing.close(write, statistics)? {
             closing.rounds = 0;
@@ -122,12 +121,24 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         Ok(())
     }
 
+    /// Notes what can be read now: other tenants took their time since the loop waited. Whether anything can.
+    fn look(&mut self) -> Result<bool> {
+        let mut waiting = Vec::new();
+        self.waiting(&mut waiting);
+        let is_any = clock::wait(&mut waiting, Time::ZERO).map_err(|error| NetError::Wait(error.into()))?;
+        let found: Vec<PollFlags> = waiting.iter().map(clock::found).collect();
+        let (sockets, application) = found.split_at(self.party.input.sockets());
+        self.party.input.set_ready(sockets.iter().copied());
+        self.is_application_ready = application.first().is_some_and(|flags| !flags.is_empty());
+        Ok(is_any)
+    }
+
     /// Reads what is there, and gives it to the endpoint in its order, with deadlines between. Whether little was there.
-    fn read(&mut self) -> Result<bool, NetError> {
+    fn read(&mut self) -> Result<bool> {
         for refused in self.party.input.refusals() {
-            self.party.peers.on_refused(self.clock.now(), refused);
+            self.party.peers.on_refused(self.party.clock.now(), refused);
         }
-        let reading = self.party.input.receive(&self.clock)?;
+        let reading = self.party.input.receive(&self.party.clock)?;
         for arrival in reading.arrivals() {
             self.advance(arrival.time)?;
             if arrival.dropped_before > 0 {
@@ -146,7 +157,11 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     }
 
     /// Takes the packets of one read: to the endpoint, or into the modelled link.
-    fn take(&mut self, arrival: &Arrival, reading: &Reading) -> Result<(), NetError> {
+    fn take(&mut self, arrival: &Arrival, reading: &Reading) -> Result<()> {
+        if matches!(arrival.way, Some(Way::Channel(_))) && self.party.outgoing.is_own(arrival.from) {
+            // For others on this host, the system loops back what this party sends to a channel.
+            return Ok(());
+        }
         for bytes in reading.packets(arrival) {
             let Arrival { time: at, way, from, ecn, .. } = *arrival;
             let Some(way) = way else {
@@ -168,7 +183,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     ///
     /// A deadline is told as late as the order of events allows: at the time of what comes next, or now. So an endpoint knows
     /// how late it is.
-    fn advance(&mut self, until: Time) -> Result<(), NetError> {
+    fn advance(&mut self, until: Time) -> Result<()> {
         for _ in 0..MAX_STEPS {
             let departure = self.link.as_ref().and_then(ModelledLink::next_departure).filter(|at| *at <= until);
             let due = self.party.deadline().filter(|at| *at <= until);
@@ -176,7 +191,6 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
                 (Some(link), Some(at), due) if due.is_none_or(|due| at <= due) => {
                     let Some(out) = link.release(at) else { continue };
                     self.party.take_in(out.datagram(at))?;
-                    link.recycle(out);
                 }
                 (_, departure, Some(due)) => {
                     let told = departure.unwrap_or(until);
@@ -191,7 +205,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
 }
 
 impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
-    fn start(&mut self, now: Time) -> Result<(), NetError> {
+    fn start(&mut self, now: Time) -> Result<()> {
         self.next_tick = now;
         self.party.start(now)
     }
@@ -218,25 +232,23 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         into.extend(self.party.application.readable().map(clock::readable));
     }
 
-    fn set_ready(&mut self, found: &[PollFlags]) {
-        let (sockets, application) = found.split_at(self.party.input.sockets());
-        self.party.input.set_ready(sockets.iter().copied());
-        self.is_application_ready = application.first().is_some_and(|flags| !flags.is_empty());
-    }
-
-    fn round(&mut self) -> Result<(), NetError> {
+    fn round(&mut self) -> Result<()> {
+        let is_due = self.due().is_some_and(|due| due <= self.party.clock.now());
+        if !self.look()? && !is_due {
+            return Ok(());
+        }
         if std::mem::take(&mut self.is_application_ready) {
-            self.party.application.read(self.clock.now());
+            self.party.application.read(self.party.clock.now());
         }
-        let received = self.party.statistics.received.packets;
+        let delivered = self.party.statistics.delivered;
         let is_quiet = self.read()?;
-        if self.party.statistics.received.packets > received {
-            self.party.application.batch_end();
-        }
-        let now = self.clock.now();
+        let now = self.party.clock.now();
         self.party.peers.on_time(now);
         self.party.on_news(now)?;
         self.party.offer(now)?;
+        if self.party.statistics.delivered > delivered {
+            self.party.application.batch_end();
+        }
         if self.application_due().is_some_and(|due| due <= now) {
             self.tick(now)?;
         }
@@ -244,11 +256,11 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         self.close(now)?;
         let rest = self.party.sessions.rest();
         let rests = is_quiet && self.party.input.has_channels() && !rest.is_zero();
-        self.rests_until = if rests { self.clock.now() + rest } else { Time::ZERO };
+        self.rests_until = if rests { self.party.clock.now() + rest } else { Time::ZERO };
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Statistics, NetError> {
+    fn end(&mut self) -> Result<Statistics> {
         self.party.application.batch_end();
         self.party.outgoing.recorder.flush()?;
         self.count();

@@ -21,11 +21,10 @@ pub struct LinkInFront {
     pub seed: u64,
 }
 
-/// The link, and memory that is used again for the packets in it.
+/// The link.
 #[derive(Debug)]
 pub(super) struct ModelledLink {
     link: Link<Held>,
-    spare: Vec<Vec<u8>>,
     /// The link's time never goes back.
     time: Time,
 }
@@ -50,23 +49,17 @@ impl ModelledLink {
     /// An idle link.
     pub(super) fn new(link: &LinkInFront) -> ModelledLink {
         let random = Random::new(link.seed, "link in front");
-        ModelledLink { link: Link::new(link.config.clone(), random), spare: Vec::new(), time: Time::ZERO }
+        ModelledLink { link: Link::new(link.config.clone(), random), time: Time::ZERO }
     }
 
     /// A packet enters. `false` if the queue dropped one for it.
     pub(super) fn offer(&mut self, datagram: &Datagram<'_>) -> bool {
         let Datagram { at, way, from, ecn, bytes } = *datagram;
         self.time = self.time.max(at);
-        let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(bytes);
+        let held = Held { way, from, ecn, bytes: bytes.to_vec() };
         let mut all_wait = true;
-        let spare = &mut self.spare;
-        let held = Held { way, from, ecn, bytes: copy };
-        self.link.enqueue(self.time, datagram.size(), Label { ecn, ..Label::default() }, held, &mut |dropped| {
-            all_wait = false;
-            keep(spare, dropped.packet);
-        });
+        let label = Label { ecn, ..Label::default() };
+        self.link.enqueue(self.time, datagram.size(), label, held, &mut |_| all_wait = false);
         all_wait
     }
 
@@ -78,17 +71,8 @@ impl ModelledLink {
     /// The packet that comes out by `at`; `None` if it was lost on the way.
     pub(super) fn release(&mut self, at: Time) -> Option<Held> {
         self.time = self.time.max(at);
-        let spare = &mut self.spare;
-        let out = self.link.dequeue(self.time, &mut |lost| keep(spare, lost.packet));
-        out.map(|delivered| Held {
-            ecn: if delivered.marked { Ecn::Ce } else { delivered.packet.ecn },
-            ..delivered.packet
-        })
-    }
-
-    /// The memory of a packet can be used again.
-    pub(super) fn recycle(&mut self, packet: Held) {
-        keep(&mut self.spare, packet);
+        let out = self.link.dequeue(self.time, &mut drop)?;
+        Some(Held { ecn: if out.marked { Ecn::Ce } else { out.packet.ecn }, ..out.packet })
     }
 
     /// Packets that the link has dropped and lost so far.
@@ -97,12 +81,3 @@ impl ModelledLink {
         counters.dropped + counters.lost
     }
 }
-
-fn keep(spare: &mut Vec<Vec<u8>>, packet: Held) {
-    if spare.len() < MAX_SPARE {
-        spare.push(packet.bytes);
-    }
-}
-
-/// Packets whose memory is kept, 1.5 MB at 1500 bytes.
-const MAX_SPARE: usize = 1_024;

@@ -10,12 +10,12 @@
 
 mod actions;
 mod application;
-mod company;
 mod driver;
 mod kept;
 mod link;
 mod outgoing;
 mod party;
+mod peer_events;
 mod peers;
 mod record;
 mod statistics;
@@ -23,18 +23,16 @@ mod tenant;
 
 use std::fmt;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
+use nix::poll::PollFd;
 use weir_units::Time;
 
 use crate::clock::{self, Clock};
-use crate::error::NetError;
+use crate::error::{NetError, Result};
 use crate::profile::Profile;
 use driver::Driver;
 
-pub use application::{Application, Delivery, PeerChange, Progress};
+pub use application::{Application, Delivery, Departure, PeerChange, Progress};
 pub use link::LinkInFront;
-pub use peers::Departure;
 pub use statistics::{Amount, Ignored, Statistics};
 pub use tenant::{Tenant, TenantConfig};
 
@@ -48,7 +46,7 @@ pub struct Host<'a> {
 /// What the loop asks of a tenant.
 trait Run {
     /// The session starts.
-    fn start(&mut self, now: Time) -> Result<(), NetError>;
+    fn start(&mut self, now: Time) -> Result<()>;
 
     /// When it must be called next if nothing arrives; `None` once its run is over.
     fn due(&self) -> Option<Time>;
@@ -59,23 +57,11 @@ trait Run {
     /// What it waits for.
     fn waiting<'s>(&'s self, into: &mut Vec<PollFd<'s>>);
 
-    /// What was found, in the order of [`Run::waiting`].
-    fn set_ready(&mut self, found: &[PollFlags]);
-
-    /// Takes what is there, and brings the endpoint up to now.
-    fn round(&mut self) -> Result<(), NetError>;
+    /// Takes what is there, and if there is something or something is due, brings the endpoint up to now.
+    fn round(&mut self) -> Result<()>;
 
     /// The account of the run, which is over.
-    fn end(&mut self) -> Result<Statistics, NetError>;
-}
-
-/// A tenant in the loop.
-struct Running<'a> {
-    tenant: Box<dyn Run + 'a>,
-    /// Its place among the outcomes.
-    place: usize,
-    /// Whether something has arrived; `None` if the last wait did not look for that.
-    has_arrivals: Option<bool>,
+    fn end(&mut self) -> Result<Statistics>;
 }
 
 impl<'a> Host<'a> {
@@ -93,29 +79,32 @@ impl<'a> Host<'a> {
     pub fn run_one<P: Profile + 'a, A: Application<P::Label>>(
         tenant: Tenant<P>,
         application: &'a mut A,
-    ) -> Result<Statistics, NetError> {
+    ) -> Result<Statistics> {
         let mut host = Host::new();
         host.add(tenant, application);
         host.run().pop().expect("a tenant was added")
     }
 
     /// Runs until the run of every tenant is over. What ends one does not end the others.
-    pub fn run(self) -> Vec<Result<Statistics, NetError>> {
+    pub fn run(self) -> Vec<Result<Statistics>> {
         let clock = self.clock;
-        let mut outcomes: Vec<Option<Result<Statistics, NetError>>> = self.tenants.iter().map(|_| None).collect();
-        let tenants = self.tenants.into_iter().enumerate();
-        let mut all: Vec<Running<'a>> =
-            tenants.map(|(place, tenant)| Running { tenant, place, has_arrivals: None }).collect();
-        all.retain_mut(|one| {
-            let started = one.tenant.start(clock.now());
-            one.goes_on(started, &mut outcomes)
+        let mut outcomes: Vec<Option<Result<Statistics>>> = self.tenants.iter().map(|_| None).collect();
+        let mut running: Vec<(usize, Box<dyn Run + 'a>)> = self.tenants.into_iter().enumerate().collect();
+        running.retain_mut(|(place, tenant)| {
+            let started = tenant.start(clock.now());
+            goes_on(tenant.as_mut(), started, &mut outcomes[*place])
         });
-        while let Some(until) = all.iter().map(|one| one.wakes_at(clock.now())).min() {
-            let waited = wait(&mut all, until, clock.now());
-            let (now, is_alone) = (clock.now(), all.len() == 1);
-            all.retain_mut(|one| {
-                let served = waited.map_err(waiting_failed).and_then(|()| one.serve(now, is_alone));
-                one.goes_on(served, &mut outcomes)
+        while let Some(until) = running.iter().map(|(_, tenant)| wakes_at(tenant.as_ref(), clock.now())).min() {
+            let waited = wait(&running, until, clock.now());
+            let now = clock.now();
+            running.retain_mut(|(place, tenant)| {
+                let is_to_be_served = tenant.rests_until() <= now || tenant.due().is_none_or(|due| due <= now);
+                let served = match waited {
+                    Ok(_) if is_to_be_served => tenant.round(),
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(NetError::Wait(error.into())),
+                };
+                goes_on(tenant.as_mut(), served, &mut outcomes[*place])
             });
         }
         outcomes.into_iter().flatten().collect()
@@ -128,61 +117,26 @@ impl fmt::Debug for Host<'_> {
     }
 }
 
-impl Running<'_> {
-    /// When the loop has to look at it even if nothing arrives.
-    fn wakes_at(&self, now: Time) -> Time {
-        let (due, rests_until) = (self.tenant.due().unwrap_or(Time::ZERO), self.tenant.rests_until());
-        if rests_until > now { due.min(rests_until) } else { due }
-    }
-
-    /// Lets it do what there is to do. What arrives during a rest is looked for when the rest is over, or something is due.
-    fn serve(&mut self, now: Time, is_alone: bool) -> Result<(), NetError> {
-        let is_due = self.tenant.due().is_none_or(|due| due <= now);
-        let is_at_rest = self.has_arrivals.is_none() && self.tenant.rests_until() > now;
-        if !is_due && (is_at_rest || self.has_arrivals == Some(false)) {
-            return Ok(());
-        }
-        if !is_alone || self.has_arrivals.is_none() {
-            // Other tenants took their time since the wait. A time that has passed, at which nobody rests: it is a look.
-            wait(std::slice::from_mut(self), Time::ZERO, Time::from_nanos(u64::MAX)).map_err(waiting_failed)?;
-        }
-        if is_due || self.has_arrivals == Some(true) { self.tenant.round() } else { Ok(()) }
-    }
-
-    /// Whether its run goes on after `result`; if not, notes how it ended.
-    fn goes_on(&mut self, result: Result<(), NetError>, outcomes: &mut [Option<Result<Statistics, NetError>>]) -> bool {
-        outcomes[self.place] = match result {
-            Ok(()) if self.tenant.due().is_some() => return true,
-            Ok(()) => Some(self.tenant.end()),
-            Err(error) => Some(Err(error)),
-        };
-        false
-    }
+/// When the loop has to look at a tenant even if nothing arrives.
+fn wakes_at(tenant: &dyn Run, now: Time) -> Time {
+    let (due, rests_until) = (tenant.due().unwrap_or(Time::ZERO), tenant.rests_until());
+    if rests_until > now { due.min(rests_until) } else { due }
 }
 
 /// Waits until something arrives at a tenant that does not rest, or it is `until`.
-fn wait(tenants: &mut [Running<'_>], until: Time, now: Time) -> nix::Result<()> {
-    let is_polled = |one: &Running<'_>| one.tenant.rests_until() <= now;
+fn wait(running: &[(usize, Box<dyn Run + '_>)], until: Time, now: Time) -> nix::Result<bool> {
     let mut waiting = Vec::new();
-    let mut counts = Vec::with_capacity(tenants.len());
-    for one in tenants.iter().filter(|one| is_polled(one)) {
-        let before = waiting.len();
-        one.tenant.waiting(&mut waiting);
-        counts.push(waiting.len() - before);
-    }
-    clock::wait(&mut waiting, until)?;
-    let found: Vec<PollFlags> = waiting.iter().map(clock::found).collect();
-    let mut rest = &found[..];
-    tenants.iter_mut().for_each(|one| one.has_arrivals = None);
-    for (one, count) in tenants.iter_mut().filter(|one| is_polled(one)).zip(counts) {
-        let (own, others) = rest.split_at(count);
-        rest = others;
-        one.has_arrivals = Some(own.iter().any(|flags| !flags.is_empty()));
-        one.tenant.set_ready(own);
-    }
-    Ok(())
+    let awake = running.iter().filter(|(_, tenant)| tenant.rests_until() <= now);
+    awake.for_each(|(_, tenant)| tenant.waiting(&mut waiting));
+    clock::wait(&mut waiting, until)
 }
 
-fn waiting_failed(error: Errno) -> NetError {
-    NetError::Wait(error.into())
+/// Whether a run goes on after `result`; if not, notes how it ended.
+fn goes_on(tenant: &mut dyn Run, result: Result<()>, outcome: &mut Option<Result<Statistics>>) -> bool {
+    *outcome = match result {
+        Ok(()) if tenant.due().is_some() => return true,
+        Ok(()) => Some(tenant.end()),
+        Err(error) => Some(Err(error)),
+    };
+    false
 }

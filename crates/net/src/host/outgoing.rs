@@ -10,7 +10,7 @@ use weir_wire::Header;
 use super::record::Recorder;
 use super::statistics::Statistics;
 use crate::clock::Clock;
-use crate::error::NetError;
+use crate::error::Result;
 use crate::profile::MAX_HEADER;
 use crate::socket::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
@@ -19,6 +19,16 @@ use crate::socket::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way
 pub(super) struct Target {
     pub(super) way: Way,
     pub(super) to: SocketAddr,
+}
+
+/// A packet that is to go out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Laid<'a> {
+    pub(super) target: Target,
+    pub(super) packet: &'a Packet,
+    pub(super) payload: Option<&'a [u8]>,
+    /// Together with the next.
+    pub(super) with_next: bool,
 }
 
 /// Sockets to send through, and the batch.
@@ -136,48 +146,33 @@ impl Outgoing {
         }
     }
 
-    /// When the next packet of the batch leaves, and the wall clock that it carries, in microseconds since the NTP epoch. The
-    /// packets of a batch leave together.
-    pub(super) fn stamp(&mut self) -> (Time, u64) {
-        if self.batch.payloads.is_empty() {
-            self.batch.time = self.clock.now();
-        }
-        (self.batch.time, self.clock.ntp_micros(self.batch.time))
+    /// Whether packets to channels leave this host from that address.
+    pub(super) fn is_own(&self, from: SocketAddr) -> bool {
+        let is_same = |local: SocketAddr| (local.ip(), local.port()) == (from.ip(), from.port());
+        self.groups.iter().any(|output| is_same(output.local()))
     }
 
-    /// Makes sure that a packet to this target finds room, and that a train of packets begins a batch of its own.
-    pub(super) fn make_room(
-        &mut self,
-        target: Target,
-        ecn: Ecn,
-        with_next: bool,
-        statistics: &mut Statistics,
-    ) -> Result<(), NetError> {
-        let begins_train = with_next && !self.in_train;
-        self.in_train = with_next;
-        if begins_train || !self.batch.has_room_for(target, ecn, 0) {
-            self.flush(statistics)?;
-        }
-        Ok(())
-    }
-
-    /// Adds a packet: `write` puts all that stands before the payload into the bytes that it is given and says how many they
-    /// are, or that it cannot. Says whether it could.
+    /// Adds a packet to the batch, with all that `write` puts before its payload. Says whether `write` could: it is given the
+    /// bytes and the time at which they leave, and says how many it took.
     pub(super) fn add(
         &mut self,
-        target: Target,
-        packet: &Packet,
-        payload: Option<&[u8]>,
-        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+        laid: Laid<'_>,
+        write: impl FnOnce(&mut [u8], Time) -> Option<usize>,
         statistics: &mut Statistics,
-    ) -> Result<bool, NetError> {
+    ) -> Result<bool> {
+        let Laid { target, packet, payload, with_next } = laid;
         let data = payload.unwrap_or_default();
         if MAX_HEADER + data.len() > MAX_BATCH_BYTES {
             statistics.refused += 1;
             return Ok(true);
         }
-        let start = self.batch.len;
-        let Some(header) = write(&mut self.batch.bytes[start..start + MAX_HEADER]) else { return Ok(false) };
+        // A train of packets begins a batch of its own.
+        let begins_train = !std::mem::replace(&mut self.in_train, with_next) && with_next;
+        if begins_train || !self.batch.has_room_for(target, packet.ecn, 0) {
+            self.flush(statistics)?;
+        }
+        let (start, leaves) = (self.batch.len, self.leaves());
+        let Some(header) = write(&mut self.batch.bytes[start..start + MAX_HEADER], leaves) else { return Ok(false) };
         let len = header + data.len();
         self.batch.bytes[start + header..start + len].copy_from_slice(data);
         if !self.batch.has_room_for(target, packet.ecn, len) {
@@ -192,6 +187,14 @@ impl Outgoing {
         Ok(true)
     }
 
+    /// When the next packet of the batch leaves. The packets of a batch leave together.
+    fn leaves(&mut self) -> Time {
+        if self.batch.payloads.is_empty() {
+            self.batch.time = self.clock.now();
+        }
+        self.batch.time
+    }
+
     /// Sends a message at once: an answer, a step of the handshake. If it is lost, the other side asks again.
     pub(super) fn message(
         &mut self,
@@ -199,7 +202,7 @@ impl Outgoing {
         to: SocketAddr,
         message: &[u8],
         statistics: &mut Statistics,
-    ) -> Result<(), NetError> {
+    ) -> Result<()> {
         self.flush(statistics)?;
         let Some(output) = self.unicasts.get_mut(socket) else { return Ok(()) };
         let address = SockAddr::from(output.reachable(to));
@@ -208,7 +211,7 @@ impl Outgoing {
     }
 
     /// Hands the batch to the kernel.
-    pub(super) fn flush(&mut self, statistics: &mut Statistics) -> Result<(), NetError> {
+    pub(super) fn flush(&mut self, statistics: &mut Statistics) -> Result<()> {
         let Batch { bytes, len, to, packet_len, payloads, .. } = &mut self.batch;
         let Some((target, ecn)) = to.take() else { return Ok(()) };
         let bytes = &bytes[..std::mem::take(len)];
@@ -235,16 +238,15 @@ impl Outgoing {
     /// anything.
     pub(super) fn close(
         &mut self,
-        mut write: impl FnMut(ChannelId, Option<&Header>, u64, &mut [u8]) -> Option<usize>,
+        mut write: impl FnMut(ChannelId, Option<&Header>, Time, &mut [u8]) -> Option<usize>,
         statistics: &mut Statistics,
-    ) -> Result<bool, NetError> {
+    ) -> Result<bool> {
         self.flush(statistics)?;
         let mut has_sent = false;
         for channel in (0..self.channels.len()).map(|number| ChannelId(number as u16)) {
             let Some(target) = self.to_channel(channel) else { continue };
-            let (_, ntp_micros) = self.stamp();
-            let last = self.channels[usize::from(channel.0)].last;
-            let Some(len) = write(channel, last.as_ref(), ntp_micros, &mut self.batch.bytes) else { continue };
+            let (leaves, last) = (self.leaves(), self.channels[usize::from(channel.0)].last);
+            let Some(len) = write(channel, last.as_ref(), leaves, &mut self.batch.bytes) else { continue };
             self.batch.push(target, Ecn::NotEct, len, Some(0));
             self.flush(statistics)?;
             has_sent = true;

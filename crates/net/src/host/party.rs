@@ -1,5 +1,5 @@
 //! A tenant's endpoint and all that surrounds it: the endpoint is told what happens, and all that it wants is carried out
-//! (`actions.rs`). Here: datagrams and offers. Peers that come and go are in `company.rs`.
+//! (`actions.rs`). Here: datagrams and offers. Peers that come and go are in `peer_events.rs`.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,8 @@ use super::outgoing::Outgoing;
 use super::peers::Peers;
 use super::statistics::Statistics;
 use super::tenant::Sessions;
-use crate::error::{Impossible, NetError};
+use crate::clock::Clock;
+use crate::error::{Impossible, Result};
 use crate::profile::{Found, Profile, Sender};
 use crate::socket::{Input, Way, header_len};
 
@@ -20,6 +21,7 @@ use crate::socket::{Input, Way, header_len};
 #[derive(Debug)]
 pub(super) struct Party<'a, P: Profile, A> {
     pub(super) application: &'a mut A,
+    pub(super) clock: Clock,
     pub(super) endpoint: Option<Box<dyn Endpoint>>,
     /// The endpoint is that of one peer: the application makes it when the peer comes, and it goes with the peer.
     pub(super) is_per_peer: bool,
@@ -53,16 +55,23 @@ pub(super) enum Stage {
 /// What the endpoint knows of the application.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Told {
-    /// Payloads that it has not taken.
-    pub(super) offered: u64,
+    /// Payloads that it has not taken; `u64::MAX` for a supply without end.
+    offered: u64,
     is_over: bool,
-    /// For how many payloads the application has room, without those that were delivered since.
+    /// Less what it has delivered since it was told.
     room: Option<u64>,
 }
 
 impl Told {
-    /// A payload is delivered into the room that the endpoint knows of.
-    pub(super) fn deliver(&mut self) -> Result<(), Impossible> {
+    /// The endpoint has taken a payload.
+    pub(super) fn note_taken(&mut self) {
+        if self.offered != u64::MAX {
+            self.offered = self.offered.saturating_sub(1);
+        }
+    }
+
+    /// The endpoint delivers a payload, which takes a place of the room that it knows of.
+    pub(super) fn note_delivered(&mut self) -> Result<()> {
         if let Some(room) = &mut self.room {
             *room = room.checked_sub(1).ok_or(Impossible::NoRoom)?;
         }
@@ -100,12 +109,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     /// Tells the endpoint, and does what it wants. `handled` is the packet of the event. Nothing happens to an endpoint
     /// before its session starts.
     #[inline]
-    pub(super) fn event(
-        &mut self,
-        at: Time,
-        event: Event<'_>,
-        handled: Option<&Handled<'_, P::Label>>,
-    ) -> Result<(), NetError> {
+    pub(super) fn event(&mut self, at: Time, event: Event<'_>, handled: Option<&Handled<'_, P::Label>>) -> Result<()> {
         self.time = self.time.max(at);
         let Some(mut endpoint) = self.endpoint.take_if(|_| self.stage != Stage::Waiting) else { return Ok(()) };
         endpoint.handle(self.time, event);
@@ -123,7 +127,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// The session starts. An application whose room is limited says so before.
-    pub(super) fn begin(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn begin(&mut self, now: Time) -> Result<()> {
         self.told.room = self.application.room();
         if let Some(payloads) = self.told.room {
             self.event(now, Event::Room { payloads }, None)?;
@@ -132,7 +136,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// The application has what it wanted.
-    pub(super) fn finish(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn finish(&mut self, now: Time) -> Result<()> {
         self.peers.admit_nobody();
         match std::mem::replace(&mut self.stage, Stage::Finished) {
             Stage::Started => self.event(now, Event::Finish, None),
@@ -159,7 +163,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// Tells it, one thing at a time.
-    pub(super) fn offer(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn offer(&mut self, now: Time) -> Result<()> {
         let Some(event) = self.next_offer() else { return Ok(()) };
         match event {
             Event::Offer { packets } => self.told.offered += packets,
@@ -171,7 +175,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// Reads a datagram with the profile of its session, and acts on what it says.
     #[inline]
-    pub(super) fn take_in(&mut self, datagram: Datagram<'_>) -> Result<(), NetError> {
+    pub(super) fn take_in(&mut self, datagram: Datagram<'_>) -> Result<()> {
         let (profile, origin, sender) = match datagram.way {
             Way::Channel(channel) => {
                 if !self.input.is_source(channel, datagram.from.ip()) {
@@ -199,7 +203,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_found(&mut self, datagram: Datagram<'_>, origin: Origin, found: Found<'_, P::Label>) -> Result<(), NetError> {
+    fn on_found(&mut self, datagram: Datagram<'_>, origin: Origin, found: Found<'_, P::Label>) -> Result<()> {
         let Datagram { at, from, ecn, .. } = datagram;
         let ignored = &mut self.statistics.ignored;
         match (found, datagram.way) {
@@ -227,7 +231,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_packet(&mut self, packet: &Packet, handled: Handled<'_, P::Label>) -> Result<(), NetError> {
+    fn on_packet(&mut self, packet: &Packet, handled: Handled<'_, P::Label>) -> Result<()> {
         let at = handled.datagram.at;
         let mut is_for_endpoint = true;
         if let Origin::Peer(name) = handled.origin {
@@ -249,7 +253,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// A message to the application came. Nobody can use this host to send a third party more than he spends himself.
-    fn on_message(&mut self, at: Time, socket: usize, from: SocketAddr, message: &[u8]) -> Result<(), NetError> {
+    fn on_message(&mut self, at: Time, socket: usize, from: SocketAddr, message: &[u8]) -> Result<()> {
         let Some(answer) = self.application.message(at, from, message) else { return Ok(()) };
         if answer.len() > message.len() {
             self.statistics.refused += 1;

@@ -13,40 +13,18 @@ use weir_units::Time;
 use weir_wire::rtcp::Bye;
 use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 
+use super::application::{Departure, PeerChange};
 use crate::handshake::admission::{Admission, Client, Standing, Verdict};
 use crate::handshake::contact::{AFTER_REFUSAL, Contact, News as ContactNews};
 use crate::profile::Ids;
-
-/// Why a peer is not there any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Departure {
-    /// It said goodbye.
-    Bye,
-    /// This side's protocol is complete.
-    Complete,
-    /// This side's application ended the session.
-    Stopped,
-    /// It has said nothing for too long.
-    Silent,
-    /// Its host says that nobody listens there, and it has said nothing since.
-    Refused,
-    /// This side's application does not take what it offers.
-    Declined,
-}
 
 /// What has become known about a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// It offers a stream on these terms. Its numbers may be new.
     Offered(Terms),
-    /// It serves as many peers as it can.
-    Busy,
-    /// It was asked several times without an answer, or its host says that nobody listens there.
-    Unanswered { is_refused: bool },
-    /// It has proved its address, or its stream has begun.
-    Up,
-    /// It is gone.
-    Down(Departure),
+    /// How it stands with it has changed.
+    Changed(PeerChange),
 }
 
 /// A message of the handshake that is to be sent.
@@ -91,7 +69,7 @@ struct Peer<A> {
     /// What its packets need, once the handshake has told, and until it leaves.
     association: Option<A>,
     /// What the application was last told.
-    told: Option<News>,
+    told: Option<PeerChange>,
 }
 
 #[derive(Debug)]
@@ -238,15 +216,12 @@ impl<A: Copy> Peers<A> {
         message: &Message,
         terms: Terms,
     ) -> bool {
-        match self.find(from) {
-            Some(id) if self.is_contact(id) => self.on_contact(id, |contact| contact.on_message(now, message)),
-            _ => return self.serve(now, socket, from, message, terms),
-        }
+        let is_contact = |id: &PeerId| self.all.get(id).is_some_and(|peer| matches!(peer.state, State::Contact(_)));
+        let Some(id) = self.find(from).filter(is_contact) else {
+            return self.serve(now, socket, from, message, terms);
+        };
+        self.on_contact(id, |contact| contact.on_message(now, message));
         true
-    }
-
-    fn is_contact(&self, id: PeerId) -> bool {
-        self.all.get(&id).is_some_and(|peer| matches!(peer.state, State::Contact(_)))
     }
 
     /// Something came from a server that this host contacts.
@@ -257,18 +232,18 @@ impl<A: Copy> Peers<A> {
         let has_begun = contact.is_running() && !was_running;
         match news {
             Some(ContactNews::Offered(terms)) => self.news.push_back((id, News::Offered(terms))),
-            Some(ContactNews::Busy) => self.tell(id, News::Busy),
+            Some(ContactNews::Busy) => self.tell(id, PeerChange::Busy),
             None => {}
         }
         if has_begun {
-            self.tell(id, News::Up);
+            self.tell(id, PeerChange::Up);
         }
     }
 
     /// Tells the application, unless that is what it was told last.
-    fn tell(&mut self, id: PeerId, news: News) {
-        if self.all.get_mut(&id).is_some_and(|peer| peer.told.replace(news) != Some(news)) {
-            self.news.push_back((id, news));
+    fn tell(&mut self, id: PeerId, change: PeerChange) {
+        if self.all.get_mut(&id).is_some_and(|peer| peer.told.replace(change) != Some(change)) {
+            self.news.push_back((id, News::Changed(change)));
         }
     }
 
@@ -284,14 +259,14 @@ impl<A: Copy> Peers<A> {
             Verdict::Admit => {
                 let ids = Ids { local_ssrc, remote_ssrc: client.ssrc, first_sequence };
                 let id = self.add(socket, from, State::Admitted { ids, heard: now, refused: None });
-                self.tell(id, News::Up);
+                self.tell(id, PeerChange::Up);
                 Message::plain(Kind::Alive, local_ssrc)
             }
         };
         self.outbox.push_back(Outbound { socket, to: from, bytes: answer.encode().to_vec() });
         match (standing, self.find(from)) {
             (Standing::Surplus, _) => self.turned_away += 1,
-            (Standing::Peer, Some(id)) => self.on_heard(now, id),
+            (Standing::Peer { .. }, Some(id)) => self.on_heard(now, id),
             _ => {}
         }
         true
@@ -300,7 +275,9 @@ impl<A: Copy> Peers<A> {
     fn standing(&self, client: Client) -> Standing {
         let same = self.find(client.address).and_then(|id| self.all.get(&id));
         match same.map(|peer| &peer.state) {
-            Some(State::Admitted { ids, .. }) if ids.remote_ssrc == client.ssrc => return Standing::Peer,
+            Some(State::Admitted { ids, .. }) if ids.remote_ssrc == client.ssrc => {
+                return Standing::Peer { stream_ssrc: ids.local_ssrc };
+            }
             Some(State::Admitted { .. }) => return Standing::Surplus,
             _ => {}
         }
@@ -316,10 +293,10 @@ impl<A: Copy> Peers<A> {
         true
     }
 
-    /// The session with a peer is over, if there was one.
-    fn end(&mut self, id: PeerId, why: Departure) {
+    /// The session with a peer is to end, if there is one.
+    pub(super) fn end(&mut self, id: PeerId, why: Departure) {
         match self.is_open(id) {
-            true => self.tell(id, News::Down(why)),
+            true => self.tell(id, PeerChange::Down(why)),
             false => self.forget(id),
         }
     }
@@ -377,15 +354,15 @@ impl<A: Copy> Peers<A> {
                 let is_unanswered = !contact.is_running() && (contact.is_unanswered() || is_refused);
                 self.outbox.extend(question.map(|bytes| Outbound { socket, to, bytes }));
                 if is_over {
-                    self.tell(id, News::Down(if is_refused { Departure::Refused } else { Departure::Silent }));
+                    self.tell(id, PeerChange::Down(if is_refused { Departure::Refused } else { Departure::Silent }));
                 } else if is_unanswered {
-                    self.tell(id, News::Unanswered { is_refused });
+                    self.tell(id, PeerChange::Unanswered { is_refused });
                 }
             }
             State::Admitted { heard, refused, .. } => {
                 let (gone_at, why) = gone_at(*heard, *refused, self.silence);
                 if gone_at <= now {
-                    self.tell(id, News::Down(why));
+                    self.tell(id, PeerChange::Down(why));
                 }
             }
             State::Leaving { ids, waits, next } if *next <= now => match waits.split_first() {
@@ -398,11 +375,6 @@ impl<A: Copy> Peers<A> {
             },
             State::Leaving { .. } => {}
         }
-    }
-
-    /// The protocol with a peer is complete.
-    pub(super) fn complete(&mut self, id: PeerId) {
-        self.tell(id, News::Down(Departure::Complete));
     }
 
     /// Takes nobody any more.

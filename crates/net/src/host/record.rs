@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use weir_capture::{Capture, Datagram};
 
 use crate::clock::Clock;
-use crate::error::NetError;
+use crate::error::Result;
 use crate::socket::Arrival;
 
 /// Writes to a capture, if there is one.
@@ -22,7 +22,7 @@ impl Recorder {
 
     /// A datagram is sent now from a socket to an address, with this TTL.
     #[inline]
-    pub(super) fn sent(&mut self, socket: SocketAddr, to: SocketAddr, ttl: u8, payload: &[u8]) -> Result<(), NetError> {
+    pub(super) fn sent(&mut self, socket: SocketAddr, to: SocketAddr, ttl: u8, payload: &[u8]) -> Result<()> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         let unix_nanos = self.clock.unix_nanos(self.clock.now());
         let from = own_address(socket, to);
@@ -38,7 +38,7 @@ impl Recorder {
         ttl: u8,
         payload: &[u8],
         is_dropped: bool,
-    ) -> Result<(), NetError> {
+    ) -> Result<()> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         let unix_nanos = arrival.stamp_nanos.unwrap_or_else(|| self.clock.unix_nanos(arrival.time));
         let (from, to) = (arrival.from, own_address(socket, arrival.from));
@@ -46,7 +46,7 @@ impl Recorder {
         Ok(capture.record(&Datagram { unix_nanos, from, to, ttl, payload, comment })?)
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), NetError> {
+    pub(super) fn flush(&mut self) -> Result<()> {
         Ok(self.capture.as_mut().map_or(Ok(()), Capture::flush)?)
     }
 }

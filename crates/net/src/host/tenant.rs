@@ -15,7 +15,7 @@ use super::outgoing::Outgoing;
 use super::peers::Peers;
 use super::statistics::{Amount, Statistics};
 use crate::clock::Clock;
-use crate::error::NetError;
+use crate::error::{NetError, Result};
 use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
@@ -133,7 +133,7 @@ impl<P: Profile> Tenant<P> {
         source: Option<IpAddr>,
         receives: bool,
         sends: Option<&SendConfig>,
-    ) -> Result<Range<u16>, NetError> {
+    ) -> Result<Range<u16>> {
         let group = channels.first().ok_or(NetError::Channels("a session needs at least one channel"))?.ip();
         let coalesces = profile.handling().coalesces;
         let output = sends.map(|config| {
@@ -154,7 +154,7 @@ impl<P: Profile> Tenant<P> {
     }
 
     /// Adds a unicast socket to the session added last; gives its number.
-    pub fn add_unicast(&mut self, socket: UnicastSocket) -> Result<usize, NetError> {
+    pub fn add_unicast(&mut self, socket: UnicastSocket) -> Result<usize> {
         let session = self.sessions.all.len().checked_sub(1);
         let session = session.ok_or(NetError::Channels("a unicast socket belongs to a session"))?;
         let coalesces = self.sessions.all[session].profile.handling().coalesces;

@@ -452,7 +452,7 @@ impl InputSocket {
         let mut buffers: [[IoSliceMut<'_>; 1]; READ_SLOTS] =
             std::array::from_fn(|_| slots.next().unwrap_or_else(|| [IoSliceMut::new(&mut [])]));
         let room = (free_slots(&buffers)).min(READ_SLOTS);
-        // Made anew for each read: the kernel shrinks the space for control messages to what it used, and nix does not
+        // Made again for each read: the kernel shrinks the space for control messages to what it used, and nix does not
         // restore it when the headers are used again.
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(room, Some(control_space()));
         let flags = MsgFlags::MSG_DONTWAIT;

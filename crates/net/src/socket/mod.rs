@@ -35,7 +35,7 @@ pub struct Capabilities {
     pub buffer: BufferSize,
 }
 
-/// How large a socket buffer is, beside what was asked for.
+/// How large a socket buffer is, next to what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSize {
     /// Asked for.

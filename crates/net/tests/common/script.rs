@@ -105,6 +105,8 @@ pub(crate) struct Notes {
     /// To be sent.
     pub(crate) payloads: VecDeque<Vec<u8>>,
     pub(crate) delivered: Vec<Vec<u8>>,
+    /// How many had been delivered at the end of each batch.
+    pub(crate) batches: Vec<usize>,
     taken: Vec<u8>,
     is_complete: bool,
     start: Option<Time>,
@@ -125,6 +127,10 @@ impl Application<()> for Notes {
 
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, ()>) {
         self.delivered.push(delivery.payload.to_vec());
+    }
+
+    fn batch_end(&mut self) {
+        self.batches.push(self.delivered.len());
     }
 
     fn complete(&mut self, _now: Time) {

@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// How often a window's encoders may be made anew for one cycle, so that making them costs at most [`ENCODE_BUDGET`].
+/// How often a window's encoders may be made again for one cycle, so that making them costs at most [`ENCODE_BUDGET`].
 fn visits(options: &CarouselOptions) -> u64 {
     let bytes_per_sec = options.channel_rates.iter().map(|rate| rate.bps() / 8).sum::<u64>().max(1);
     (ENCODE_BUDGET / bytes_per_sec).clamp(1, MAX_VISITS)

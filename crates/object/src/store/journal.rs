@@ -1,4 +1,4 @@
-//! The journal beside a partial file: which object it is of, and which symbols are in it.
+//! The journal next to a partial file: which object it is of, and which symbols are in it.
 //!
 //! Layout, little-endian: a header of 4096 bytes (magic `WEIRJRNL`, version 32 bits, blocks 32 bits, identity 32 bytes, boot id
 //! 16 bytes, clean flag 8 bits, then the first 8 bytes of BLAKE3 over all before it); one byte of state a block; at the
@@ -146,7 +146,7 @@ impl Header {
     }
 }
 
-/// Why a journal cannot be used. The partial file beside it is begun afresh.
+/// Why a journal cannot be used. The partial file next to it is begun afresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {

@@ -353,7 +353,7 @@ impl Sender {
         self.rto_at = (self.una < self.sent_below).then(|| self.rtt.timeout_from(now));
     }
 
-    /// A loss has been found before the timer ran out: no round trip is measured across it (Karn), the timer starts anew.
+    /// A loss has been found before the timer ran out: no round trip is measured across it (Karn), the timer starts again.
     pub(super) fn begin_recovery(&mut self, now: Time) {
         self.counters.fast_retransmits += 1;
         self.phase = Phase::Recovery;

@@ -17,11 +17,11 @@ pub struct TransitStubConfig {
     pub stubs_per_transit_node: usize,
     /// Nodes of a stub domain, at least 1.
     pub stub_nodes: usize,
-    /// Probability of a link between any two transit domains, beside those that connect them all.
+    /// Probability of a link between any two transit domains, next to those that connect them all.
     pub domain_edge: f64,
-    /// Probability of a link between any two nodes of a transit domain, beside those that connect them all.
+    /// Probability of a link between any two nodes of a transit domain, next to those that connect them all.
     pub transit_edge: f64,
-    /// Probability of a link between any two nodes of a stub domain, beside those that connect them all.
+    /// Probability of a link between any two nodes of a stub domain, next to those that connect them all.
     pub stub_edge: f64,
     /// Links between and within transit domains.
     pub transit_link: LinkConfig,

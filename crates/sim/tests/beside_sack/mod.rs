@@ -1,7 +1,8 @@
-//! n RAP streams beside n SACK connections: the set-up of the RAP paper's Tables 1 and 2, as ns-2 and we run it.
+//! n RAP streams next to n SACK connections: the set-up of the RAP paper's Tables 1 and 2, as ns-2 and we run it.
 
 use std::time::Duration;
 
+use weir_core::Endpoint;
 use weir_core::registry::{self, Habitat, Setting, Stream};
 use weir_link::{DropReason, LinkConfig};
 use weir_sim::tcp::{Config, Flavour, Timers};
@@ -68,12 +69,12 @@ impl Setup {
         let overhead = Duration::from_secs_f64(800.0 / f64::from(self.bps()));
         let mut share = Share { link: bell.forward, rap: Vec::new(), counts: Default::default() };
         let mut random = Random::new(seed, "starts");
-        for _ in 0..self.flows {
+        for number in 0..self.flows {
             let mut hosts = || [bell.left, bell.right].map(|router| topology::add_host(&mut net, router, &side));
             let ([from, to], [tcp_from, tcp_to]) = (hosts(), hosts());
             let mut times = || Times::from(Time::ZERO + Duration::from_secs_f64(2.0 * random.unit()));
             let config = StreamConfig { times: times(), lateness: overhead, supply: Supply::Endless };
-            let (source, sink) = self.ends(settings);
+            let (source, sink) = self.ends(settings, |end| net.random_for(&format!("{end} {number}")));
             share.rap.push(net.add_stream(from, to, source, sink, config).expect("a way").flow);
             net.add_tcp(tcp_from, tcp_to, sack(overhead), times()).expect("a way");
         }
@@ -82,7 +83,11 @@ impl Setup {
         share.outcome()
     }
 
-    fn ends(&self, settings: &[(&str, &str)]) -> (Box<dyn weir_core::Endpoint>, Box<dyn weir_core::Endpoint>) {
+    fn ends(
+        &self,
+        settings: &[(&str, &str)],
+        random: impl Fn(&str) -> Random,
+    ) -> (Box<dyn Endpoint>, Box<dyn Endpoint>) {
         let scheme = registry::find("rap").expect("RAP is registered");
         let stream = Stream { packet_size: Bytes::new(100), feedback_size: Bytes::new(40), habitat: Habitat::Lab };
         let fine_grain = ("fine_grain", if self.fine_grain { "yes" } else { "no" });
@@ -92,7 +97,8 @@ impl Setup {
             .map(|(key, value)| Setting { key: (*key).to_owned(), value: (*value).to_owned() })
             .collect();
         let sound = "the settings are sound";
-        (scheme.source(&stream, &settings).expect(sound), scheme.sink(&stream, &settings).expect(sound))
+        let source = scheme.source(&stream, &settings, random("source")).expect(sound);
+        (source, scheme.sink(&stream, &settings, random("sink")).expect(sound))
     }
 }
 

@@ -132,7 +132,7 @@ impl Path {
     }
 }
 
-/// ns-2's reference, alone: 1.5 Mbit/s and 50 ms behind 10 Mbit/s links, and a queue that holds 19 beside the one in service.
+/// ns-2's reference, alone: 1.5 Mbit/s and 50 ms behind 10 Mbit/s links, and a queue that holds 19 next to the one in service.
 pub(crate) fn solo(config: Config, seed: u64) -> Path {
     let bottleneck = "rate=1.5M,delay=50ms,buffer=19p";
     let access = "rate=10M,delay=0.1ms,buffer=1000000p";

@@ -1,6 +1,6 @@
 //! One run of the simulator whose cost somebody else measures: prints what was simulated, as a line of JSON.
 //!
-//! `weir-bench` starts it, on a core of its own, beside ns-2 with the same load.
+//! `weir-bench` starts it, on a core of its own, next to ns-2 with the same load.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn session_load(levels: u32, seconds: u64, threads: usize) -> Value {
     let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_kbps(6561), 1.5).expect("nine rates");
     let parts = Session { ladder, packet_size: Bytes::new(1000), form, habitat: Habitat::Lab };
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
-    let sender = scheme.sender(&parts, &[]).expect("defaults are valid");
+    let sender = scheme.sender(&parts, &[], net.random_for("sender")).expect("defaults are valid");
     let lateness = Duration::from_millis(1);
     net.add_sender(session, sender, EndpointConfig { lateness, ..EndpointConfig::default() });
     let leaves = tree.leaves();
@@ -126,7 +126,9 @@ fn session_load(levels: u32, seconds: u64, threads: usize) -> Value {
         .iter()
         .enumerate()
         .map(|(number, leaf)| {
-            let receiver = scheme.receiver(&parts, &[]).expect("defaults are valid");
+            let receiver = scheme
+                .receiver(&parts, &[], net.random_for(&format!("receiver {number}")))
+                .expect("defaults are valid");
             // All within the first five seconds.
             let start = Time::from_micros(number as u64 * 5_000_000 / leaves.len() as u64);
             let config = EndpointConfig { times: Times::from(start), ..EndpointConfig::default() };

@@ -51,12 +51,13 @@ fn add_session(
     let channels = scheme.channels(&session, &[]).expect("defaults are valid").len();
     let config = SessionConfig { channels, form: session.form, membership };
     let id = network.add_session(root, config).expect("schemes have 1 to 256 channels");
-    let sender = endpoint(scheme, Role::Sender(ladder_kbps));
+    let sender = endpoint(network, scheme, Role::Sender(ladder_kbps), "sender");
     network.add_sender(id, sender, EndpointConfig { lateness: LATENESS, ..EndpointConfig::default() });
     let mut agents = Vec::new();
     for (host, node) in scenario.hosts.iter().zip(nodes) {
         let config = EndpointConfig { times: times(host), clock_ahead: CLOCK_AHEAD, ..EndpointConfig::default() };
-        let receiver = endpoint(scheme, Role::Receiver(ladder_kbps));
+        let name = format!("receiver {}", agents.len());
+        let receiver = endpoint(network, scheme, Role::Receiver(ladder_kbps), &name);
         agents.push(vec![network.add_receiver(id, *node, receiver, config).expect("every host has a link")]);
     }
     agents
@@ -66,7 +67,10 @@ fn add_session(
 fn add_streams(network: &mut Network, case: &Case, root: NodeId, nodes: &[NodeId]) -> Vec<Vec<AgentId>> {
     let mut agents = Vec::new();
     for (host, node) in case.scenario.hosts.iter().zip(nodes) {
-        let (source, sink) = (endpoint(case.scheme, Role::Source), endpoint(case.scheme, Role::Sink));
+        let [source, sink] = [Role::Source, Role::Sink].map(|role| {
+            let name = format!("{role:?} {}", agents.len());
+            endpoint(network, case.scheme, role, &name)
+        });
         let config = StreamConfig { times: times(host), lateness: LATENESS, supply: Supply::Endless };
         let stream = network.add_stream(root, *node, source, sink, config).expect("every host has a link");
         agents.push(vec![stream.source, stream.sink]);
@@ -83,12 +87,13 @@ enum Role {
 }
 
 /// A party of a scheme with its defaults.
-fn endpoint(scheme: &Scheme, role: Role) -> Box<dyn Endpoint> {
+fn endpoint(network: &Network, scheme: &Scheme, role: Role, name: &str) -> Box<dyn Endpoint> {
+    let random = network.random_for(name);
     let built = match role {
-        Role::Sender(ladder_kbps) => scheme.sender(&session(ladder_kbps), &[]),
-        Role::Receiver(ladder_kbps) => scheme.receiver(&session(ladder_kbps), &[]),
-        Role::Source => scheme.source(&stream(), &[]),
-        Role::Sink => scheme.sink(&stream(), &[]),
+        Role::Sender(ladder_kbps) => scheme.sender(&session(ladder_kbps), &[], random),
+        Role::Receiver(ladder_kbps) => scheme.receiver(&session(ladder_kbps), &[], random),
+        Role::Source => scheme.source(&stream(), &[], random),
+        Role::Sink => scheme.sink(&stream(), &[], random),
     };
     built.expect("defaults are valid")
 }

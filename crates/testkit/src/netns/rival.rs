@@ -1,4 +1,4 @@
-//! A kernel's TCP connection beside whatever else shares a link: from the sender to a receiver, as fast as it goes.
+//! A kernel's TCP connection next to whatever else shares a link: from the sender to a receiver, as fast as it goes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -14,6 +14,7 @@ mod ranges;
 mod replies;
 mod script;
 pub mod simulated;
+pub mod sockets;
 
 use std::time::Duration;
 
@@ -39,7 +40,9 @@ pub const SCENARIOS: &[Scenario] = &[
     channels::EVERYBODY_SENDS,
     ranges::CHANNELS_FOLLOW_ONE_ANOTHER,
     payloads::SENT_AGAIN_AND_IN_ORDER,
+    payloads::ROOM_IS_TOLD,
     payloads::DELIVERED_AT_ONCE,
+    payloads::SUPPLY_WITHOUT_END,
     arrivals::PAIRS_ARE_SPREAD,
     ecn::MARKS_ARRIVE,
 ];
@@ -70,8 +73,9 @@ pub struct Party {
     pub accepts_peers: bool,
     /// The sessions that it is in, in the order of their channels.
     pub sessions: Vec<usize>,
-    /// How many payloads its application offers at the start, before it says that this is the end. Without, it always has
-    /// something to send and says nothing of it. The payload of place n carries n, where payloads have bytes.
+    /// How many payloads its application offers at the start, before it says that this is the end; `u64::MAX` is a supply
+    /// without end. Without, it always has something to send and says nothing of it. The payload of place n carries n, where
+    /// payloads have bytes.
     pub offers: Option<u64>,
     /// How its application reads. Without, it has room for everything and says nothing of it.
     pub reads: Option<Reads>,
@@ -131,7 +135,15 @@ pub struct Given {
 impl Scenario {
     /// Has a driver run it, and judges what comes of it.
     pub fn hold(&self, run: impl FnOnce(Setup) -> Outcome) {
-        (self.check)(&run((self.setup)()));
+        self.judge(&run((self.setup)()));
+    }
+
+    /// Panics if the promise was not kept, or if time went back for an endpoint, which is promised in every scenario.
+    pub fn judge(&self, outcome: &Outcome) {
+        for account in &outcome.parties {
+            assert!(account.seen.is_sorted_by_key(|(at, _)| *at), "time goes back: {:?}", account.seen);
+        }
+        (self.check)(outcome);
     }
 }
 

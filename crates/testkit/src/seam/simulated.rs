@@ -53,7 +53,7 @@ fn add_party(network: &mut Network, party: Party, node: NodeId, sessions: &[Sess
     let config = EndpointConfig {
         times: Times { start: Time::ZERO + starts, stop: stops.map(|stop| Time::ZERO + stop) },
         accepts_peers,
-        supply: offers.map(Supply::AtOnce),
+        supply: offers.map(|count| if count == u64::MAX { Supply::Endless } else { Supply::AtOnce(count) }),
         reader: reads.map(|reads| ReaderConfig { capacity: reads.capacity, gap: reads.gap, pauses: None }),
         ..EndpointConfig::default()
     };

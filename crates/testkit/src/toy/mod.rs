@@ -44,9 +44,9 @@ pub const TOY: Scheme = Scheme {
     summary: "An agent between a sender and its receivers stores payloads until all have them",
     paper: "none: it tests the contract between protocols and drivers",
     parties: Parties::Tree(Tree {
-        sender: |stream, settings| build(settings, || sender::Sender::new(stream)),
-        agent: |stream, settings| build(settings, || agent::Agent::new(stream)),
-        receiver: |stream, settings| build(settings, || receiver::Receiver::new(stream)),
+        sender: |stream, settings, _| build(settings, || sender::Sender::new(stream)),
+        agent: |stream, settings, _| build(settings, || agent::Agent::new(stream)),
+        receiver: |stream, settings, _| build(settings, || receiver::Receiver::new(stream)),
     }),
     settings: Vec::new,
 };

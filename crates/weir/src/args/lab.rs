@@ -53,7 +53,7 @@ pub(crate) struct Runs {
     #[arg(long, value_name = "DIR", help_heading = "Runs")]
     pub(crate) cache: Option<PathBuf>,
 
-    /// Keep nothing, and make every run anew.
+    /// Keep nothing, and make every run again.
     #[arg(long, conflicts_with = "cache", help_heading = "Runs")]
     pub(crate) no_cache: bool,
 

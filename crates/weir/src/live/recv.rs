@@ -11,7 +11,7 @@ use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progres
 use weir_net::live::order::Order;
 use weir_net::live::{self, LiveConfig};
 use weir_net::socket::header_len;
-use weir_units::{Bytes, Seq, Time};
+use weir_units::{Bytes, Random, Seq, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
@@ -30,6 +30,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     let output = output(args)?;
     let sender = resolve(address)?;
     let ssrc = u32::from_be_bytes(session::random()?);
+    let random = session::random_stream("viewer")?;
     let config = LiveConfig { capture: args.output.pcap.clone(), ..LiveConfig::default() };
     let tenant = live::sink(sender, ssrc, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
@@ -48,6 +49,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         sdp: args.sdp.clone(),
         outlet,
         output,
+        random,
         order: Order::new(HOLD),
         payload_bytes: 0,
         started,
@@ -114,6 +116,7 @@ struct LiveViewer<'a> {
     sdp: Option<std::path::PathBuf>,
     outlet: Outlet,
     output: Output,
+    random: Random,
     order: Order<(Rtp, Vec<u8>)>,
     /// Bytes of payload given out.
     payload_bytes: u64,
@@ -137,7 +140,8 @@ impl Application<Rtp> for LiveViewer<'_> {
         let feedback_size = Bytes::new(header_len(sender.ip()) + congestion::MAX_LEN as u64);
         let stream = Stream { packet_size, feedback_size, habitat: Habitat::Sockets };
         let name = terms.scheme().unwrap_or_default();
-        let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[])) {
+        let random = Random::new(self.random.bits(), "sink");
+        let endpoint = match registry::find(name).and_then(|scheme| scheme.sink(&stream, &[], random)) {
             Ok(endpoint) => endpoint,
             Err(error) => {
                 self.stop(now, format!("cannot take the stream of {}: {error}", self.address), Exit::Session);

@@ -1,6 +1,6 @@
 //! `weir send live`: paces an input to whoever asks for it, one viewer at a time, until the input ends.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
 use weir_core::observation::{Observation, PaceCause, PaceReport};
@@ -12,7 +12,7 @@ use weir_net::host::{Application, Departure, Host, PeerChange, Progress, Statist
 use weir_net::live::{self, LiveConfig};
 use weir_net::profile::RtpProfile;
 use weir_net::socket::header_len;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Random, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
@@ -28,9 +28,10 @@ use crate::session;
 
 /// Paces an input to whoever asks for it, one viewer at a time, until the input ends.
 pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Result<Exit, Failure> {
-    // Built once here, so that a bad setting is told before anybody comes.
+    // A bad setting is told before anybody comes.
     let packet_size = Bytes::new(u64::from(args.packet_size));
-    endpoint(args, packet_size, (Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|error| {
+    let stream = stream(packet_size, Ipv4Addr::UNSPECIFIED.into());
+    args.cc.check_stream(&stream, &args.cc_set).map_err(|error| {
         Failure::new(Exit::Usage, format!("{error}; `weir schemes` lists schemes and their settings"))
     })?;
     let room = usize::from(args.packet_size) - header_len(Ipv6Addr::UNSPECIFIED.into()) as usize - Rtp::LEN;
@@ -43,6 +44,7 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         args,
         observer,
         is_unheard: false,
+        random: session::random_stream("viewers")?,
         source,
         started: clock.now(),
         shown: clock.now(),
@@ -79,13 +81,9 @@ fn listen(args: &SendLive) -> Result<Tenant<RtpProfile>, Failure> {
     }
 }
 
-fn endpoint(
-    args: &SendLive,
-    packet_size: Bytes,
-    viewer: SocketAddr,
-) -> Result<Box<dyn Endpoint>, weir_core::registry::ConfigError> {
-    let feedback_size = Bytes::new(header_len(viewer.ip()) + congestion::MAX_LEN as u64);
-    args.cc.source(&Stream { packet_size, feedback_size, habitat: Habitat::Sockets }, &args.cc_set)
+fn stream(packet_size: Bytes, viewer: IpAddr) -> Stream {
+    let feedback_size = Bytes::new(header_len(viewer) + congestion::MAX_LEN as u64);
+    Stream { packet_size, feedback_size, habitat: Habitat::Sockets }
 }
 
 /// A running sender.
@@ -94,6 +92,8 @@ struct LiveSender<'a> {
     observer: &'a mut dyn Observer<LiveSenderEvent>,
     /// The observer wants no more.
     is_unheard: bool,
+    /// Seeds the endpoint of each viewer.
+    random: Random,
     source: Source,
     started: Time,
     shown: Time,
@@ -134,8 +134,10 @@ impl Application<Rtp> for LiveSender<'_> {
     }
 
     fn open(&mut self, _now: Time, viewer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
-        let packet_size = self.packet_size(viewer.ip());
-        Some(endpoint(self.args, packet_size, viewer).expect("the same settings were good at the start"))
+        let stream = stream(self.packet_size(viewer.ip()), viewer.ip());
+        let random = Random::new(self.random.bits(), "source");
+        let endpoint = self.args.cc.source(&stream, &self.args.cc_set, random);
+        Some(endpoint.expect("the same settings were good at the start"))
     }
 
     fn peer(&mut self, now: Time, _peer: PeerId, address: SocketAddr, change: PeerChange) {
@@ -188,7 +190,7 @@ fn word(why: Departure) -> &'static str {
 }
 
 impl LiveSender<'_> {
-    fn packet_size(&self, viewer: std::net::IpAddr) -> Bytes {
+    fn packet_size(&self, viewer: IpAddr) -> Bytes {
         Bytes::new(self.source.payload_len() as u64 + header_len(viewer) + Rtp::LEN as u64)
     }
 

@@ -42,7 +42,7 @@ impl<'a> RatePlot<'a> {
         }
     }
 
-    /// Grid, axes and their numbers; units stand above the upright axis and beside the level one.
+    /// Grid, axes and their numbers; units stand above the upright axis and next to the level one.
     pub(super) fn axes(&self, svg: &mut Svg, y_ticks: usize) {
         let Frame { left, right, top, .. } = self.frame;
         let in_units = self.y.in_units_of(self.unit.bps);

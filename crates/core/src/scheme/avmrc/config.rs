@@ -70,7 +70,7 @@ pub struct Config {
     /// Whether every step of slow start, the one to the top too, is judged by a whole slot of all its channels
     /// (decision 20).
     pub confirm_steps: bool,
-    /// Packet times at the current rate by which slow start's delay may grow in a slot beside its 5 %.
+    /// Packet times at the current rate by which slow start's delay may grow in a slot on top of its 5 %.
     pub jitter_packets: f64,
 }
 

@@ -41,8 +41,8 @@ pub const AVMRC: Scheme = Scheme {
         base_channel: true,
         probes: false,
         rates: RATES,
-        sender: |session, settings| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
-        receiver: |session, settings| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
+        sender: |session, settings, _| sender(AVMRC.name, Model::AdaptiveVegas, session, settings),
+        receiver: |session, settings, _| receiver(AVMRC.name, Model::AdaptiveVegas, session, settings),
     }),
     settings: || settings::help(Model::AdaptiveVegas),
 };
@@ -57,8 +57,8 @@ pub const RMRC: Scheme = Scheme {
         base_channel: true,
         probes: false,
         rates: RATES,
-        sender: |session, settings| sender(RMRC.name, Model::Reno, session, settings),
-        receiver: |session, settings| receiver(RMRC.name, Model::Reno, session, settings),
+        sender: |session, settings, _| sender(RMRC.name, Model::Reno, session, settings),
+        receiver: |session, settings, _| receiver(RMRC.name, Model::Reno, session, settings),
     }),
     settings: || settings::help(Model::Reno),
     ..AVMRC
@@ -74,8 +74,8 @@ pub const VMRC: Scheme = Scheme {
         base_channel: true,
         probes: false,
         rates: RATES,
-        sender: |session, settings| sender(VMRC.name, Model::FixedVegas, session, settings),
-        receiver: |session, settings| receiver(VMRC.name, Model::FixedVegas, session, settings),
+        sender: |session, settings, _| sender(VMRC.name, Model::FixedVegas, session, settings),
+        receiver: |session, settings, _| receiver(VMRC.name, Model::FixedVegas, session, settings),
     }),
     settings: || settings::help(Model::FixedVegas),
     ..AVMRC

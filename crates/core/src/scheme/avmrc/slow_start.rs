@@ -76,7 +76,7 @@ impl ArrivalTest {
     }
 }
 
-/// How much delay may grow in a slot beside the share's: `packets` packet times at `rate` (decision 4).
+/// How much delay may grow in a slot on top of the share's: `packets` packet times at `rate` (decision 4).
 pub(super) fn jitter(packets: f64, size: Bytes, rate: Rate) -> Duration {
     if packets == 0.0 || rate == Rate::ZERO { Duration::ZERO } else { (size / rate).mul_f64(packets) }
 }

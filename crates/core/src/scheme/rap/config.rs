@@ -30,7 +30,7 @@ pub struct Config {
     pub min_rate: Option<Rate>,
     /// The rate never grows above this.
     pub max_rate: Rate,
-    /// A wake-up that is late by up to this much is caught up with; the schedule of a later one begins anew.
+    /// A wake-up that is late by up to this much is caught up with; the schedule of a later one begins again.
     pub catch_up: Duration,
 }
 
@@ -45,7 +45,7 @@ pub struct Timing {
     pub gain: f64,
     /// Weight of a sample's distance from SRTT in the variation.
     pub variation_gain: f64,
-    /// What the time-out takes of SRTT; beside it comes four times the variation,
+    /// What the time-out takes of SRTT; next to it comes four times the variation,
     pub timeout_weight: f64,
     /// or this, if it is more: RFC 6298's G. Without it, the time-out of a path without variation is the round trip.
     pub granularity: Duration,

@@ -28,8 +28,8 @@ pub const RAP: Scheme = Scheme {
     summary: "A source paces a unicast stream by additive increase and multiplicative decrease of its rate",
     paper: "Rejaie, Handley, Estrin, INFOCOM 1999",
     parties: Parties::Paced(Paced {
-        source: |stream, settings| Ok(Box::new(Source::new(stream, settings::read(stream, settings)?))),
-        sink: |stream, settings| {
+        source: |stream, settings, _| Ok(Box::new(Source::new(stream, settings::read(stream, settings)?))),
+        sink: |stream, settings, _| {
             settings::read(stream, settings)?;
             Ok(Box::new(Sink::new(stream)))
         },

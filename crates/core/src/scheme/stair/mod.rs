@@ -26,7 +26,7 @@ pub use sender::Sender;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use weir_units::Rate;
+use weir_units::{Random, Rate};
 
 use crate::definition::{Layered, OfferedRates, Parties, Scheme, Session};
 use crate::endpoint::Endpoint;
@@ -45,8 +45,8 @@ pub const STAIR: Scheme = Scheme {
         base_channel: true,
         probes: true,
         rates: RATES,
-        sender: |session, settings| sender(Kind::Stair, session, settings),
-        receiver: |session, settings| receiver(Kind::Stair, session, settings),
+        sender: |session, settings, _| sender(Kind::Stair, session, settings),
+        receiver: |session, settings, random| receiver(Kind::Stair, session, settings, random),
     }),
     settings: || settings::help(Kind::Stair),
 };
@@ -62,8 +62,8 @@ pub const FGLM: Scheme = Scheme {
         base_channel: false,
         probes: true,
         rates: RATES,
-        sender: |session, settings| sender(Kind::Fglm, session, settings),
-        receiver: |session, settings| receiver(Kind::Fglm, session, settings),
+        sender: |session, settings, _| sender(Kind::Fglm, session, settings),
+        receiver: |session, settings, random| receiver(Kind::Fglm, session, settings, random),
     }),
     settings: || settings::help(Kind::Fglm),
 };
@@ -83,9 +83,14 @@ fn sender(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<dyn
     Ok(Box::new(Sender::new(session, &Layout::new(kind, session, &config)?, &config)))
 }
 
-fn receiver(kind: Kind, session: &Session, settings: &[Setting]) -> Result<Box<dyn Endpoint>, ConfigError> {
+fn receiver(
+    kind: Kind,
+    session: &Session,
+    settings: &[Setting],
+    random: Random,
+) -> Result<Box<dyn Endpoint>, ConfigError> {
     let config = settings::read(kind, session, settings)?;
-    Ok(Box::new(Receiver::new(session, Layout::new(kind, session, &config)?, config)))
+    Ok(Box::new(Receiver::new(session, Layout::new(kind, session, &config)?, config, random)))
 }
 
 /// What they are chosen by: decision 11.

@@ -25,20 +25,20 @@ pub(super) struct Probing {
 }
 
 impl Probing {
-    pub(super) fn new(config: &Config) -> Probing {
+    pub(super) fn new(config: &Config, random: Random) -> Probing {
         Probing {
             method: config.rtt_method,
             rtt: config.initial_rtt,
             least_rtt: config.initial_rtt,
             is_measured: false,
             interval: Interval::LEAST,
-            random: Random::new(0, "probes"),
+            random,
             next: None,
             sent: None,
         }
     }
 
-    /// The session starts. Receivers' clocks do not agree to the nanosecond, so their random numbers differ.
+    /// The session starts.
     ///
     /// The first probe comes within an interval, late in it rather than early: in a large group a few are early, and the
     /// sender's answer to them, a longer interval, reaches the many in time (Nonnenmacher and Biersack's timers).
@@ -46,7 +46,6 @@ impl Probing {
         if self.method == RttMethod::Fixed {
             return;
         }
-        self.random = Random::new(now.as_nanos(), "probes");
         let early = math::ln_1p(self.random.unit() * math::exp_m1(CROWDING)) / CROWDING;
         self.next = Some((now + self.interval.span().mul_f64(early), self.interval));
     }
@@ -78,7 +77,7 @@ impl Probing {
     pub(super) fn on_time(&mut self, now: Time) -> Option<Probe> {
         let (_, drawn_by) = self.next.filter(|(at, _)| *at <= now)?;
         if self.interval.span() >= drawn_by.span() * 2 {
-            // The group turned out to be larger: the turn is drawn anew (as RFC 3550 §6.3.3 does).
+            // The group turned out to be larger: the turn is drawn again (as RFC 3550 §6.3.3 does).
             let wait = self.interval.span().mul_f64(self.random.unit());
             self.next = Some((now + wait, self.interval));
             return None;
@@ -112,11 +111,17 @@ const SHORTEST: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeSet;
+
     use super::*;
     use crate::definition::Habitat;
 
     fn probing() -> Probing {
-        let mut probing = Probing::new(&Config::new(Habitat::Lab));
+        probing_of(1)
+    }
+
+    fn probing_of(seed: u64) -> Probing {
+        let mut probing = Probing::new(&Config::new(Habitat::Lab), Random::new(seed, "receiver"));
         probing.start(Time::from_nanos(12_345));
         probing
     }
@@ -146,6 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn receivers_with_equal_clocks_probe_at_times_of_their_own_that_their_seeds_give() {
+        let times = |seed| {
+            let mut probing = probing_of(seed);
+            [(); 3].map(|()| next_probe(&mut probing).0)
+        };
+        let all: BTreeSet<_> = (0..200).flat_map(times).collect();
+        assert_eq!(all.len(), 600, "no two probes are sent in one nanosecond");
+        assert_eq!(times(7), times(7));
+    }
+
+    #[test]
     fn an_echo_of_something_else_is_nothing() {
         let mut probing = probing();
         let (at, probe) = next_probe(&mut probing);
@@ -165,7 +181,7 @@ mod tests {
     #[test]
     fn a_known_round_trip_needs_no_probes() {
         let config = Config { rtt_method: RttMethod::Fixed, ..Config::new(Habitat::Lab) };
-        let mut probing = Probing::new(&config);
+        let mut probing = Probing::new(&config, Random::new(1, "receiver"));
         probing.start(Time::ZERO);
         assert_eq!(probing.deadline(), None);
     }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_units::{Bytes, Ecn, Random, Rate, Time};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
 use super::account::Account;
@@ -101,7 +101,7 @@ impl SinceDecrease {
 
 impl Receiver {
     /// A receiver of `session`.
-    pub(super) fn new(session: &Session, layout: Layout, config: Config) -> Receiver {
+    pub(super) fn new(session: &Session, layout: Layout, config: Config, random: Random) -> Receiver {
         let rates = layout.lowest_rates(session.packet_size);
         let channel =
             |rate: Rate| Channel { packet_time: session.packet_size / rate, since_decrease: SinceDecrease::default() };
@@ -117,7 +117,7 @@ impl Receiver {
             host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
-            probing: Probing::new(&config),
+            probing: Probing::new(&config, random),
             latencies: Latencies::new(config.join_latency, config.leave_latency),
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             account: Account::default(),

@@ -1,4 +1,4 @@
-//! The table of a live stream beside one TCP of the kernel.
+//! The table of a live stream next to one TCP of the kernel.
 
 use std::path::Path;
 use std::time::Duration;

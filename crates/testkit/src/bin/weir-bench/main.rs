@@ -1,5 +1,5 @@
 //! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; its live
-//! streams beside the kernel's TCP; and the simulator beside ns-2.
+//! streams next to the kernel's TCP; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -27,7 +27,7 @@ use weir_units::{Bytes, Rate};
 
 use summary::Summary;
 
-/// Measures weir beside uftp between network namespaces, and its simulator beside ns-2.
+/// Measures weir next to uftp between network namespaces, and its simulator next to ns-2.
 #[derive(Debug, Parser)]
 #[command(name = "weir-bench")]
 struct Options {
@@ -52,7 +52,7 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "5G,800M")]
     rates: Vec<String>,
 
-    /// More words for `weir send file` in the speed table and for STAIR beside a TCP, separated by spaces.
+    /// More words for `weir send file` in the speed table and for STAIR next to a TCP, separated by spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     send_args: String,
 
@@ -80,7 +80,7 @@ struct Options {
     #[arg(long, default_value = "target/bench/summary.json")]
     summary: PathBuf,
 
-    /// The weir program [default: the one beside this program].
+    /// The weir program [default: the one next to this program].
     #[arg(long)]
     weir: Option<PathBuf>,
 }
@@ -92,12 +92,12 @@ enum Part {
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,
-    /// A live stream (RAP) beside one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
+    /// A live stream (RAP) next to one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,
-    /// STAIR to receivers behind unequal links, beside one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
-    /// and its membership messages beside FGLM's.
+    /// STAIR to receivers behind unequal links, next to one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
+    /// and its membership messages next to FGLM's.
     Stair,
-    /// The simulator: TCP beside ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
+    /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
 

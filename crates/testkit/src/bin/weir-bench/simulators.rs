@@ -1,4 +1,4 @@
-//! The simulator beside ns-2, on one core: packets for a second of that core's time. And the largest session that is promised, on
+//! The simulator next to ns-2, on one core: packets for a second of that core's time. And the largest session that is promised, on
 //! two cores, by the clock.
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The tables of STAIR on sockets: beside one TCP of the kernel under each reading of when its rate falls, over unequal links,
-//! and its group membership messages beside FGLM's.
+//! The tables of STAIR on sockets: next to one TCP of the kernel under each reading of when its rate falls, over unequal links,
+//! and its group membership messages next to FGLM's.
 
 use std::path::Path;
 use std::time::Duration;

@@ -8,14 +8,15 @@ use weir_net::description::{Control, Description};
 use weir_net::host::{Application, Delivery, Host as NetHost, LinkInFront, Progress, Statistics, TenantConfig};
 use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
-use weir_units::Time;
+use weir_units::{Random, Time};
 use weir_wire::alc::Content;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 
 use super::watch::Watch;
-use super::{IP_AND_UDP, Parties, TICK, Times, go_first, wait_until};
+use super::{IP_AND_UDP, Parties, TICK, Times};
 use crate::conformance::{Case, Host, PACKET_SIZE, Record};
 use crate::netns::Network;
+use crate::real_time::{go_first, wait_until};
 
 /// Starts the session's sender, and a receiver on every host.
 pub(super) fn start(case: &Case, ladder_kbps: (u64, u64), network: &Network, times: Times) -> Parties {
@@ -61,10 +62,10 @@ enum Role {
 }
 
 /// A party of the session, whose scheme has its defaults.
-fn endpoint(description: &Description, role: Role) -> Box<dyn Endpoint> {
+fn endpoint(description: &Description, role: Role, random: Random) -> Box<dyn Endpoint> {
     let built = match role {
-        Role::Sender => description.sender_endpoint(),
-        Role::Receiver => description.receiver_endpoint(),
+        Role::Sender => description.sender_endpoint(random),
+        Role::Receiver => description.receiver_endpoint(random),
     };
     built.expect("defaults are valid").expect("it has congestion control")
 }
@@ -72,7 +73,8 @@ fn endpoint(description: &Description, role: Role) -> Box<dyn Endpoint> {
 /// Runs the sender; how late it was at worst.
 fn send(description: &Description, times: Times) -> Duration {
     go_first();
-    let sender = session::sender(description, endpoint(description, Role::Sender), &config(None));
+    let sender =
+        session::sender(description, endpoint(description, Role::Sender, Random::new(1, "sender")), &config(None));
     let sender = sender.expect("a sender's sockets");
     wait_until(times.zero);
     let statistics = NetHost::run_one(sender, &mut Filler::new(description, times.end));
@@ -83,7 +85,9 @@ fn send(description: &Description, times: Times) -> Duration {
 fn receive(description: &Description, host: &Host, times: Times) -> (Record, Duration) {
     go_first();
     let config = config(host.path().map(|config| LinkInFront { config, seed: 1 }));
-    let receiver = session::receiver(description, Some(endpoint(description, Role::Receiver)), &config);
+    let random = Random::new(host.joins, &format!("receiver behind {:?} kbit/s", host.rates_kbps));
+    let endpoint = endpoint(description, Role::Receiver, random);
+    let receiver = session::receiver(description, Some(endpoint), &config);
     let receiver = receiver.expect("a receiver's sockets");
     wait_until(times.at(host.joins));
     let end = host.leaves.map_or(times.end, |second| times.at(second));

@@ -13,11 +13,12 @@ mod watch;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_net::clock::{self, Clock};
+use weir_net::clock::Clock;
 use weir_units::{Bytes, Rate, Time};
 
 use super::{BUFFER, Case, HostOutcome, LEAVE_GRACE, Outcome, PACKET_SIZE, Record, Scenario, Traffic};
 use crate::netns::{Network, TokenBucket};
+use crate::real_time::wait_until;
 
 /// A scenario as it went, and how well this machine kept time.
 #[derive(Debug, Clone)]
@@ -118,22 +119,6 @@ fn direct(scenario: &Scenario, network: &Network, zero: Time) -> Vec<Option<Byte
 fn token_bucket(kbps: u64) -> TokenBucket {
     let rate = Rate::from_bps(kbps * 1_000 * (PACKET_SIZE + ETHERNET_HEADER) / PACKET_SIZE);
     TokenBucket { buffer: rate * BUFFER, ..TokenBucket::new(rate) }
-}
-
-/// Gives this thread real-time priority, if it may have it.
-fn go_first() {
-    let thread = nix::unistd::gettid().to_string();
-    let done = std::process::Command::new("chrt").args(["--rr", "--pid", "1", &thread]).output();
-    if !done.is_ok_and(|done| done.status.success()) {
-        eprintln!("no real-time priority here: other work on this machine can spoil the measurement");
-    }
-}
-
-fn wait_until(time: Time) {
-    // A signal may end a wait early.
-    while Clock::new().now() < time {
-        clock::wait(&mut [], time).expect("waiting needs nothing");
-    }
 }
 
 /// Namespaces and sockets are there by then.

@@ -7,14 +7,15 @@ use weir_core::registry::Scheme;
 use weir_core::{ChannelId, Endpoint, Observation, PeerId};
 use weir_net::host::{Application, Delivery, Host as NetHost, LinkInFront, PeerChange, Progress, Statistics};
 use weir_net::live::{self, LiveConfig};
-use weir_units::Time;
+use weir_units::{Random, Time};
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::watch::Watch;
-use super::{IP_AND_UDP, Parties, TICK, Times, go_first, wait_until};
+use super::{IP_AND_UDP, Parties, TICK, Times};
 use crate::conformance::{Case, Host, PACKET_SIZE, Record, stream};
 use crate::netns::Network;
+use crate::real_time::{go_first, wait_until};
 
 /// Starts the sources, and a sink on every host.
 pub(super) fn start(case: &Case, network: &Network, times: Times) -> Parties {
@@ -37,9 +38,10 @@ enum Role {
 
 /// An end of a stream, whose scheme has its defaults.
 fn endpoint(scheme: &Scheme, role: Role) -> Box<dyn Endpoint> {
+    let random = Random::new(1, &format!("{role:?}"));
     let built = match role {
-        Role::Source => scheme.source(&stream(), &[]),
-        Role::Sink => scheme.sink(&stream(), &[]),
+        Role::Source => scheme.source(&stream(), &[], random),
+        Role::Sink => scheme.sink(&stream(), &[], random),
     };
     built.expect("defaults are valid")
 }

@@ -6,10 +6,10 @@ use weir_core::{Event, PeerId};
 use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
-use super::application::{Application, PeerChange};
+use super::application::{Application, Departure, PeerChange};
 use super::party::{Party, Stage, Told};
-use super::peers::{Departure, News};
-use crate::error::NetError;
+use super::peers::News;
+use crate::error::Result;
 use crate::profile::Profile;
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
@@ -25,7 +25,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// Starts the session once every peer of the configuration has been there. Who has gone or come in the meantime is told
     /// at once.
-    pub(super) fn start(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn start(&mut self, now: Time) -> Result<()> {
         if self.stage != Stage::Waiting || self.is_per_peer || !self.peers.are_all_up() {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// Sends what the handshake has to say, and acts on what it has found.
     #[inline]
-    pub(super) fn on_news(&mut self, now: Time) -> Result<(), NetError> {
+    pub(super) fn on_news(&mut self, now: Time) -> Result<()> {
         loop {
             while let Some(outbound) = self.peers.next_outbound() {
                 self.outgoing.message(outbound.socket, outbound.to, &outbound.bytes, &mut self.statistics)?;
@@ -51,16 +51,14 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.start(now)
     }
 
-    fn on_one_news(&mut self, now: Time, peer: PeerId, address: SocketAddr, news: News) -> Result<(), NetError> {
+    fn on_one_news(&mut self, now: Time, peer: PeerId, address: SocketAddr, news: News) -> Result<()> {
         let change = match news {
             News::Offered(terms) => {
                 self.associate(peer);
                 return self.open(now, peer, address, &terms);
             }
-            News::Up => PeerChange::Up,
-            News::Busy => PeerChange::Busy,
-            News::Unanswered { is_refused } => PeerChange::Unanswered { is_refused },
-            News::Down(why) => return self.close(now, peer, address, why),
+            News::Changed(PeerChange::Down(why)) => return self.close(now, peer, address, why),
+            News::Changed(change) => change,
         };
         self.application.peer(now, peer, address, change);
         if change != PeerChange::Up {
@@ -83,7 +81,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// The session of one peer begins, unless it has begun or there is one endpoint for all.
-    fn open(&mut self, now: Time, peer: PeerId, address: SocketAddr, terms: &Terms) -> Result<(), NetError> {
+    fn open(&mut self, now: Time, peer: PeerId, address: SocketAddr, terms: &Terms) -> Result<()> {
         if !self.is_per_peer || self.endpoint.is_some() || self.stage == Stage::Finished {
             return Ok(());
         }
@@ -96,7 +94,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// A peer is gone, or is to go.
-    fn close(&mut self, now: Time, peer: PeerId, address: SocketAddr, why: Departure) -> Result<(), NetError> {
+    fn close(&mut self, now: Time, peer: PeerId, address: SocketAddr, why: Departure) -> Result<()> {
         if self.is_per_peer {
             if self.stage == Stage::Started {
                 self.event(now, Event::Finish, None)?;
