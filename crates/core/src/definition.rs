@@ -35,6 +35,8 @@ pub enum Parties {
     Layered(Layered),
     /// A source and a sink, who answers it.
     Paced(Paced),
+    /// A sender of channels, and agents that store what it sends for the receivers below them.
+    Tree(Tree),
 }
 
 /// The parties of a layered multicast session.
@@ -76,14 +78,31 @@ pub struct Paced {
     pub sink: Build<Stream>,
 }
 
+/// The parties of a reliable stream over a tree. Each knows the one above it as its first correspondent, and meets those below
+/// it while the session runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Tree {
+    /// Builds the sender, at the root.
+    pub sender: Build<Stream>,
+    /// Builds an agent.
+    pub agent: Build<Stream>,
+    /// Builds a receiver.
+    pub receiver: Build<Stream>,
+}
+
 /// How a party is built, from what all have agreed on, the user's settings, and a random stream of the party's own. On real
 /// sockets the stream's seed is from the operating system; in the laboratory it is derived from the run's.
 pub type Build<Agreed> = fn(&Agreed, &[Setting], Random) -> Result<Box<dyn Endpoint>, ConfigError>;
 
 impl Scheme {
-    /// Whether it is for layered sessions; if not, it is for unicast streams.
+    /// Whether it is for layered sessions.
     pub const fn is_layered(&self) -> bool {
         matches!(self.parties, Parties::Layered(_))
+    }
+
+    /// Whether it is for unicast streams.
+    pub const fn is_paced(&self) -> bool {
+        matches!(self.parties, Parties::Paced(_))
     }
 
     /// Whether receivers of a layered session measure their round trip to the sender.
@@ -101,11 +120,11 @@ impl Scheme {
         (self.settings)()
     }
 
-    /// What a sender on real sockets offers unless it is told otherwise; `None` for a scheme of unicast streams.
+    /// What a sender on real sockets offers unless it is told otherwise; `None` for a scheme without a ladder of rates.
     pub const fn rates(&self) -> Option<OfferedRates> {
         match self.parties {
             Parties::Layered(Layered { rates, .. }) => Some(rates),
-            Parties::Paced(_) => None,
+            Parties::Paced(_) | Parties::Tree(_) => None,
         }
     }
 
@@ -173,18 +192,30 @@ impl Scheme {
         self.sink(stream, settings, random).map(drop)
     }
 
+    /// The parties of a reliable stream over a tree.
+    pub fn tree(&self) -> Result<Tree, ConfigError> {
+        match self.parties {
+            Parties::Tree(tree) => Ok(tree),
+            Parties::Layered(_) | Parties::Paced(_) => Err(self.not_for("streams over a tree")),
+        }
+    }
+
     fn layered(&self) -> Result<Layered, ConfigError> {
         match self.parties {
             Parties::Layered(layered) => Ok(layered),
-            Parties::Paced(_) => Err(ConfigError::NotFor { scheme: self.name, what: "layered sessions" }),
+            Parties::Paced(_) | Parties::Tree(_) => Err(self.not_for("layered sessions")),
         }
     }
 
     fn paced(&self) -> Result<Paced, ConfigError> {
         match self.parties {
             Parties::Paced(paced) => Ok(paced),
-            Parties::Layered(_) => Err(ConfigError::NotFor { scheme: self.name, what: "unicast streams" }),
+            Parties::Layered(_) | Parties::Tree(_) => Err(self.not_for("unicast streams")),
         }
+    }
+
+    fn not_for(&self, what: &'static str) -> ConfigError {
+        ConfigError::NotFor { scheme: self.name, what }
     }
 }
 
@@ -201,12 +232,12 @@ pub struct Session {
     pub habitat: Habitat,
 }
 
-/// What the two ends of a paced unicast stream agree on.
+/// What the parties of a stream agree on: the two ends of a paced one, or the sender, the agents and the receivers of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     /// Bytes of a full data packet on the network, all headers included; the rate counts these.
     pub packet_size: Bytes,
-    /// Bytes of the sink's answer to a packet, all headers included.
+    /// Bytes of a packet that carries no payload, such as the sink's answer, all headers included.
     pub feedback_size: Bytes,
     /// Where the endpoint runs.
     pub habitat: Habitat,

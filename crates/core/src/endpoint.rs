@@ -21,7 +21,8 @@
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
 //!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
 //!   application says for how many it has room ([`Event::Room`]). So the simulator can carry lengths where sockets carry
-//!   bytes.
+//!   bytes. Only the protocol knows which of its headers a payload follows: whoever can send to a party can leave the payload
+//!   out, and it is an empty one then.
 //! - *Completeness.* A driver carries out every action. One that cannot be carried out, such as to send to a peer that does
 //!   not exist, is an error of the run and never silence.
 //!
@@ -80,7 +81,10 @@ pub enum Event<'a> {
     },
     /// The sending application will offer nothing more. What it has offered is still to be sent.
     End,
-    /// The receiving application has room for this many payloads from here on. An endpoint that is never told need not ask.
+    /// The receiving application has room for this many payloads from here on. If it is limited at all, the endpoint is told
+    /// for the first time right before [`Event::Start`]: one that has not been told by then has room for everything. Each
+    /// payload that is delivered takes a place, so an endpoint is told again when a place is free again, and a delivery
+    /// for which it has not been told of any room cannot be carried out.
     Room {
         /// How many, in place of what was said before.
         payloads: u64,

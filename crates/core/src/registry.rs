@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use crate::definition::{Build, Habitat, Layered, OfferedRates, Paced, Parties, Scheme, Session, Stream};
+pub use crate::definition::{Build, Habitat, Layered, OfferedRates, Paced, Parties, Scheme, Session, Stream, Tree};
 pub use crate::error::ConfigError;
 use crate::scheme::{avmrc, rap, stair};
 pub use crate::settings::{Accepted, Range, Setting, SettingHelp, Word};

@@ -1,11 +1,11 @@
 //! What holds for every scheme of the registry.
 
 use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Range, Scheme, Session, Setting, SettingHelp, Stream};
+use weir_core::registry::{self, Habitat, Parties, Range, Scheme, Session, Setting, SettingHelp, Stream, Tree};
 use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
-/// Both parties of a scheme with one setting, if any, as text; or why they cannot be built.
+/// The parties of a scheme with one setting, if any, as text; or why they cannot be built.
 fn build(scheme: &Scheme, habitat: Habitat, setting: Option<(&str, &str)>) -> Result<String, String> {
     let packet_size = Bytes::new(1000);
     let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(8), 2.0).expect("valid");
@@ -13,19 +13,23 @@ fn build(scheme: &Scheme, habitat: Habitat, setting: Option<(&str, &str)>) -> Re
     let stream = Stream { packet_size, feedback_size: Bytes::new(40), habitat };
     let settings: Vec<Setting> =
         setting.into_iter().map(|(key, value)| Setting { key: key.into(), value: value.into() }).collect();
-    let parties = match scheme.is_layered() {
-        true => [
-            scheme.sender(&session, &settings, Random::new(1, "sender")),
-            scheme.receiver(&session, &settings, Random::new(1, "receiver")),
-        ],
-        false => [
-            scheme.source(&stream, &settings, Random::new(1, "source")),
-            scheme.sink(&stream, &settings, Random::new(1, "sink")),
-        ],
+    let random = || Random::new(1, "party");
+    let parties = match scheme.parties {
+        Parties::Layered(_) => {
+            vec![scheme.sender(&session, &settings, random()), scheme.receiver(&session, &settings, random())]
+        }
+        Parties::Paced(_) => {
+            vec![scheme.source(&stream, &settings, random()), scheme.sink(&stream, &settings, random())]
+        }
+        Parties::Tree(Tree { sender, agent, receiver }) => {
+            [sender, agent, receiver].map(|build| build(&stream, &settings, random())).into()
+        }
     };
-    let [one, other] = parties.map(|party| party.map(|party| format!("{party:?}")).map_err(|error| error.to_string()));
-    assert_eq!(one.as_ref().err(), other.as_ref().err(), "both parties take the same settings");
-    Ok(one? + &other?)
+    let shown = parties.into_iter().map(|party| party.map(|party| format!("{party:?}")));
+    let shown: Vec<Result<String, String>> = shown.map(|party| party.map_err(|error| error.to_string())).collect();
+    let errors = || shown.iter().map(|party| party.as_ref().err());
+    assert!(errors().all(|error| Some(error) == errors().next()), "all parties take the same settings: {shown:?}");
+    shown.into_iter().collect()
 }
 
 /// Whether the value itself is refused, not only what it would make of the session.

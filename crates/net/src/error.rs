@@ -136,6 +136,15 @@ pub enum Impossible {
         /// Its number.
         number: u64,
     },
+    /// To take a payload under the number of one that is kept.
+    #[error("the endpoint takes a payload as number {number}, under which another is kept")]
+    IsKept {
+        /// The number.
+        number: u64,
+    },
+    /// To deliver more payloads than the application has room for.
+    #[error("the endpoint delivers a payload, and knows of no room for it")]
+    NoRoom,
     /// To take a payload when the application has none.
     #[error("the endpoint takes a payload, and the application has none")]
     NothingOffered,

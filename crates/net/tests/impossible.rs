@@ -85,11 +85,33 @@ fn to_take_a_payload_that_nobody_offered() {
 }
 
 #[test]
-fn to_deliver_or_keep_the_payload_of_no_packet_or_of_one_without() {
+fn to_take_a_payload_under_the_number_of_another() {
+    let endpoint = at_start(&[Action::Take { number: 1 }, Action::Take { number: 1 }]);
+    let error = Host::run_one(tenant(endpoint).0, &mut Notes::with_payloads(&[3, 3])).expect_err("it cannot be done");
+    assert_impossible(&error, Impossible::IsKept { number: 1 });
+}
+
+#[test]
+fn to_deliver_or_keep_the_payload_of_no_packet() {
     for action in [Action::Deliver { number: None }, Action::Keep { number: 1 }] {
-        refuses(action.clone(), Impossible::NoPayload);
-        refuses_at_a_packet(&action, b"", Impossible::NoPayload);
+        refuses(action, Impossible::NoPayload);
     }
+}
+
+/// Anybody can send a packet whose header promises a payload that does not follow.
+#[test]
+fn a_packet_that_ends_with_its_header_has_an_empty_payload() {
+    let endpoint = script(|_, event, plan| {
+        if matches!(event, Event::Packet { .. }) {
+            plan.actions.extend([Action::Deliver { number: None }, Action::Keep { number: 1 }]);
+            plan.actions.extend([Action::DeliverKept { number: 1 }, Action::Complete]);
+        }
+    });
+    let (tenant, local) = tenant(endpoint);
+    socket().send_to(&datagram(1, b""), local).expect("the loopback takes it");
+    let mut notes = Notes::default();
+    Host::run_one(tenant, &mut notes).expect("a stranger does not end a run");
+    assert_eq!(notes.delivered, [b"", b""]);
 }
 
 #[test]

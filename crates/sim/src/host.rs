@@ -78,10 +78,15 @@ impl Host {
         self
     }
 
-    /// The applications begin.
+    /// The receiving application begins; gives the room that it has, if that is limited.
+    pub(crate) fn open(&mut self, now: Time) -> Option<u64> {
+        self.reader.as_mut().map(|reader| reader.start(now))
+    }
+
+    /// The sending application begins.
     pub(crate) fn start(&mut self, now: Time) -> News {
         let offered = self.supplier.as_mut().map(|supplier| supplier.start(now));
-        News { offered: offered.unwrap_or_default(), room: self.reader.as_mut().map(|reader| reader.start(now)) }
+        News { offered: offered.unwrap_or_default(), room: None }
     }
 
     /// What the applications have done by now; `None` if nothing of theirs was due.

@@ -9,3 +9,4 @@ pub mod netns;
 mod real_time;
 mod record;
 pub mod seam;
+pub mod toy;

@@ -14,7 +14,6 @@ mod setup;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use weir_core::registry::SCHEMES;
 use weir_core::{Event, Header};
 use weir_units::{Random, Time};
 
@@ -24,10 +23,11 @@ use setup::Setup;
 
 #[test]
 fn any_history_leaves_every_party_within_its_rules() {
+    let schemes = setup::schemes();
     bolero::check!().with_test_time(TEST_TIME).for_each(|input: &[u8]| {
         let Some((setup, operations)) = input.split_at_checked(SETUP) else { return };
         let mut draw = Draw::new(setup);
-        let scheme = SCHEMES[usize::from(draw.u8()) % SCHEMES.len()];
+        let scheme = schemes[usize::from(draw.u8()) % schemes.len()];
         let mut pair = Pair::new(&Setup::new(scheme, &mut draw));
         for operation in operations.chunks(OPERATION) {
             pair.operate(&mut Draw::new(operation));
@@ -39,7 +39,7 @@ fn any_history_leaves_every_party_within_its_rules() {
 /// The same operations, many more of them, from a seeded stream: deep states that short inputs do not reach.
 #[test]
 fn long_histories_leave_every_party_within_its_rules() {
-    for scheme in SCHEMES {
+    for scheme in setup::schemes() {
         let (mut levels, mut delivered) = (BTreeSet::new(), 0);
         for seed in 0..HISTORIES {
             let mut random = Random::new(seed, scheme.name);

@@ -2,7 +2,7 @@
 
 use weir_core::Endpoint;
 use weir_core::layers::Ladder;
-use weir_core::registry::{ConfigError, Habitat, Parties, Scheme, Session, Setting, Stream};
+use weir_core::registry::{ConfigError, Habitat, Parties, SCHEMES, Scheme, Session, Setting, Stream};
 use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
@@ -17,6 +17,11 @@ pub(crate) struct Setup {
     pub(crate) session: Session,
     pub(crate) stream: Stream,
     settings: Vec<Setting>,
+}
+
+/// The schemes of the registry whose parties can be a pair.
+pub(crate) fn schemes() -> Vec<&'static Scheme> {
+    SCHEMES.iter().copied().filter(|scheme| scheme.is_layered() || scheme.is_paced()).collect()
 }
 
 /// Two endpoints and their parts.
@@ -76,6 +81,9 @@ impl Setup {
                 (Role::Source, scheme.source(stream, settings, random())?),
                 (Role::Sink, scheme.sink(stream, settings, random())?),
             ],
+            Parties::Tree(_) => {
+                return Err(ConfigError::NotFor { scheme: scheme.name, what: "sessions of two parties" });
+            }
         })
     }
 }

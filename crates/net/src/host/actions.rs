@@ -31,17 +31,20 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             Action::Deliver { number } => {
                 let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
+                self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
-                self.told.note_delivered();
                 self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
             }
             Action::DeliverKept { number } => {
                 let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
+                self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
-                self.told.note_delivered();
                 self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
             }
             Action::Take { number } => {
+                if self.kept.get(*number).is_some() {
+                    return Err(Impossible::IsKept { number: *number }.into());
+                }
                 let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
                 self.kept.keep(*number, label, payload);
                 self.told.note_taken();

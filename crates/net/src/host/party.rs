@@ -13,7 +13,7 @@ use super::peers::Peers;
 use super::statistics::Statistics;
 use super::tenant::Sessions;
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Impossible, Result};
 use crate::profile::{Found, Profile, Sender};
 use crate::socket::{Input, Way, header_len};
 
@@ -70,9 +70,12 @@ impl Told {
         }
     }
 
-    /// The endpoint has delivered a payload.
-    pub(super) fn note_delivered(&mut self) {
-        self.room = self.room.map(|room| room.saturating_sub(1));
+    /// The endpoint delivers a payload, which takes a place of the room that it knows of.
+    pub(super) fn note_delivered(&mut self) -> Result<()> {
+        if let Some(room) = &mut self.room {
+            *room = room.checked_sub(1).ok_or(Impossible::NoRoom)?;
+        }
+        Ok(())
     }
 }
 
@@ -121,6 +124,15 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     #[inline]
     pub(super) fn deadline(&self) -> Option<Time> {
         self.endpoint.as_ref().filter(|_| self.stage != Stage::Waiting)?.deadline()
+    }
+
+    /// The session starts. An application whose room is limited says so before.
+    pub(super) fn begin(&mut self, now: Time) -> Result<()> {
+        self.told.room = self.application.room();
+        if let Some(payloads) = self.told.room {
+            self.event(now, Event::Room { payloads }, None)?;
+        }
+        self.event(now, Event::Start, None)
     }
 
     /// The application has what it wanted.
@@ -232,9 +244,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             self.statistics.ignored.foreign += 1;
             return Ok(());
         }
-        match handled.label {
-            Some(_) => self.statistics.received.add(1, packet.size.count()),
-            None => self.statistics.control_received += 1,
+        match handled.payload.is_empty() {
+            false => self.statistics.received.add(1, packet.size.count()),
+            true => self.statistics.control_received += 1,
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);
         self.event(at, Event::Packet { from: handled.origin, packet }, Some(&handled))

@@ -31,8 +31,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
         self.stage = Stage::Started;
         let (lost, admitted) = (self.peers.lost(), self.peers.admitted());
-        let changes = lost.into_iter().map(Event::PeerDown).chain(admitted.into_iter().map(Event::PeerUp));
-        std::iter::once(Event::Start).chain(changes).try_for_each(|event| self.event(now, event, None))
+        let mut changes = lost.into_iter().map(Event::PeerDown).chain(admitted.into_iter().map(Event::PeerUp));
+        self.begin(now)?;
+        changes.try_for_each(|event| self.event(now, event, None))
     }
 
     /// Sends what the handshake has to say, and acts on what it has found.
@@ -89,7 +90,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             return self.close(now, peer, address, Departure::Declined);
         }
         (self.first, self.told, self.stage) = (peer, Told::default(), Stage::Started);
-        self.event(now, Event::Start, None)
+        self.begin(now)
     }
 
     /// A peer is gone, or is to go.

@@ -39,8 +39,8 @@ impl Profile for ExperimentalProfile {
         }
         found(match Experimental::decode(datagram) {
             Ok((fields, tsi, payload)) if tsi == self.tsi => {
-                let label = (!payload.is_empty()).then_some(());
-                Found::Packet { header: Header::Experimental(fields), label, payload }
+                // Only the protocol knows which of its headers a payload follows, so every packet has one, if an empty one.
+                Found::Packet { header: Header::Experimental(fields), label: Some(()), payload }
             }
             Ok(_) => Found::Foreign,
             Err(_) => Found::Undecodable,

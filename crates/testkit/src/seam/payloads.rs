@@ -121,7 +121,8 @@ fn check_in_order(outcome: &Outcome) {
         _ => None,
     });
     let rooms: Vec<u64> = rooms.collect();
-    assert_eq!(rooms[0], ROOM, "an application tells its room at the start");
+    let told: Vec<Seen> = receiver.seen.iter().take(2).map(|(_, seen)| *seen).collect();
+    assert_eq!(told, [Seen::Room(ROOM), Seen::Start], "an application tells its room right before the start");
     assert!(rooms.iter().all(|room| *room <= ROOM) && rooms.len() > 5, "and whenever there is more: {rooms:?}");
     // All but the first few wait for the reader.
     let span = span(receiver);

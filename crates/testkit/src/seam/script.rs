@@ -171,5 +171,5 @@ pub(super) fn send_kept(to: Destination, tag: u8, number: u64) -> Action {
 
 /// The first peer.
 pub(super) const FIRST: Destination = Destination::Peer(PeerId(0));
-/// Bytes of a payload.
+/// Bytes of every payload that an application supplies.
 pub(super) const PAYLOAD_SIZE: u64 = 200;

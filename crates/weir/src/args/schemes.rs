@@ -16,7 +16,7 @@ pub(super) fn layered() -> impl TypedValueParser<Value = &'static Scheme> {
 
 /// A scheme for unicast streams by its name; the help lists those of the registry.
 pub(super) fn paced() -> impl TypedValueParser<Value = &'static Scheme> {
-    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| !scheme.is_layered()).map(|scheme| scheme.name))
+    PossibleValuesParser::new(SCHEMES.iter().filter(|scheme| scheme.is_paced()).map(|scheme| scheme.name))
         .map(|name| registry::find(&name).expect("the parser lets only names of the registry through"))
 }
 
