@@ -11,7 +11,7 @@ use std::path::Path;
 use weir_capture::{Capture, CaptureError, IpPacket, Transport};
 use weir_link::DropReason;
 use weir_sim::tcp::{Kind, Segment};
-use weir_sim::{Address, AgentId, Body, LinkId, Packet, Probe};
+use weir_sim::{Address, AgentId, Body, LinkId, Monitor, Packet};
 use weir_units::Time;
 use weir_wire::{CciForm, Header, MAX_SPECIMEN, Specimen};
 
@@ -61,7 +61,7 @@ impl PacketCapture {
     }
 }
 
-impl Probe for PacketCapture {
+impl Monitor for PacketCapture {
     fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
         if link == self.link {
             self.record(now, packet, None);

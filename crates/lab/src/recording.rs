@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use weir_capture::CaptureError;
 use weir_link::DropReason;
 use weir_sim::trace::Trace;
-use weir_sim::{LinkId, Packet, Probe};
+use weir_sim::{LinkId, Monitor, Packet};
 use weir_units::Time;
 use weir_wire::CciForm;
 
@@ -79,10 +79,10 @@ impl Recording {
 /// A capture that may not be wanted.
 struct Tap(Option<PacketCapture>);
 
-impl Probe for Tap {
+impl Monitor for Tap {
     fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         if let Some(capture) = &mut self.0 {
-            Probe::drop(capture, at, link, packet, reason);
+            Monitor::drop(capture, at, link, packet, reason);
         }
     }
 

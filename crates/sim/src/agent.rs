@@ -8,7 +8,7 @@ use crate::datagrams;
 use crate::fabric::{Due, Fabric, Route};
 use crate::multicast::Member;
 use crate::party::Party;
-use crate::{Address, AgentId, Body, FlowId, NodeId, Packet, Probe, SessionId};
+use crate::{Address, AgentId, Body, FlowId, Monitor, NodeId, Packet, SessionId};
 
 /// Something that runs on a node. Two lines of the cache: many run on a large network, and each packet fetches one.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    fn change(&self, turn: &mut Turn<'_, impl Probe>, join: bool) {
+    fn change(&self, turn: &mut Turn<'_, impl Monitor>, join: bool) {
         for channel in 0..self.channels {
             turn.fabric.change(turn.now, self.session, self.member, channel, join);
         }
@@ -70,15 +70,15 @@ pub(crate) struct Turn<'a, P> {
     pub(crate) id: AgentId,
     pub(crate) flow: FlowId,
     pub(crate) fabric: &'a mut Fabric,
-    pub(crate) probe: &'a mut P,
+    pub(crate) monitor: &'a mut P,
 }
 
-impl<P: Probe> Turn<'_, P> {
+impl<P: Monitor> Turn<'_, P> {
     /// Sends to one agent.
     #[inline]
     pub(crate) fn send(&mut self, to: (AgentId, Route), size: Bytes, ecn: Ecn, body: Body) {
         let packet = Packet { size, flow: self.flow, source: self.id, to: Address::Agent(to.0), ecn, body };
-        self.fabric.unicast(self.now, packet, to.1, self.probe);
+        self.fabric.unicast(self.now, packet, to.1, self.monitor);
     }
 }
 
@@ -87,8 +87,8 @@ impl Agent {
         Agent { node, flow, received: Received::default(), program, armed: None }
     }
 
-    pub(crate) fn start(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
-        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+    pub(crate) fn start(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, monitor: &mut impl Monitor) {
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, monitor };
         match &mut self.program {
             Program::Party(party) => party.start(turn),
             Program::TcpSender(sender) => sender.start(turn),
@@ -99,8 +99,8 @@ impl Agent {
         self.put_out(now, id, fabric);
     }
 
-    pub(crate) fn stop(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
-        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+    pub(crate) fn stop(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, monitor: &mut impl Monitor) {
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, monitor };
         match &mut self.program {
             Program::Party(party) => party.stop(turn),
             Program::TcpSender(sender) => sender.stop(),
@@ -118,10 +118,10 @@ impl Agent {
         id: AgentId,
         of: AgentId,
         fabric: &mut Fabric,
-        probe: &mut impl Probe,
+        monitor: &mut impl Monitor,
     ) {
         if let Program::Party(party) = &mut self.program {
-            party.on_goodbye(&mut Turn { now, id, flow: self.flow, fabric, probe }, of);
+            party.on_goodbye(&mut Turn { now, id, flow: self.flow, fabric, monitor }, of);
         }
         self.put_out(now, id, fabric);
     }
@@ -142,12 +142,12 @@ impl Agent {
         id: AgentId,
         packet: &Packet,
         fabric: &mut Fabric,
-        probe: &mut impl Probe,
+        monitor: &mut impl Monitor,
     ) {
         self.received.packets += 1;
         self.received.bytes += packet.size;
-        probe.arrive(now, id, packet);
-        let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+        monitor.arrive(now, id, packet);
+        let turn = &mut Turn { now, id, flow: self.flow, fabric, monitor };
         match &mut self.program {
             Program::Party(party) => party.receive(turn, packet),
             Program::TcpSender(sender) => sender.receive(turn, packet),
@@ -184,23 +184,23 @@ impl Agent {
         packet: &Packet,
         action: &Action,
         fabric: &mut Fabric,
-        probe: &mut impl Probe,
+        monitor: &mut impl Monitor,
     ) {
         if let Program::Party(party) = &mut self.program {
-            let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+            let turn = &mut Turn { now, id, flow: self.flow, fabric, monitor };
             party.carry_out(turn, Some(packet), action);
         }
     }
 
     /// An event that was out for this agent is due.
     #[inline]
-    pub(crate) fn wake(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, probe: &mut impl Probe) {
+    pub(crate) fn wake(&mut self, now: Time, id: AgentId, fabric: &mut Fabric, monitor: &mut impl Monitor) {
         if self.armed != Some(now) {
             return;
         }
         self.armed = None;
         if self.deadline().is_some_and(|at| at <= now) {
-            let turn = &mut Turn { now, id, flow: self.flow, fabric, probe };
+            let turn = &mut Turn { now, id, flow: self.flow, fabric, monitor };
             match &mut self.program {
                 Program::Party(party) => party.expire(turn),
                 Program::TcpSender(sender) => sender.expire(turn),

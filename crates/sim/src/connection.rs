@@ -6,7 +6,7 @@ use crate::agent::Turn;
 use crate::fabric::Route;
 use crate::tcp::{Segment, Sender, Sink};
 use crate::traffic::HttpServer;
-use crate::{AgentId, Body, Packet, Probe};
+use crate::{AgentId, Body, Monitor, Packet};
 
 /// The sending end.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Sending {
         }
     }
 
-    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         let (now, to, size) = (turn.now, self.to, self.segment_size);
         let out = &mut |segment| send(turn, to, size, segment);
         match &mut self.source {
@@ -59,7 +59,7 @@ impl Sending {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
+    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Monitor>, packet: &Packet) {
         let Body::Segment(segment) = &packet.body else { return };
         let (now, to, size) = (turn.now, self.to, self.segment_size);
         let out = &mut |segment| send(turn, to, size, segment);
@@ -69,7 +69,7 @@ impl Sending {
         }
     }
 
-    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         let (now, to, size) = (turn.now, self.to, self.segment_size);
         let out = &mut |segment| send(turn, to, size, segment);
         match &mut self.source {
@@ -89,14 +89,14 @@ impl Sending {
 
 impl Receiving {
     #[inline]
-    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
+    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Monitor>, packet: &Packet) {
         if let Body::Segment(segment) = &packet.body {
             let (to, size, marked) = (self.to, self.ack_size, packet.ecn == Ecn::Ce);
             self.sink.receive(turn.now, segment, marked, &mut |segment| send(turn, to, size, segment));
         }
     }
 
-    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         let (to, size) = (self.to, self.ack_size);
         self.sink.expire(turn.now, &mut |segment| send(turn, to, size, segment));
     }
@@ -108,7 +108,7 @@ impl Receiving {
 }
 
 #[inline]
-fn send(turn: &mut Turn<'_, impl Probe>, to: (AgentId, Route), size: Bytes, segment: Segment) {
+fn send(turn: &mut Turn<'_, impl Monitor>, to: (AgentId, Route), size: Bytes, segment: Segment) {
     let ecn = if segment.ecn_capable { Ecn::Ect } else { Ecn::NotEct };
     turn.send(to, size, ecn, Body::Segment(segment));
 }

@@ -10,7 +10,7 @@ use crate::graph::Graph;
 use crate::multicast::{LeadsTo, Pending, Tree};
 use crate::packet::{Handle, Packet, Pool};
 use crate::sessions::{Session, TreeId};
-use crate::{Address, AgentId, LinkId, NodeId, Probe, SessionId};
+use crate::{Address, AgentId, LinkId, Monitor, NodeId, SessionId};
 
 /// What has to be looked at.
 #[derive(Debug, Clone, Copy)]
@@ -113,10 +113,10 @@ impl Fabric {
     }
 
     /// A link becomes another; what waits on it stays.
-    pub(crate) fn change_link(&mut self, now: Time, id: LinkId, config: &LinkConfig, probe: &mut impl Probe) {
+    pub(crate) fn change_link(&mut self, now: Time, id: LinkId, config: &LinkConfig, monitor: &mut impl Monitor) {
         let pool = &mut self.pool;
         let wire = &mut self.links[id.index()];
-        wire.link.change(now, config.clone(), &mut |drop| pool.lose(id, drop, probe));
+        wire.link.change(now, config.clone(), &mut |drop| pool.lose(id, drop, monitor));
         // What waits may come out sooner now; an event that finds nothing does no harm.
         if let Some(at) = wire.link.next_arrival() {
             wire.awaited = Some(at);
@@ -169,34 +169,34 @@ impl Fabric {
 
     /// Sends a packet to one agent.
     #[inline]
-    pub(crate) fn unicast(&mut self, now: Time, packet: Packet, route: Route, probe: &mut impl Probe) {
+    pub(crate) fn unicast(&mut self, now: Time, packet: Packet, route: Route, monitor: &mut impl Monitor) {
         let handle = self.pool.insert(packet, route);
-        self.go_on(now, route, handle, probe);
+        self.go_on(now, route, handle, monitor);
     }
 
     /// Sends a packet to the members of a channel, from its sender's node.
-    pub(crate) fn multicast(&mut self, now: Time, packet: Packet, session: SessionId, probe: &mut impl Probe) {
+    pub(crate) fn multicast(&mut self, now: Time, packet: Packet, session: SessionId, monitor: &mut impl Monitor) {
         let node = self.nodes[packet.source.index()];
         let tree = self.tree_from(now, session, node);
         let handle = self.pool.insert(packet, Route(tree.0));
-        self.fan_out(now, node, handle, probe);
+        self.fan_out(now, node, handle, monitor);
     }
 
     /// What comes out of a link at `now` goes on; the link's next arrival is awaited.
     #[inline]
-    pub(crate) fn arrivals(&mut self, now: Time, id: LinkId, probe: &mut impl Probe) {
+    pub(crate) fn arrivals(&mut self, now: Time, id: LinkId, monitor: &mut impl Monitor) {
         if self.links[id.index()].awaited != Some(now) {
             return;
         }
         while self.links[id.index()].link.next_arrival().is_some_and(|at| at <= now) {
             let pool = &mut self.pool;
             let link = &mut self.links[id.index()].link;
-            let Some(out) = link.dequeue(now, &mut |drop| pool.lose(id, drop, probe)) else { break };
+            let Some(out) = link.dequeue(now, &mut |drop| pool.lose(id, drop, monitor)) else { break };
             let handle = if out.marked { pool.mark(out.packet) } else { out.packet };
-            probe.dequeue(now, id, pool.get(handle));
+            monitor.dequeue(now, id, pool.get(handle));
             match pool.cross(handle) {
-                Some(route) => self.go_on(now, route, handle, probe),
-                None => self.fan_out(now, self.links[id.index()].to, handle, probe),
+                Some(route) => self.go_on(now, route, handle, monitor),
+                None => self.fan_out(now, self.links[id.index()].to, handle, monitor),
             }
         }
         let wire = &mut self.links[id.index()];
@@ -208,9 +208,9 @@ impl Fabric {
 
     /// From a point on a route: over the next link, or to the agent.
     #[inline]
-    fn go_on(&mut self, now: Time, route: Route, handle: Handle, probe: &mut impl Probe) {
+    fn go_on(&mut self, now: Time, route: Route, handle: Handle, monitor: &mut impl Monitor) {
         match self.routes[route.0 as usize] {
-            Some(link) => self.offer(now, link, handle, probe),
+            Some(link) => self.offer(now, link, handle, monitor),
             None => {
                 let Address::Agent(agent) = self.pool.get(handle).to else {
                     unreachable!("only packets to one agent take a route")
@@ -222,7 +222,7 @@ impl Fabric {
 
     /// From a node of the packet's tree: over every link and to every agent that wants the channel, but not to its sender.
     #[inline]
-    fn fan_out(&mut self, now: Time, node: NodeId, handle: Handle, probe: &mut impl Probe) {
+    fn fan_out(&mut self, now: Time, node: NodeId, handle: Handle, monitor: &mut impl Monitor) {
         let Packet { to: Address::Channel(_, channel), source, .. } = *self.pool.get(handle) else {
             unreachable!("only packets to a channel take a tree")
         };
@@ -234,7 +234,7 @@ impl Fabric {
             match tree.wanted(branch, channel) {
                 Some(LeadsTo::Link(link)) => {
                     let handle = self.pool.share(handle);
-                    self.offer(now, link, handle, probe);
+                    self.offer(now, link, handle, monitor);
                 }
                 Some(LeadsTo::Agent(agent)) if agent != source => {
                     self.reached.push_back((agent, self.pool.share(handle)));
@@ -246,13 +246,13 @@ impl Fabric {
     }
 
     #[inline]
-    fn offer(&mut self, now: Time, id: LinkId, handle: Handle, probe: &mut impl Probe) {
+    fn offer(&mut self, now: Time, id: LinkId, handle: Handle, monitor: &mut impl Monitor) {
         let pool = &mut self.pool;
         let packet = pool.get(handle);
-        probe.enqueue(now, id, packet);
+        monitor.enqueue(now, id, packet);
         let (size, label) = (packet.size, Label { flow: packet.flow.index() as u64, ecn: packet.ecn });
         let wire = &mut self.links[id.index()];
-        wire.link.enqueue(now, size, label, handle, &mut |drop| pool.lose(id, drop, probe));
+        wire.link.enqueue(now, size, label, handle, &mut |drop| pool.lose(id, drop, monitor));
         // An event that is out is early enough but for packets that overtake others.
         let next = wire.link.next_arrival();
         if let Some(at) = next
@@ -267,8 +267,8 @@ impl Fabric {
 impl Pool {
     /// A link has lost a packet.
     #[cold]
-    fn lose(&mut self, link: LinkId, drop: Dropped<Handle>, probe: &mut impl Probe) {
-        probe.drop(drop.at, link, self.get(drop.packet), drop.reason);
+    fn lose(&mut self, link: LinkId, drop: Dropped<Handle>, monitor: &mut impl Monitor) {
+        monitor.drop(drop.at, link, self.get(drop.packet), drop.reason);
         self.release(drop.packet);
     }
 }

@@ -36,6 +36,6 @@ id! {
     SessionId
 }
 id! {
-    /// What belongs together: a session, a connection, a stream of datagrams. Queues and probes tell flows apart.
+    /// What belongs together: a session, a connection, a stream of datagrams. Queues and monitors tell flows apart.
     FlowId
 }

@@ -6,7 +6,7 @@
 //! and one an agent: a link is first in, first out, so only its next arrival is of interest, and a timer that is pushed
 //! back stays where it is until it comes up.
 //!
-//! Not here: what is measured ([`Probe`]s are told everything and belong to their users), scenario files, real time.
+//! Not here: what is measured ([`Monitor`]s are told everything and belong to their users), scenario files, real time.
 
 mod agent;
 mod config;
@@ -19,12 +19,12 @@ mod graph;
 mod host;
 mod ids;
 mod kept;
+mod monitor;
 mod multicast;
 mod network;
 mod packet;
 mod party;
 mod peers;
-mod probe;
 mod ranges;
 mod run;
 mod sessions;
@@ -39,7 +39,7 @@ pub use config::{
     DatagramStream, EndpointConfig, NetworkError, PacedStream, SessionConfig, StreamConfig, TcpConnection, Times,
 };
 pub use ids::{AgentId, FlowId, LinkId, NodeId, SessionId};
+pub use monitor::Monitor;
 pub use multicast::Membership;
 pub use network::Network;
 pub use packet::{Address, Body, Packet};
-pub use probe::Probe;

@@ -12,7 +12,7 @@ use crate::{AgentId, FlowId, SessionId};
 pub struct Packet {
     /// Bytes on every link.
     pub size: Bytes,
-    /// Whose it is, for queues and probes that tell flows apart.
+    /// Whose it is, for queues and monitors that tell flows apart.
     pub flow: FlowId,
     /// Who sent it.
     pub source: AgentId,

@@ -14,7 +14,7 @@ use crate::host::{Host, News};
 use crate::multicast::Member;
 use crate::peers::Peers;
 use crate::ranges::{Attachment, Located};
-use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
+use crate::{Address, AgentId, Body, Monitor, Packet, SessionId};
 
 /// An endpoint, and what the network knows of it.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Party {
         self.started
     }
 
-    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         self.started = true;
         if self.peers.is_empty() {
             self.add_senders(turn);
@@ -119,7 +119,7 @@ impl Party {
     }
 
     /// Nobody introduces the parties of a session to each other: a receiver's first peers are the senders of its sessions.
-    fn add_senders(&mut self, turn: &Turn<'_, impl Probe>) {
+    fn add_senders(&mut self, turn: &Turn<'_, impl Monitor>) {
         let first = self.session.zip(self.member).map(|(session, _)| session);
         let others = self.host.iter().flat_map(|host| host.ranges.attachments()).map(|at| at.session);
         let senders = first.into_iter().chain(others).filter_map(|id| turn.fabric.sessions[id.index()].sender);
@@ -128,7 +128,7 @@ impl Party {
         }
     }
 
-    pub(crate) fn stop(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn stop(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         if self.started {
             self.host.iter_mut().for_each(|host| host.stop());
             self.handle(turn, Event::Finish);
@@ -136,7 +136,7 @@ impl Party {
     }
 
     /// An agent has said goodbye, and nothing that it has sent is on its way any more.
-    pub(crate) fn on_goodbye(&mut self, turn: &mut Turn<'_, impl Probe>, agent: AgentId) {
+    pub(crate) fn on_goodbye(&mut self, turn: &mut Turn<'_, impl Monitor>, agent: AgentId) {
         let Some((id, _)) = self.peers.find(agent) else { return };
         self.peers.get_mut(id).into_iter().for_each(|peer| peer.is_gone = true);
         if self.started {
@@ -145,7 +145,7 @@ impl Party {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Probe>, packet: &Packet) {
+    pub(crate) fn receive(&mut self, turn: &mut Turn<'_, impl Monitor>, packet: &Packet) {
         self.take_in(turn.now, packet, &mut |party, action| party.carry_out(turn, Some(packet), action));
     }
 
@@ -204,7 +204,7 @@ impl Party {
         Origin::Peer(id)
     }
 
-    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Probe>) {
+    pub(crate) fn expire(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         let news = self.host.as_mut().and_then(|host| host.expire(turn.now));
         self.tell_news(turn, news);
         if self.wake.is_some_and(|at| at <= turn.now) {
@@ -212,7 +212,7 @@ impl Party {
         }
     }
 
-    fn tell_news(&mut self, turn: &mut Turn<'_, impl Probe>, news: Option<News>) {
+    fn tell_news(&mut self, turn: &mut Turn<'_, impl Monitor>, news: Option<News>) {
         let Some(news) = news else { return };
         news.events().for_each(|event| self.handle(turn, event));
         // An application that has read has changed when it reads next, also if it has nothing to tell.
@@ -234,7 +234,7 @@ impl Party {
     }
 
     /// What happens to the endpoint besides packets.
-    fn handle(&mut self, turn: &mut Turn<'_, impl Probe>, event: Event<'_>) {
+    fn handle(&mut self, turn: &mut Turn<'_, impl Monitor>, event: Event<'_>) {
         self.tell(turn.now, event, &mut |party, action| party.carry_out(turn, None, action));
     }
 

@@ -8,41 +8,41 @@ use weir_units::Time;
 use crate::agent::Received;
 use crate::fabric::{Control, Due};
 use crate::together::Outcome;
-use crate::{AgentId, FlowId, LinkId, Network, NodeId, Probe};
+use crate::{AgentId, FlowId, LinkId, Monitor, Network, NodeId};
 
 impl Network {
     /// Runs until `until`, that instant included.
-    pub fn run_until(&mut self, until: Time, probe: &mut impl Probe) {
+    pub fn run_until(&mut self, until: Time, monitor: &mut impl Monitor) {
         while let Some((now, due)) = self.fabric.events.pop(until) {
             self.now = now;
             match due {
-                Due::Link(link) => self.fabric.arrivals(now, link, probe),
-                Due::Agent(agent) => self.agents[agent.index()].wake(now, agent, &mut self.fabric, probe),
-                Due::Control(number) => self.control(number, probe),
+                Due::Link(link) => self.fabric.arrivals(now, link, monitor),
+                Due::Agent(agent) => self.agents[agent.index()].wake(now, agent, &mut self.fabric, monitor),
+                Due::Control(number) => self.control(number, monitor),
             }
             // First everything moves, then everybody looks at what has come: each of the two loops stays with its own data.
             if !self.fabric.events.has_more_now() {
-                self.hand_over(probe);
+                self.hand_over(monitor);
             }
         }
         self.now = self.now.max(until);
     }
 
     /// Packets that have reached their agents in this instant are given to them.
-    fn hand_over(&mut self, probe: &mut impl Probe) {
+    fn hand_over(&mut self, monitor: &mut impl Monitor) {
         if self.together.is_worth(self.fabric.reached.len()) {
-            self.hand_over_together(probe);
+            self.hand_over_together(monitor);
         }
         while let Some((agent, handle)) = self.fabric.reached.pop_front() {
             let packet = *self.fabric.pool.get(handle);
             self.fabric.pool.release(handle);
-            self.agents[agent.index()].receive(self.now, agent, &packet, &mut self.fabric, probe);
+            self.agents[agent.index()].receive(self.now, agent, &packet, &mut self.fabric, monitor);
         }
     }
 
     /// The same, with several threads; after that, what the endpoints wanted is done in the order of their packets.
     #[cold]
-    fn hand_over_together(&mut self, probe: &mut impl Probe) {
+    fn hand_over_together(&mut self, monitor: &mut impl Monitor) {
         let now = self.now;
         let mut reached = std::mem::take(&mut self.fabric.reached);
         self.together.handle(now, reached.make_contiguous(), &self.fabric.pool, &mut self.agents);
@@ -50,14 +50,14 @@ impl Network {
             let packet = *self.fabric.pool.get(handle);
             self.fabric.pool.release(handle);
             match self.together.outcome(place) {
-                Outcome::Unseen => self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, probe),
+                Outcome::Unseen => self.agents[id.index()].receive(now, id, &packet, &mut self.fabric, monitor),
                 Outcome::Seen { delivers, actions, wake } => {
-                    probe.arrive(now, id, &packet);
+                    monitor.arrive(now, id, &packet);
                     if delivers {
-                        probe.deliver(now, id, packet.size.count(), None);
+                        monitor.deliver(now, id, packet.size.count(), None);
                     }
                     for action in (0..actions).map_while(|_| self.together.action(id)) {
-                        self.agents[id.index()].carry_out(now, id, &packet, &action, &mut self.fabric, probe);
+                        self.agents[id.index()].carry_out(now, id, &packet, &action, &mut self.fabric, monitor);
                     }
                     if let Some(at) = wake {
                         self.fabric.events.push(at, Due::Agent(id));
@@ -70,17 +70,17 @@ impl Network {
         self.fabric.reached = reached;
     }
 
-    fn control(&mut self, number: u32, probe: &mut impl Probe) {
+    fn control(&mut self, number: u32, monitor: &mut impl Monitor) {
         let now = self.now;
         match self.fabric.take_control(number) {
-            Control::Start(agent) => self.agents[agent.index()].start(now, agent, &mut self.fabric, probe),
+            Control::Start(agent) => self.agents[agent.index()].start(now, agent, &mut self.fabric, monitor),
             Control::Stop(agent) => {
-                self.agents[agent.index()].stop(now, agent, &mut self.fabric, probe);
+                self.agents[agent.index()].stop(now, agent, &mut self.fabric, monitor);
                 self.say_goodbye(agent);
             }
-            Control::Link(link, config) => self.fabric.change_link(now, link, &config, probe),
+            Control::Link(link, config) => self.fabric.change_link(now, link, &config, monitor),
             Control::Membership(tree, pending) => self.fabric.change_above(now, tree, pending),
-            Control::Goodbye(from, to) => self.bring_goodbye(from, to, probe),
+            Control::Goodbye(from, to) => self.bring_goodbye(from, to, monitor),
         }
     }
 
@@ -95,10 +95,10 @@ impl Network {
     }
 
     /// A goodbye is no packet, so that it is not lost and delays nobody. It comes when nothing else is on its way.
-    fn bring_goodbye(&mut self, from: AgentId, to: AgentId, probe: &mut impl Probe) {
+    fn bring_goodbye(&mut self, from: AgentId, to: AgentId, monitor: &mut impl Monitor) {
         match self.fabric.pool.has_any(from, to) {
             true => self.fabric.schedule(self.now + GOODBYE_STEP, Control::Goodbye(from, to)),
-            false => self.agents[to.index()].on_goodbye(self.now, to, from, &mut self.fabric, probe),
+            false => self.agents[to.index()].on_goodbye(self.now, to, from, &mut self.fabric, monitor),
         }
     }
 

@@ -7,7 +7,7 @@ use weir_core::{Header, Observation};
 use weir_link::DropReason;
 use weir_units::Time;
 
-use crate::{Address, AgentId, Body, LinkId, Packet, Probe};
+use crate::{Address, AgentId, Body, LinkId, Monitor, Packet};
 
 /// Writes a line for every event: what, when (seconds), where, and what of.
 ///
@@ -48,7 +48,7 @@ impl<W: Write> Trace<W> {
     }
 }
 
-impl<W: Write> Probe for Trace<W> {
+impl<W: Write> Monitor for Trace<W> {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         self.line(format_args!("o {now} agent {} {observation:?}\n", agent.index()));
     }

@@ -15,7 +15,7 @@ use weir_sim::topology::{self, Dumbbell};
 use weir_sim::trace::Trace;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{
-    EndpointConfig, FlowId, LinkId, Membership, Network, NodeId, Packet, Probe, SessionConfig, StreamConfig, Times,
+    EndpointConfig, FlowId, LinkId, Membership, Monitor, Network, NodeId, Packet, SessionConfig, StreamConfig, Times,
 };
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
@@ -204,7 +204,7 @@ struct Drops {
     count: u64,
 }
 
-impl Probe for Drops {
+impl Monitor for Drops {
     fn drop(&mut self, _at: Time, _link: LinkId, packet: &Packet, reason: DropReason) {
         let is_meant = self.flow.is_none_or(|flow| packet.flow == flow);
         self.count += u64::from(is_meant && reason != DropReason::Lost);

@@ -7,7 +7,7 @@ use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_core::{Header, Observation};
 use weir_link::LinkConfig;
-use weir_sim::{AgentId, Body, EndpointConfig, Membership, Network, Packet, Probe, SessionConfig, Times};
+use weir_sim::{AgentId, Body, EndpointConfig, Membership, Monitor, Network, Packet, SessionConfig, Times};
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 use weir_wire::probe::Kind;
@@ -26,7 +26,7 @@ struct Counts {
     round_trips: Vec<Duration>,
 }
 
-impl Probe for Counts {
+impl Monitor for Counts {
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
         let Body::Endpoint(Header::Probe(probe)) = packet.body else { return };
         let count = if Some(agent) == self.sender { &mut self.probes } else { &mut self.echoes };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_core::{Action, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use weir_link::LinkConfig;
 use weir_sim::traffic::{Pattern, Supply, UdpConfig};
-use weir_sim::{AgentId, FlowId, Network, PacedStream, Probe, StreamConfig, Times, topology};
+use weir_sim::{AgentId, FlowId, Monitor, Network, PacedStream, StreamConfig, Times, topology};
 use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{Feedback, Paced};
 
@@ -78,7 +78,7 @@ impl Endpoint for Answering {
 #[derive(Default)]
 struct Arrivals(Vec<(Time, AgentId, FlowId)>);
 
-impl Probe for Arrivals {
+impl Monitor for Arrivals {
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &weir_sim::Packet) {
         self.0.push((now, agent, packet.flow));
     }

@@ -7,7 +7,7 @@ use weir_core::registry::{self, Habitat, Session};
 use weir_link::LinkConfig;
 use weir_sim::trace::Trace;
 use weir_sim::traffic::ReaderConfig;
-use weir_sim::{AgentId, EndpointConfig, Membership, Network, Packet, Probe, SessionConfig, Times};
+use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, Packet, SessionConfig, Times};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
 
@@ -55,7 +55,7 @@ struct Busiest {
     most: usize,
 }
 
-impl Probe for Busiest {
+impl Monitor for Busiest {
     fn arrive(&mut self, now: Time, _agent: AgentId, _packet: &Packet) {
         self.packets = if now == self.instant { self.packets + 1 } else { 1 };
         self.instant = now;

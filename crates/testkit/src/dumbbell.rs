@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_core::registry::{Scheme, Session, Setting};
 use weir_link::{Counters, DropReason, LinkConfig};
-use weir_sim::{EndpointConfig, LinkId, Membership, Network, NodeId, Packet, Probe, SessionConfig, SessionId, Times};
+use weir_sim::{EndpointConfig, LinkId, Membership, Monitor, Network, NodeId, Packet, SessionConfig, SessionId, Times};
 use weir_units::Time;
 
 pub use crate::record::Record;
@@ -216,7 +216,7 @@ impl Bottleneck {
     }
 }
 
-impl Probe for Bottleneck {
+impl Monitor for Bottleneck {
     fn enqueue(&mut self, now: Time, link: LinkId, _packet: &Packet) {
         if link == self.link {
             self.came.push(now);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_core::Observation;
 use weir_core::observation::SlotReport;
-use weir_sim::{AgentId, Probe};
+use weir_sim::{AgentId, Monitor};
 use weir_units::Time;
 
 /// What happened at one receiver.
@@ -114,7 +114,7 @@ impl Recorder {
     }
 }
 
-impl Probe for Recorder {
+impl Monitor for Recorder {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         if let Some(record) = self.of(agent) {
             record.observations.push((now, *observation));

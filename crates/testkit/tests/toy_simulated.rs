@@ -9,7 +9,7 @@ use weir_core::registry::{Build, Stream};
 use weir_link::{LinkConfig, Loss};
 use weir_sim::traffic::{Distribution, Pauses, ReaderConfig, Supply};
 use weir_sim::{
-    AgentId, Body, EndpointConfig, LinkId, Membership, Network, Packet, Probe, SessionConfig, Times, topology,
+    AgentId, Body, EndpointConfig, LinkId, Membership, Monitor, Network, Packet, SessionConfig, Times, topology,
 };
 use weir_testkit::toy::{Message, TOY};
 use weir_units::{Random, Time};
@@ -104,7 +104,7 @@ impl Notes {
     }
 }
 
-impl Probe for Notes {
+impl Monitor for Notes {
     fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, number: Option<u64>) {
         assert_eq!(bytes, STREAM.packet_size.count(), "what is delivered came in a packet with a payload");
         let number = number.expect("the toy numbers payloads");

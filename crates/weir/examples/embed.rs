@@ -12,6 +12,7 @@ use std::time::Duration;
 use weir::events::{ReceiverEvent, SenderEvent};
 use weir::{Exit, Recv, SendFile, SessionSource, receive_files, send_files};
 
+#[expect(clippy::disallowed_methods, reason = "waits for the sender to write its description")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(file), Some(folder)) = (arguments.next(), arguments.next()) else {

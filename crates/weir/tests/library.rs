@@ -1,5 +1,7 @@
 //! The library as a program embeds it: options, an observer, a call.
 
+#![expect(clippy::disallowed_methods, reason = "drives real sockets: it waits and reads the clock")]
+
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -7,7 +7,7 @@ mod site;
 use std::collections::BTreeMap;
 
 use weir_core::registry::ConfigError;
-use weir_sim::{LinkId, NetworkError, Probe};
+use weir_sim::{LinkId, Monitor, NetworkError};
 use weir_units::Time;
 
 use crate::cache::Outcome;
@@ -37,12 +37,12 @@ pub fn run(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics: metrics.collect(), series: series.collect::<BTreeMap<_, _>>() })
 }
 
-/// Runs `setup` with `seed` while a probe of the caller's watches, made by `probe` for the link that is the bottleneck.
-pub fn watch<P: Probe>(setup: &Setup, seed: u64, probe: impl FnOnce(LinkId) -> P) -> Result<P, RunError> {
+/// Runs `setup` with `seed` while a monitor of the caller's watches, made by `monitor` for the link that is the bottleneck.
+pub fn watch<P: Monitor>(setup: &Setup, seed: u64, monitor: impl FnOnce(LinkId) -> P) -> Result<P, RunError> {
     let mut built = build::build(setup, seed)?;
-    let mut probe = probe(built.bottleneck);
-    built.network.run_until(Time::ZERO + setup.duration.0, &mut probe);
-    Ok(probe)
+    let mut monitor = monitor(built.bottleneck);
+    built.network.run_until(Time::ZERO + setup.duration.0, &mut monitor);
+    Ok(monitor)
 }
 
 /// Runs `setup` with `seed`, and gives what was recorded.

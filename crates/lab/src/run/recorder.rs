@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_core::Observation;
 use weir_core::observation::PaceCause;
 use weir_link::DropReason;
-use weir_sim::{AgentId, FlowId, LinkId, Network, Packet, Probe};
+use weir_sim::{AgentId, FlowId, LinkId, Monitor, Network, Packet};
 use weir_units::{Bytes, Time};
 
 use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord};
@@ -147,7 +147,7 @@ impl Recorder {
     }
 }
 
-impl Probe for Recorder {
+impl Monitor for Recorder {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         match observation {
             Observation::Level { level, .. } => {

@@ -9,7 +9,7 @@ use crate::agent::Turn;
 use crate::fabric::{Fabric, Route};
 use crate::ranges::{Attachment, Located};
 use crate::traffic::Supplier;
-use crate::{Address, AgentId, Body, Packet, Probe, SessionId};
+use crate::{Address, AgentId, Body, Monitor, Packet, SessionId};
 
 /// Why an action cannot be carried out: an error of the endpoint.
 type Refused = &'static str;
@@ -18,7 +18,7 @@ impl Party {
     /// Does what the endpoint wants; `handled` is the packet that it has just handled. What cannot be done is an error of the
     /// run.
     #[inline]
-    pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_, impl Probe>, handled: Option<&Packet>, action: &Action) {
+    pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_, impl Monitor>, handled: Option<&Packet>, action: &Action) {
         let done = match action {
             // What an agent sends in one instant goes onto its first link in one piece, so pairs need no care.
             Action::Send { to, packet, payload, with_next: _ } => self.send(turn, handled, *to, packet, *payload),
@@ -33,11 +33,11 @@ impl Party {
                 Ok(())
             }
             Action::Complete => {
-                turn.probe.complete(turn.now, turn.id);
+                turn.monitor.complete(turn.now, turn.id);
                 Ok(())
             }
             Action::Observe(observation) => {
-                turn.probe.observe(turn.now, turn.id, observation);
+                turn.monitor.observe(turn.now, turn.id, observation);
                 Ok(())
             }
         };
@@ -46,17 +46,17 @@ impl Party {
         }
     }
 
-    fn change(&self, turn: &mut Turn<'_, impl Probe>, channel: ChannelId, join: bool) -> Result<(), Refused> {
+    fn change(&self, turn: &mut Turn<'_, impl Monitor>, channel: ChannelId, join: bool) -> Result<(), Refused> {
         let Located { at, channel: number } = self.locate(turn.fabric, channel).ok_or(NO_CHANNEL)?;
         let member = at.member.ok_or("it sends to this session, and was not attached to it to join channels")?;
-        turn.probe.member(turn.now, turn.id, channel.0, join);
+        turn.monitor.member(turn.now, turn.id, channel.0, join);
         turn.fabric.change(turn.now, at.session, member, number, join);
         Ok(())
     }
 
     fn deliver(
         &mut self,
-        turn: &mut Turn<'_, impl Probe>,
+        turn: &mut Turn<'_, impl Monitor>,
         handled: Option<&Packet>,
         number: Option<u64>,
     ) -> Result<(), Refused> {
@@ -64,19 +64,24 @@ impl Party {
         self.hand_over(turn, size, number)
     }
 
-    fn deliver_kept(&mut self, turn: &mut Turn<'_, impl Probe>, number: u64) -> Result<(), Refused> {
+    fn deliver_kept(&mut self, turn: &mut Turn<'_, impl Monitor>, number: u64) -> Result<(), Refused> {
         let size = self.kept(number)?;
         self.hand_over(turn, size, Some(number))
     }
 
     /// Gives a payload to the receiving application.
-    fn hand_over(&mut self, turn: &mut Turn<'_, impl Probe>, size: Bytes, number: Option<u64>) -> Result<(), Refused> {
+    fn hand_over(
+        &mut self,
+        turn: &mut Turn<'_, impl Monitor>,
+        size: Bytes,
+        number: Option<u64>,
+    ) -> Result<(), Refused> {
         if let Some(reader) = self.host.as_mut().and_then(|host| host.reader.as_mut())
             && !reader.deliver(turn.now)
         {
             return Err("the application has no room");
         }
-        turn.probe.deliver(turn.now, turn.id, size.count(), number);
+        turn.monitor.deliver(turn.now, turn.id, size.count(), number);
         Ok(())
     }
 
@@ -112,7 +117,7 @@ impl Party {
 
     fn send(
         &mut self,
-        turn: &mut Turn<'_, impl Probe>,
+        turn: &mut Turn<'_, impl Monitor>,
         handled: Option<&Packet>,
         to: Destination,
         packet: &ProtocolPacket,
@@ -149,7 +154,7 @@ impl Party {
 
     fn send_to_channel(
         &self,
-        turn: &mut Turn<'_, impl Probe>,
+        turn: &mut Turn<'_, impl Monitor>,
         channel: ChannelId,
         packet: &ProtocolPacket,
     ) -> Result<(), Refused> {
@@ -164,17 +169,17 @@ impl Party {
             ecn: packet.ecn,
             body: body(turn.fabric, Some(session), packet),
         };
-        turn.fabric.multicast(turn.now, packet, session, turn.probe);
+        turn.fabric.multicast(turn.now, packet, session, turn.monitor);
         Ok(())
     }
 
-    fn send_to_agent(&self, turn: &mut Turn<'_, impl Probe>, to: (AgentId, Route), packet: &ProtocolPacket) {
+    fn send_to_agent(&self, turn: &mut Turn<'_, impl Monitor>, to: (AgentId, Route), packet: &ProtocolPacket) {
         let body = body(turn.fabric, self.session, packet);
         turn.send(to, packet.size, packet.ecn, body);
     }
 
     /// Which agent the endpoint knows by this name, and the route there.
-    fn route_to(&mut self, turn: &mut Turn<'_, impl Probe>, peer: PeerId) -> Result<(AgentId, Route), Refused> {
+    fn route_to(&mut self, turn: &mut Turn<'_, impl Monitor>, peer: PeerId) -> Result<(AgentId, Route), Refused> {
         let peer = self.peers.get_mut(peer).ok_or("it has no such peer")?;
         let route = match peer.route {
             Some(route) => route,
@@ -186,7 +191,7 @@ impl Party {
     /// The route back to the unverified origin of the packet being handled.
     fn route_back(
         &self,
-        turn: &mut Turn<'_, impl Probe>,
+        turn: &mut Turn<'_, impl Monitor>,
         handled: Option<&Packet>,
         reply: &ProtocolPacket,
     ) -> Result<(AgentId, Route), Refused> {
@@ -217,7 +222,7 @@ fn over_the_wire(form: Option<CciForm>, header: &Header) -> Header {
 }
 
 #[cold]
-fn refuse(turn: &Turn<'_, impl Probe>, why: Refused, action: &Action) -> ! {
+fn refuse(turn: &Turn<'_, impl Monitor>, why: Refused, action: &Action) -> ! {
     panic!("the endpoint of agent {} wants at {} what cannot be done: {why}: {action:?}", turn.id.index(), turn.now)
 }
 

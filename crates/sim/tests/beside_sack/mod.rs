@@ -7,7 +7,7 @@ use weir_core::registry::{self, Habitat, Setting, Stream};
 use weir_link::{DropReason, LinkConfig};
 use weir_sim::tcp::{Config, Flavour, Timers};
 use weir_sim::traffic::Supply;
-use weir_sim::{FlowId, LinkId, Network, Packet, Probe, StreamConfig, Times, topology};
+use weir_sim::{FlowId, LinkId, Monitor, Network, Packet, StreamConfig, Times, topology};
 use weir_units::{Bytes, Random, Time};
 
 /// What is varied.
@@ -139,7 +139,7 @@ impl Share {
     }
 }
 
-impl Probe for Share {
+impl Monitor for Share {
     fn enqueue(&mut self, _: Time, link: LinkId, packet: &Packet) {
         self.of(link, packet).into_iter().for_each(|counts| counts.came += 1);
     }

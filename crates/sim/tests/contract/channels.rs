@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::scripted::{Log, Scripted, Seen, link, packet, session, tag_of, to_channel};
 use weir_core::{Action, ChannelId, Destination, Header, Origin, Packet};
-use weir_sim::{AgentId, Body, EndpointConfig, LinkId, Membership, Network, NodeId, Probe, SessionId, topology};
+use weir_sim::{AgentId, Body, EndpointConfig, LinkId, Membership, Monitor, Network, NodeId, SessionId, topology};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::Layered;
 
@@ -134,7 +134,7 @@ fn a_congestion_mark_on_a_layered_packet_reaches_the_endpoint() {
 #[derive(Default)]
 struct Entering(Vec<(LinkId, Time, u8)>);
 
-impl Probe for Entering {
+impl Monitor for Entering {
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &weir_sim::Packet) {
         if let Body::Endpoint(header) = packet.body {
             let packet = Packet { header, size: packet.size, ecn: packet.ecn };

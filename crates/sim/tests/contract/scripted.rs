@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use weir_link::LinkConfig;
-use weir_sim::{AgentId, Membership, Probe, SessionConfig};
+use weir_sim::{AgentId, Membership, Monitor, SessionConfig};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::{CciForm, Experimental, Layered};
 
@@ -148,7 +148,7 @@ pub(crate) struct Given {
     pub(crate) complete: Vec<(u64, AgentId)>,
 }
 
-impl Probe for Given {
+impl Monitor for Given {
     fn deliver(&mut self, now: Time, agent: AgentId, _bytes: u64, number: Option<u64>) {
         self.payloads.push((now.as_micros() / 1000, agent, number));
     }

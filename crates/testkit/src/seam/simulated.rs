@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_link::LinkConfig;
 use weir_sim::traffic::{ReaderConfig, Supply};
-use weir_sim::{AgentId, EndpointConfig, Membership, Network, NodeId, Probe, SessionConfig, SessionId, Times};
+use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times};
 use weir_units::Time;
 use weir_wire::CciForm;
 
@@ -77,7 +77,7 @@ impl Accounts {
     }
 }
 
-impl Probe for Accounts {
+impl Monitor for Accounts {
     fn deliver(&mut self, now: Time, agent: AgentId, _bytes: u64, number: Option<u64>) {
         if let Some((account, start)) = self.of(agent) {
             account.given.push(Given { at: now.since(Time::ZERO + start), number, place: None });

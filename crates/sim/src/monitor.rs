@@ -1,4 +1,4 @@
-//! Who watches a run: a probe is told what happens, where and when, and changes nothing.
+//! Who watches a run: a monitor is told what happens, where and when, and changes nothing.
 
 use weir_core::Observation;
 use weir_link::DropReason;
@@ -7,7 +7,7 @@ use weir_units::Time;
 use crate::{AgentId, LinkId, Packet};
 
 /// Watches a run. Every method does nothing unless it is written, and then costs nothing.
-pub trait Probe {
+pub trait Monitor {
     /// An endpoint told something.
     fn observe(&mut self, _now: Time, _agent: AgentId, _observation: &Observation) {}
 
@@ -35,10 +35,10 @@ pub trait Probe {
 }
 
 /// Nobody watches.
-impl Probe for () {}
+impl Monitor for () {}
 
-/// Two probes watch the same run.
-impl<A: Probe, B: Probe> Probe for (A, B) {
+/// Two monitors watch the same run.
+impl<A: Monitor, B: Monitor> Monitor for (A, B) {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         self.0.observe(now, agent, observation);
         self.1.observe(now, agent, observation);
@@ -80,7 +80,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     }
 }
 
-impl<P: Probe> Probe for &mut P {
+impl<P: Monitor> Monitor for &mut P {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         (**self).observe(now, agent, observation);
     }
