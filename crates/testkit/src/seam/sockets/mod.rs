@@ -176,8 +176,8 @@ fn tenant(
     tenant
 }
 
-/// All sockets are there by then.
-const HEAD_START: Duration = Duration::from_millis(100);
+/// Sockets and threads are there by then, with the priority that they get.
+const HEAD_START: Duration = Duration::from_millis(500);
 /// What takes no time in the simulator takes this at most on the loopback.
 const SLACK: Duration = Duration::from_micros(500);
 /// What scripts do in a row they do 10 ms apart at the least. Whoever is later has not kept time.
