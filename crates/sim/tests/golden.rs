@@ -84,13 +84,13 @@ fn add_session(net: &mut Network, scheme: &Scheme, root: NodeId, bell: &Dumbbell
     let id = net.add_session(root, config).expect("schemes have 1 to 256 channels");
     let lateness = Duration::from_millis(1);
     let config = EndpointConfig { lateness, ..EndpointConfig::default() };
-    let sender = endpoint(&net, scheme, Role::Sender, "sender");
+    let sender = endpoint(net, scheme, Role::Sender, "sender");
     let sender = net.add_sender(id, sender, config);
     for (number, rate) in (0..).zip(["600k", "2M", "100M"]) {
         let host = topology::add_host(net, bell.right, &link(&format!("rate={rate},delay=5ms,buffer=20p")));
         let times = Times::from(Time::from_millis(700 * number));
         let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
-        let receiver = endpoint(&net, scheme, Role::Receiver, &format!("receiver {number}"));
+        let receiver = endpoint(net, scheme, Role::Receiver, &format!("receiver {number}"));
         net.add_receiver(id, host, receiver, config).expect("a way");
     }
     net.flow_of(sender)
@@ -98,8 +98,8 @@ fn add_session(net: &mut Network, scheme: &Scheme, root: NodeId, bell: &Dumbbell
 
 fn add_stream(net: &mut Network, scheme: &Scheme, from: NodeId, bell: &Dumbbell) -> FlowId {
     let to = topology::add_host(net, bell.right, &link("rate=100M,delay=1ms,buffer=1000p"));
-    let source = endpoint(&net, scheme, Role::Source, "source");
-    let sink = endpoint(&net, scheme, Role::Sink, "sink");
+    let source = endpoint(net, scheme, Role::Source, "source");
+    let sink = endpoint(net, scheme, Role::Sink, "sink");
     let lateness = Duration::from_millis(1);
     let config = StreamConfig { times: Times::default(), lateness, supply: Supply::Endless };
     net.add_stream(from, to, source, sink, config).expect("a way").flow

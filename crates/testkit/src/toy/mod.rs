@@ -85,9 +85,8 @@ impl Outbox {
 
     /// Asks the party above for what is missing, if anything is.
     fn ask(&mut self, missing: Option<Range<u64>>) {
-        if let Some(Range { start: first, end: below }) = missing {
-            self.say(TO_ABOVE, Message::Request { first, below });
-        }
+        let Some(missing) = missing else { return };
+        self.say(TO_ABOVE, Message::Request { first: missing.start, below: missing.end });
     }
 
     fn send(&mut self, to: Destination, message: Message, payload: Payload) {

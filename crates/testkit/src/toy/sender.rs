@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use weir_core::registry::Stream;
-use weir_core::{Action, Endpoint, Event, Origin, Packet, Payload, PeerId};
+use weir_core::{Action, Destination, Endpoint, Event, Origin, Packet, Payload, PeerId};
 use weir_units::Time;
 
 use super::header::Message;
@@ -100,7 +100,7 @@ impl Sender {
         self.free = now + GAP;
     }
 
-    fn send_number(&mut self, number: u64, to: weir_core::Destination) {
+    fn send_number(&mut self, number: u64, to: Destination) {
         match self.end == Some(number) {
             true => self.out.say(to, Message::End { number }),
             false => self.out.send(to, Message::Payload { number }, Payload::Kept(number)),
@@ -119,7 +119,7 @@ impl Endpoint for Sender {
         match event {
             Event::PeerUp(peer) => _ = self.agent.get_or_insert(peer),
             Event::Packet { from: Origin::Peer(peer), packet } if self.agent == Some(peer) => {
-                self.on_packet(now, packet)
+                self.on_packet(now, packet);
             }
             Event::Offer { packets } => self.offered = self.offered.saturating_add(packets),
             Event::End => self.has_ended = true,
