@@ -17,22 +17,22 @@ use weir_wire::CciForm;
 
 #[test]
 fn every_receiver_gets_everything_in_order_whatever_is_lost() {
-    check(&LOSS, &run(&LOSS, 1));
+    (1..=SEEDS).for_each(|seed| check(&LOSS, &run(&LOSS, seed)));
 }
 
 #[test]
 fn the_sender_stops_while_a_receiver_has_no_room_and_goes_on_afterwards() {
-    check(&REST, &run(&REST, 1));
+    (1..=SEEDS).for_each(|seed| check(&REST, &run(&REST, seed)));
 }
 
 #[test]
 fn a_receiver_that_leaves_holds_nobody_back() {
-    check(&LEAVE, &run(&LEAVE, 1));
+    (1..=SEEDS).for_each(|seed| check(&LEAVE, &run(&LEAVE, seed)));
 }
 
 #[test]
 fn a_receiver_that_comes_late_gets_what_is_still_stored_and_all_that_follows() {
-    check(&LATE, &run(&LATE, 1));
+    (1..=SEEDS).for_each(|seed| check(&LATE, &run(&LATE, seed)));
 }
 
 #[test]
@@ -85,6 +85,8 @@ fn receiving(guest: &Guest) -> EndpointConfig {
     EndpointConfig { times, reader, ..EndpointConfig::default() }
 }
 
+/// Runs of each plan.
+const SEEDS: u64 = 8;
 /// When the stream begins.
 const BEGIN: Time = Time::from_millis(500);
 
