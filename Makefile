@@ -1,7 +1,7 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
 # make reproduce  every figure of the papers in full, into target/reproduction and docs/reproduction.md
-# make bench   speed, beside uftp and ns-2 in the same run (needs root for network namespaces)
+# make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
 
 .PHONY: demo test bench reproduce build need-cargo need-test-tools need-bench-tools
 

@@ -140,7 +140,7 @@ fn overrides_that_reach_nothing_are_refused() {
 }
 
 const STREAM: &str = r#"id = "test/stream"
-title = "A paced stream beside a TCP"
+title = "A paced stream next to a TCP"
 seeds = 1
 duration = "20s"
 

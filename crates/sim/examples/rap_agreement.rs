@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/papers/rap.md`: RAP beside SACK, by ns-2's `Agent/RAP` and by ours, with its quirks and without.
+//! Prints the tables of `docs/papers/rap.md`: RAP next to SACK, by ns-2's `Agent/RAP` and by ours, with its quirks and without.
 //!
 //! `cargo run --release -p weir-sim --example rap_agreement [SEEDS [KEY=VALUE …]]`; it runs `ns` (Debian package `ns2`). Settings
 //! of RAP that are given go on top of the quirks, to see which of them makes a difference.

@@ -76,16 +76,16 @@ fn without_red_the_exit_code_is_0() {
 }
 
 #[test]
-fn results_are_the_same_from_the_cache_and_made_anew() {
+fn results_are_the_same_from_the_cache_and_made_again() {
     let place = place();
-    let anew = lab(place.path(), &["run", "mine/one", "--json"]);
-    assert!(anew.status.success(), "{}", told(&anew));
+    let again = lab(place.path(), &["run", "mine/one", "--json"]);
+    assert!(again.status.success(), "{}", told(&again));
     let kept = std::fs::read_dir(place.path().join("cache")).expect("a cache").count();
     assert!(kept > 0, "results are kept");
     let cached = lab(place.path(), &["run", "mine/one", "--json"]);
     let without = lab(place.path(), &["run", "scenarios/mine/one.toml", "--json", "--jobs", "1"]);
-    assert_eq!((&anew.stdout, &anew.stdout), (&cached.stdout, &without.stdout));
-    let rows: Value = serde_json::from_slice(&anew.stdout).expect("JSON");
+    assert_eq!((&again.stdout, &again.stdout), (&cached.stdout, &without.stdout));
+    let rows: Value = serde_json::from_slice(&again.stdout).expect("JSON");
     assert_eq!(rows["rows"].as_array().map(Vec::len), Some(4));
 }
 

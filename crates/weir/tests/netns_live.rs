@@ -80,10 +80,10 @@ fn assert_shares(control: &str) {
     let (warm_up, span) = (Duration::from_secs(10), Duration::from_secs(60));
     let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
     let shares = Shares::measure(&network, control, warm_up, span, || stream.received_bytes());
-    eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
+    eprintln!("next to {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
     assert!(shares.dropped > 0, "the link was never full: {shares:?}");
     assert!(shares.weir.bps() + shares.tcp.bps() > 7_000_000, "the link was not used: {shares:?}");
-    assert!((0.5..=2.0).contains(&shares.ratio()), "beside {control}: {shares:?}");
+    assert!((0.5..=2.0).contains(&shares.ratio()), "next to {control}: {shares:?}");
 }
 
 fn number(event: &serde_json::Value, field: &str) -> u64 {

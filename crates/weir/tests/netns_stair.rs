@@ -36,7 +36,7 @@ fn shares_beside(control: &str) -> Shares {
     let (warm_up, span) = (Duration::from_secs(8), Duration::from_secs(35));
     let delivery = Delivery::start(&network, Path::new(WEIR), link * (warm_up + span), STAIR);
     let shares = Shares::measure(&network, control, warm_up, span, || delivery.received_bytes(0));
-    eprintln!("beside {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
+    eprintln!("next to {control}: {} and {}, ratio {:.2}", shares.weir, shares.tcp, shares.ratio());
     assert!(shares.dropped > 0, "the link was never full: {shares:?}");
     assert!(shares.weir.bps() + shares.tcp.bps() > 14_000_000, "the link was not used: {shares:?}");
     shares

@@ -147,7 +147,7 @@ const INTRODUCTION: &str = "# Scenario files
 
 A scenario is one TOML file: a network, who sends over it, what is measured, and over which values it goes. This page is
 made from the types that read the files (`cargo test -p weir-lab --test reference` says when it is out of date, and
-`WEIR_BLESS=1` before it writes it anew).
+`WEIR_BLESS=1` before it writes it again).
 
 In every string of the set-up, `{…}` is replaced by the value of an expression: numbers, parameters, `+ - * /`, brackets, and
 `round(a)`, `floor(a)`, `ceil(a)`, `min(a, b)`, `max(a, b)`. So `bottleneck = \"rate={1.5 * sessions}M,buffer={40 * sessions}p\"`
