@@ -127,7 +127,7 @@ fn a_receiver_whose_probes_are_not_answered_says_so_and_goes_on() {
     let network = Network::new().links([Rate::from_mbps(4)]).build();
     let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(8_000_000), STAIR);
     let text = std::fs::read_to_string(delivery.description()).expect("the sender wrote it");
-    let elsewhere = text.replace(":5006\r\n", ":5999\r\n");
+    let elsewhere = text.replace(":5005\r\n", ":5999\r\n");
     assert_ne!(text, elsewhere, "the description says where probes go");
     let description = delivery.description().with_extension("elsewhere.sdp");
     std::fs::write(&description, elsewhere).expect("room for a description");
