@@ -148,6 +148,10 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             self.take(arrival, &reading)?;
         }
         if let Some(now) = reading.complete_until {
+            // What came may end the run: then what is due is not sent.
+            if self.party.has_changed && self.closing.is_none() {
+                self.tick(now)?;
+            }
             self.advance(now)?;
         }
         let little = self.party.input.capabilities().buffer.granted.count() / QUIET_SHARE;

@@ -254,6 +254,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// A message to the application came. Nobody can use this host to send a third party more than he spends himself.
     fn on_message(&mut self, at: Time, socket: usize, from: SocketAddr, message: &[u8]) -> Result<()> {
+        self.has_changed = true;
         let Some(answer) = self.application.message(at, from, message) else { return Ok(()) };
         if answer.len() > message.len() {
             self.statistics.refused += 1;
