@@ -21,8 +21,8 @@
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
 //!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
 //!   application says for how many it has room ([`Event::Room`]). So the simulator can carry lengths where sockets carry
-//!   bytes. Only the protocol knows which of its headers a payload follows: whoever can send to a party can leave the payload
-//!   out, and it is an empty one then.
+//!   bytes. Only the protocol knows which of its headers a payload follows, and any peer can leave the payload out: the driver
+//!   then delivers an empty one.
 //! - *Completeness.* A driver carries out every action. One that cannot be carried out, such as to send to a peer that does
 //!   not exist, is an error of the run and never silence.
 //!

@@ -13,7 +13,7 @@ pub(crate) struct AllChannels {
 }
 
 impl AllChannels {
-    /// All of so many channels.
+    /// All of this number of channels.
     pub(crate) fn new(channels: usize) -> AllChannels {
         AllChannels { joined: 0, wanted: 0, channels, has_packet: false }
     }

@@ -59,7 +59,7 @@ pub struct Description {
     pub public_key: Option<[u8; 32]>,
     /// The sender's control port, where receivers have something to say to it: receipts, round-trip probes.
     pub control_address: Option<SocketAddr>,
-    /// The key of receipts' tags, where receipts are asked for; whoever has the description has it.
+    /// The key that authenticates receipts, if the sender asks for them. Every reader of the description has it.
     pub receipt_key: Option<[u8; 32]>,
 }
 

@@ -92,7 +92,7 @@ impl Endpoint for Notes {
     }
 }
 
-/// Ends after so many ticks, and dawdles after each batch.
+/// Ends after a given number of ticks, and sleeps after each batch.
 struct Until(u32, Duration, u16);
 
 impl Application<Content> for Until {
@@ -109,7 +109,7 @@ impl Application<Content> for Until {
     }
 }
 
-/// Runs a receiver that takes notes until so many ticks are over, and dawdles after each batch.
+/// Runs a receiver that takes notes for a given number of ticks, and sleeps after each batch.
 fn take_notes(notes: Notes, description: &Description, config: &SessionConfig, ticks: u32, dawdle: Duration) {
     let tenant = session::receiver(description, Some(Box::new(notes)), config).expect("a receiver");
     Host::run_one(tenant, &mut Until(ticks, dawdle, description.channels[0].port())).expect("it runs");

@@ -57,7 +57,7 @@ fn telling(act: impl Fn(&Told, &mut Plan) + Send + 'static) -> (Box<dyn Endpoint
     (endpoint, told)
 }
 
-/// Runs the endpoint until its application has so many payloads; a packet comes before it starts.
+/// Runs the endpoint until its application has a given number of payloads; a packet comes before it starts.
 fn run(endpoint: Box<dyn Endpoint>, enough: usize) -> Result<Statistics, NetError> {
     let (tenant, local) = tenant(endpoint);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port of the loopback");

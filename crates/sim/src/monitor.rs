@@ -14,8 +14,8 @@ pub trait Monitor {
     /// A packet reached its agent, which has not seen it yet. A packet to a channel reaches every member.
     fn arrive(&mut self, _now: Time, _agent: AgentId, _packet: &Packet) {}
 
-    /// An endpoint gave the payload of a packet of so many bytes to its application, under its number if payloads have an
-    /// order. A payload that the endpoint's own application had offered came in no packet: 0 bytes.
+    /// An endpoint gave a payload to its application, under its number if payloads have an order. `bytes` is the size of the
+    /// packet that brought it, and 0 for a payload that the endpoint's own application had offered.
     fn deliver(&mut self, _now: Time, _agent: AgentId, _bytes: u64, _number: Option<u64>) {}
 
     /// An endpoint has done what its application wanted of it.

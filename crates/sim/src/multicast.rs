@@ -133,7 +133,7 @@ impl Tree {
     /// Most channels that a session can have.
     pub(crate) const MAX_CHANNELS: usize = 256;
 
-    /// The tree of a session of so many channels, without members, from the node where the sender is.
+    /// The tree of a session with this number of channels, without members, from the node where the sender is.
     pub(crate) fn new(graph: &Graph, root: NodeId, channels: usize, membership: Membership) -> Tree {
         Tree {
             membership,

@@ -61,7 +61,7 @@ impl Together {
         Together { logs: (0..threads).map(|_| Log::default()).collect() }
     }
 
-    /// Whether so many packets are worth the threads.
+    /// Whether this number of packets is worth the threads.
     pub(crate) fn is_worth(&self, packets: usize) -> bool {
         self.logs.len() > 1 && packets >= MANY
     }
@@ -135,7 +135,7 @@ impl Log {
 
 /// Packets in one instant from which on threads save more than they cost.
 const MANY: usize = 2_000;
-/// One packet in so many tells where the agents are that packets have reached.
+/// One packet in this number tells where the agents are that packets have reached.
 const SAMPLE_STEP: usize = 16;
 
 #[cfg(test)]

@@ -500,7 +500,7 @@ const TURN: Duration = Duration::from_millis(500);
 const SHORTEST_TURN: Duration = Duration::from_millis(10);
 const LARGEST_BUFFER: Bytes = Bytes::new(64 << 20);
 
-/// One part in so many of the memory is for symbols that wait for the disk.
+/// The share of the memory for symbols that wait for the disk is one in this number.
 const QUEUE_SHARE: u64 = 2;
 
 /// How much the last quarter second counts in the pace.

@@ -70,9 +70,9 @@ impl Hybrid {
         (0..cumulative).chain(fine.iter().map(|layer| self.totals.len() + layer)).collect()
     }
 
-    /// The rate after a multiplicative decrease: without the highest non-cumulative layer, and without so many cumulative
-    /// ones, at least one, as bring the whole nearest to half (§4.1 drops one, which for α = 2 is the same). The lowest rate
-    /// there is stays.
+    /// The rate after a multiplicative decrease: without the highest non-cumulative layer, and without the number of
+    /// cumulative ones, at least one, that brings the whole nearest to half (§4.1 drops one, which for α = 2 is the same). The
+    /// lowest rate there is stays.
     pub fn halve(&self, units: u64) -> u64 {
         let (cumulative, rest) = self.split(units);
         let fine = self.fine.halve(rest);

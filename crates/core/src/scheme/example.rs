@@ -28,7 +28,7 @@ const STEPS: Scheme = Scheme {
         rates: OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100), ratio: 1.5 },
         sender: |session, settings, _random| {
             settings::read("steps", &[], (), settings)?;
-            // Each channel at its rate, whoever listens: that sender is there already.
+            // AVMRC's sender does what this scheme needs: it sends on each channel at the channel's rate.
             Ok(Box::new(avmrc::Sender::new(session, &avmrc::Config::new(avmrc::Model::Reno, session.habitat))))
         },
         receiver: |session, settings, _random| {

@@ -70,7 +70,7 @@ impl Pair {
         self.catch_up();
     }
 
-    /// Calls whoever has the earliest deadline, as long as there is one and not too often; later ones are late.
+    /// Calls the party with the earliest deadline, until no deadline is left or the limit of calls is reached.
     fn run(&mut self, until: Time) {
         for _ in 0..MOST_CALLS {
             let dues = [0, 1].map(|index| self.parties[index].deadline().filter(|at| *at <= until));

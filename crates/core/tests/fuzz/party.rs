@@ -49,7 +49,7 @@ pub(crate) struct Turn {
 }
 
 impl Party {
-    /// A party of a session of so many channels.
+    /// A party of a session with this number of channels.
     pub(crate) fn new(role: Role, endpoint: Box<dyn Endpoint>, channels: u16) -> Party {
         Party {
             role,

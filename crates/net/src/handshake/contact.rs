@@ -183,7 +183,7 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 const LAST_INTERVAL: Duration = Duration::from_secs(4);
 /// A server that has nothing to send is asked for a sign of life this often, and so knows that the client is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// After so many starts without data or an answer the cookie counts as too old.
+/// After this number of starts without data or an answer the cookie counts as too old.
 const START_TRIES: u32 = 4;
 /// Questions without an answer after which the user is told.
 const UNANSWERED: u32 = 3;

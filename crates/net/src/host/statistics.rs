@@ -76,7 +76,7 @@ pub struct Ignored {
 }
 
 impl Statistics {
-    /// A packet with so many bytes of payload, if it has one, is on its way.
+    /// A packet was sent; `payload` is the length of its payload, if it has one.
     pub(super) fn note_sent(&mut self, channel: Option<usize>, size: u64, payload: Option<usize>) {
         let Some(payload) = payload else {
             self.control_sent += 1;
@@ -89,7 +89,7 @@ impl Statistics {
         }
     }
 
-    /// A payload of so many bytes goes to the application.
+    /// The application was given a payload of this length.
     pub(super) fn note_delivered(&mut self, payload: usize) {
         self.delivered += 1;
         self.delivered_payload += Bytes::new(payload as u64);

@@ -23,7 +23,7 @@ use weir_wire::alc::Content;
 use weir_wire::fec::PayloadId;
 use weir_wire::{CciForm, Layered};
 
-/// Sends a burst on each channel every few milliseconds, so many times, and is then silent.
+/// Sends a burst on each channel every few milliseconds, a given number of times, and is then silent.
 #[derive(Debug)]
 pub(crate) struct Beacon {
     pub(crate) channels: u16,

@@ -181,7 +181,7 @@ pub(crate) fn silent_after(silence: Duration) -> LiveConfig {
     LiveConfig { tenant: TenantConfig { silence, ..config().tenant }, ..config() }
 }
 
-/// Runs a source that has so many payloads.
+/// Runs a source with a given number of payloads.
 pub(crate) fn run_source(listen: SocketAddr, config: &LiveConfig, payloads: u64) -> Running {
     let source = live::source(listen, [9; 32], config).expect("a socket");
     let port = source.unicast_local(0).expect("it listens").port();
@@ -231,7 +231,7 @@ pub(crate) struct Screen {
     pub(crate) payloads: Vec<u64>,
     /// How it stood with the source until it was gone.
     pub(crate) stages: Vec<PeerChange>,
-    /// Leaves when it has so many; 0 is never.
+    /// Leaves when it has this number of payloads; 0 is never.
     stop_at: usize,
     order: Order<u64>,
     ending: Option<Departure>,
@@ -245,7 +245,7 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// One that leaves when it has so many payloads.
+    /// One that leaves when it has this number of payloads.
     pub(crate) fn of(stop_at: usize) -> Screen {
         Screen { stop_at, ..Screen::default() }
     }

@@ -114,7 +114,7 @@ const HEADER_DIFFERENCE: u16 = 4 + 16;
 const MIN_SPACING: u64 = 10;
 /// On the other channels, where they carry it at all, one in 50.
 const OTHER_SPACING: u32 = 50;
-/// Up to so many symbols are sent in one go at the start; a larger table in every second packet.
+/// A table of at most this number of symbols is sent at once at the start; a larger one in every second packet.
 const QUICK_SYMBOLS: usize = 64;
 /// Instance ids have 20 bits.
 const ID_MASK: u32 = (1 << 20) - 1;

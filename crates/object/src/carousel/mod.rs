@@ -249,7 +249,7 @@ impl Carousel {
         &self.manifests
     }
 
-    /// Symbols of the file delivery table: so many packets of channel 0 carry all of it.
+    /// Symbols of the file delivery table: the number of packets of channel 0 that carry all of it.
     pub fn fdt_symbols(&self) -> usize {
         self.fdt.len()
     }

@@ -309,7 +309,7 @@ const FIRST_CYCLE_VISITS: u64 = 16;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
-/// The last of so many parts of a batch is anybody's.
+/// Any worker may take the last part of a batch, one in this number.
 const REST: usize = 64;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;

@@ -171,7 +171,7 @@ pub(crate) enum Found {
     Nothing,
     /// It is of no use and was begun afresh.
     Unusable(Unusable),
-    /// It is continued, with so many symbols; `after_power_loss` if the machine went down while it was open.
+    /// It is continued, with this number of symbols; `after_power_loss` if the machine went down while it was open.
     Partial {
         symbols: u64,
         after_power_loss: bool,

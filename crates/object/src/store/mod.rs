@@ -539,8 +539,8 @@ fn system_boot_id() -> [u8; 16] {
     id
 }
 
-/// One part in so many of the memory is for what waits for its neighbours: more than a sender has open at a time, at rates at
-/// which it matters.
+/// One in this number is the share of the memory for what waits for its neighbours: more than a sender has open at a time, at
+/// rates at which it matters.
 const WINDOW_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;

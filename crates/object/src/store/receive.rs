@@ -476,8 +476,8 @@ fn fits(part: &Part, content: &Content, symbol: &[u8]) -> bool {
         && symbol.len() < layout.symbol_size()
 }
 
-/// A block that cannot be decoded from so many more symbols than it has source symbols holds forged ones: with honest ones
-/// the chance is below 10^-60.
+/// A block holds forged symbols if it cannot be decoded from this many more than it has source symbols: with honest ones the
+/// chance is below 10^-60.
 const MAX_EXTRA: usize = 24;
 /// Each file takes two descriptors.
 pub(super) const MAX_OPEN_FILES: usize = 100;

@@ -107,11 +107,11 @@ pub struct Config {
     /// What the window allows is sent after a random delay, uniform up to this, so that flows do not lock phases
     /// (Floyd and Jacobson 1992; ns-2's `overhead_`). Zero is none. BBR's pacing takes its place.
     pub overhead: Duration,
-    /// Vegas keeps at least so many segments in the queue.
+    /// The fewest segments that Vegas keeps in the queue.
     pub vegas_alpha: u32,
-    /// And at most so many.
+    /// The most segments that Vegas keeps in the queue.
     pub vegas_beta: u32,
-    /// Slow start ends with so many.
+    /// Slow start ends with this number of segments in the queue.
     pub vegas_gamma: u32,
 }
 

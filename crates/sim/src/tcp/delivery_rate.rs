@@ -40,7 +40,7 @@ pub(super) struct DeliveryRate {
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// Until so many are delivered, samples are limited by the application.
+    /// Samples are limited by the application until this number of segments is delivered.
     app_limited_until: u64,
     /// The latest sent of the segments that this acknowledgement delivers.
     latest: Option<Record>,

@@ -141,7 +141,7 @@ impl Seen {
     }
 }
 
-/// A packet with a tag, a number, and room for so many bytes of payload.
+/// A packet with a tag, a number, and room for a payload of the given length.
 pub(super) fn packet(tag: u8, number: u64, payload: u64) -> Packet {
     let mut fields = [0; 16];
     fields[0] = tag;

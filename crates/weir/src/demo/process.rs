@@ -157,5 +157,5 @@ fn read(party: Party, line: String) -> Message {
     event.unwrap_or(Message::Garbled(party, line))
 }
 
-/// Of a failed process's messages, so many lines are shown.
+/// How many lines of a failed process's messages are shown.
 const LAST_LINES: usize = 12;

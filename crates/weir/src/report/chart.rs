@@ -102,7 +102,7 @@ const GAP: f64 = 30.0;
 const RATES_HEIGHT: f64 = 190.0;
 const DELAYS_HEIGHT: f64 = 52.0;
 
-/// Time axis: one number about every so many pixels.
+/// Time axis: pixels from one number to the next, about.
 const TICK_PX: f64 = 56.0;
 
 const LOSS_MARK: f64 = 9.0;

@@ -63,7 +63,7 @@ pub struct Config {
     pub confirm_startup: bool,
     /// Whether the window of Eq. 3 is cut to the one of relation 6, beyond which the equation does not hold.
     pub stable_window_only: bool,
-    /// Slow start begins at the highest level that sends at most so many packets in R, or at level 1 (decision 19).
+    /// Slow start begins at the highest level that sends at most this number of packets in R, or at level 1 (decision 19).
     pub initial_packets: f64,
     /// Slow start adds the fewest channels that multiply the rate by this, at least one (decision 19).
     pub slow_start_growth: f64,

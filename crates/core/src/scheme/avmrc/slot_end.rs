@@ -177,7 +177,7 @@ impl Receiver {
 
 /// A channel that was joined so long ago and has brought packets has done so for longer than any slot takes.
 const LONG_AGO: Duration = Duration::from_secs(600);
-/// A packet that the host dropped is missed within so many slots, or was not of this session.
+/// A gap that shows later than this many slots after a drop by the host has another cause.
 const HOST_MEMORY_SLOTS: u32 = 10;
 /// After a long silence the averages do not move any further.
 const MOST_SLOTS_AT_ONCE: u64 = 200;

@@ -24,7 +24,7 @@ struct Window {
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// New, with so many missing before it.
+    /// New, with this number of packets missing before it.
     New {
         /// Missing numbers since the newest before.
         missing: u64,

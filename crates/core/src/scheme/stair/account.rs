@@ -22,7 +22,7 @@ impl Account {
         self.packets += 1;
     }
 
-    /// The network lost so many packets.
+    /// Counts `lost` packets that the network lost.
     pub(super) fn on_lost(&mut self, lost: u64) {
         self.lost = self.lost.saturating_add(lost);
     }

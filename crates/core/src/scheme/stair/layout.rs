@@ -94,7 +94,7 @@ impl Layout {
         (1..=self.hybrid.top()).map(|units| self.of_units(units)).collect()
     }
 
-    /// The rate of so many units.
+    /// The rate of this number of units.
     pub(super) fn of_units(&self, units: u64) -> Rate {
         Rate::from_bps(self.unit.bps().saturating_mul(units))
     }

@@ -32,7 +32,7 @@ pub struct Receiver {
     state: State,
     form: CciForm,
     packet_size: Bytes,
-    /// After so many later packets of a channel one counts as lost.
+    /// A missing packet counts as lost after this number of later packets of its channel.
     packets_to_tell_loss: u32,
     layout: Layout,
     channels: Vec<Channel>,
