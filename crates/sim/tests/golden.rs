@@ -119,13 +119,13 @@ fn everything(bottleneck: &str) -> String {
     let scheme = registry::find("avmrc").expect("AVMRC is registered");
     let lateness = Duration::from_millis(1);
     let config = EndpointConfig { lateness, ..EndpointConfig::default() };
-    let sender = endpoint(net, scheme, Role::Sender, "sender");
+    let sender = endpoint(&net, scheme, Role::Sender, "sender");
     net.add_sender(id, sender, config);
     for number in 0..3 {
         let host = topology::add_host(&mut net, bell.right, &access(5 + 20 * number));
         let times = Times::from(Time::from_millis(700 * number));
         let config = EndpointConfig { times, clock_ahead: Duration::from_secs(number), ..EndpointConfig::default() };
-        let receiver = endpoint(net, scheme, Role::Receiver, &format!("receiver {number}"));
+        let receiver = endpoint(&net, scheme, Role::Receiver, &format!("receiver {number}"));
         net.add_receiver(id, host, receiver, config).expect("a way");
     }
     for (number, flavour) in Flavour::ALL.into_iter().enumerate() {
