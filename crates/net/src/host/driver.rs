@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags};
-use weir_core::{ChannelId, Event, Header, PeerId};
+use weir_core::{ChannelId, Header, PeerId};
 use weir_units::Time;
 
 use super::application::{Application, Progress};
@@ -36,6 +36,14 @@ struct Closing {
     /// Packets that close the session, still to be sent on each channel.
     rounds: usize,
     next: Time,
+}
+
+/// What one read of all sockets was.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// All that arrived until then has been taken; `None` if there is more.
+    complete_until: Option<Time>,
+    is_quiet: bool,
 }
 
 impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
@@ -133,34 +141,24 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         Ok(is_any)
     }
 
-    /// Reads what is there, and gives it to the endpoint in its order, with deadlines between. Whether little was there.
-    fn read(&mut self) -> Result<bool> {
+    /// Reads what is there, and gives it to the endpoint in its order, with deadlines between.
+    fn read(&mut self) -> Result<Taken> {
         for refused in self.party.input.refusals() {
             self.party.peers.on_refused(self.party.clock.now(), refused);
         }
         let reading = self.party.input.receive(&self.party.clock)?;
         for arrival in reading.arrivals() {
-            // What a stranger says has no order with the endpoint's deadlines. It may be the receipt that ends the run.
-            if matches!(arrival.way, Some(Way::Channel(_))) || self.party.peers.find(arrival.from).is_some() {
-                self.advance(arrival.time)?;
-            }
+            self.release(arrival.time)?;
             if arrival.dropped_before > 0 {
-                self.party.statistics.host_dropped += arrival.dropped_before;
-                self.party.event(arrival.time, Event::HostDropped { packets: arrival.dropped_before }, None)?;
+                self.party.host_dropped(arrival.time, arrival.dropped_before)?;
             }
             self.take(arrival, &reading)?;
         }
-        if let Some(now) = reading.complete_until {
-            // What came may end the run: then what is due is not sent.
-            if self.party.has_changed && self.closing.is_none() {
-                self.tick(now)?;
-            }
-            self.advance(now)?;
-        }
+        let complete_until = reading.complete_until;
         let little = self.party.input.capabilities().buffer.granted.count() / QUIET_SHARE;
-        let is_quiet = reading.complete_until.is_some() && reading.bytes() <= little;
+        let is_quiet = complete_until.is_some() && reading.bytes() <= little;
         self.party.input.recycle(reading);
-        Ok(is_quiet)
+        Ok(Taken { complete_until, is_quiet })
     }
 
     /// Takes the packets of one read: to the endpoint, or into the modelled link.
@@ -186,25 +184,12 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         Ok(())
     }
 
-    /// Lets everything happen that happens until `until`: packets come out of the link, deadlines pass.
-    ///
-    /// A deadline is told as late as the order of events allows: at the time of what comes next, or now. So an endpoint knows
-    /// how late it is.
-    fn advance(&mut self, until: Time) -> Result<()> {
-        for _ in 0..MAX_STEPS {
-            let departure = self.link.as_ref().and_then(ModelledLink::next_departure).filter(|at| *at <= until);
-            let due = self.party.deadline().filter(|at| *at <= until);
-            match (&mut self.link, departure, due) {
-                (Some(link), Some(at), due) if due.is_none_or(|due| at <= due) => {
-                    let Some(out) = link.release(at) else { continue };
-                    self.party.take_in(out.datagram(at))?;
-                }
-                (_, departure, Some(due)) => {
-                    let told = departure.unwrap_or(until);
-                    self.party.statistics.note_lateness(due, told);
-                    self.party.event(told, Event::Deadline, None)?;
-                }
-                _ => return Ok(()),
+    /// Takes the packets that come out of the modelled link until `until`.
+    fn release(&mut self, until: Time) -> Result<()> {
+        let Some(link) = &mut self.link else { return Ok(()) };
+        while let Some(at) = link.next_departure().filter(|at| *at <= until) {
+            if let Some(out) = link.release(at) {
+                self.party.take_in(out.datagram(at))?;
             }
         }
         Ok(())
@@ -248,21 +233,26 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
             self.party.application.read(self.party.clock.now());
         }
         let delivered = self.party.statistics.delivered;
-        let is_quiet = self.read()?;
+        let taken = self.read()?;
         let now = self.party.clock.now();
         self.party.peers.on_time(now);
         self.party.on_news(now)?;
         self.party.offer(now)?;
-        if self.party.statistics.delivered > delivered {
-            self.party.application.batch_end();
-        }
         if self.application_due().is_some_and(|due| due <= now) {
             self.tick(now)?;
         }
         self.party.on_news(now)?;
+        // The application may have ended the run: then what is due is not sent.
+        if let Some(until) = taken.complete_until {
+            self.release(until)?;
+            self.party.meet_deadlines(until)?;
+        }
+        if self.party.statistics.delivered > delivered {
+            self.party.application.batch_end();
+        }
         self.close(now)?;
         let rest = self.party.sessions.rest();
-        let rests = is_quiet && self.party.input.has_channels() && !rest.is_zero();
+        let rests = taken.is_quiet && self.party.input.has_channels() && !rest.is_zero();
         self.rests_until = if rests { self.party.clock.now() + rest } else { Time::ZERO };
         Ok(())
     }
@@ -279,8 +269,6 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
 const LINK_PATIENCE: Duration = Duration::from_millis(5);
 /// A read of less than this share of a socket's buffer was little: what comes during a rest fits easily.
 const QUIET_SHARE: u64 = 16;
-/// Departures and deadlines in one go, lest an endpoint that asks for the same time again and again stops the host.
-const MAX_STEPS: usize = 100_000;
 /// A closing packet may be lost, so there are several.
 const CLOSE_ROUNDS: usize = 3;
 const CLOSE_INTERVAL: Duration = Duration::from_millis(20);

@@ -135,6 +135,24 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.event(now, Event::Start, None)
     }
 
+    /// Tells the endpoint which of its deadlines have passed at `at`, before anything else that happens then. A deadline is told
+    /// as late as the order of events allows, so that an endpoint knows how late it is.
+    pub(super) fn meet_deadlines(&mut self, at: Time) -> Result<()> {
+        for _ in 0..MAX_DEADLINES {
+            let Some(due) = self.deadline().filter(|due| *due <= at) else { break };
+            self.statistics.note_lateness(due, at);
+            self.event(at, Event::Deadline, None)?;
+        }
+        Ok(())
+    }
+
+    /// The host dropped packets of a channel before one that came at `at`.
+    pub(super) fn host_dropped(&mut self, at: Time, packets: u64) -> Result<()> {
+        self.statistics.host_dropped += packets;
+        self.meet_deadlines(at)?;
+        self.event(at, Event::HostDropped { packets }, None)
+    }
+
     /// The application has what it wanted.
     pub(super) fn finish(&mut self, now: Time) -> Result<()> {
         self.peers.admit_nobody();
@@ -249,6 +267,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             true => self.statistics.control_received += 1,
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);
+        self.meet_deadlines(at)?;
         self.event(at, Event::Packet { from: handled.origin, packet }, Some(&handled))
     }
 
@@ -263,3 +282,6 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.outgoing.message(socket, from, &answer, &mut self.statistics)
     }
 }
+
+/// Deadlines in one go, so that an endpoint that asks for the same time again and again does not stop the host.
+const MAX_DEADLINES: usize = 100_000;

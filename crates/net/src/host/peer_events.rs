@@ -45,6 +45,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
             let Some((peer, news)) = self.peers.next_news() else { break };
             if let Some((_, address)) = self.peers.address(peer) {
+                self.meet_deadlines(now)?;
                 self.on_one_news(now, peer, address, news)?;
             }
         }
