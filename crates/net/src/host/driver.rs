@@ -13,7 +13,7 @@ use super::party::{Datagram, Party, Stage, Told};
 use super::tenant::Tenant;
 use super::{Run, Statistics};
 use crate::clock;
-use crate::error::{NetError, Result};
+use crate::error::Result;
 use crate::profile::Profile;
 use crate::socket::{Arrival, Reading, Way};
 
@@ -129,24 +129,12 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         Ok(())
     }
 
-    /// Notes what can be read now: other tenants took their time since the loop waited. Whether anything can.
-    fn look(&mut self) -> Result<bool> {
-        let mut waiting = Vec::new();
-        self.waiting(&mut waiting);
-        let is_any = clock::wait(&mut waiting, Time::ZERO).map_err(|error| NetError::Wait(error.into()))?;
-        let found: Vec<PollFlags> = waiting.iter().map(clock::found).collect();
-        let (sockets, application) = found.split_at(self.party.input.sockets());
-        self.party.input.set_ready(sockets.iter().copied());
-        self.is_application_ready = application.first().is_some_and(|flags| !flags.is_empty());
-        Ok(is_any)
-    }
-
     /// Reads what is there, and gives it to the endpoint in its order, with deadlines between.
     fn read(&mut self) -> Result<Taken> {
         for refused in self.party.input.refusals() {
             self.party.peers.on_refused(self.party.clock.now(), refused);
         }
-        let reading = self.party.input.receive(&self.party.clock)?;
+        let reading = self.party.input.receive()?;
         for arrival in reading.arrivals() {
             self.release(arrival.time)?;
             if arrival.dropped_before > 0 {
@@ -224,9 +212,17 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         into.extend(self.party.application.readable().map(clock::readable));
     }
 
+    fn set_ready(&mut self, found: &mut dyn Iterator<Item = PollFlags>, at: Time) {
+        self.party.input.set_ready(found.take(self.party.input.sockets()), at);
+        self.is_application_ready = match self.party.application.readable() {
+            Some(_) => found.next().is_some_and(|flags| !flags.is_empty()),
+            None => false,
+        };
+    }
+
     fn round(&mut self) -> Result<()> {
         let is_due = self.due().is_some_and(|due| due <= self.party.clock.now());
-        if !self.look()? && !is_due {
+        if !is_due && !self.is_application_ready && !self.party.input.is_ready() {
             return Ok(());
         }
         if std::mem::take(&mut self.is_application_ready) {

@@ -23,7 +23,7 @@ mod tenant;
 
 use std::fmt;
 
-use nix::poll::PollFd;
+use nix::poll::{PollFd, PollFlags};
 use weir_units::Time;
 
 use crate::clock::{self, Clock};
@@ -57,7 +57,10 @@ trait Run {
     /// What it waits for.
     fn waiting<'s>(&'s self, into: &mut Vec<PollFd<'s>>);
 
-    /// Takes what is there, and if there is something or something is due, brings the endpoint up to now.
+    /// What a wait that ended at `at` found; its own part of it, in the order of [`Run::waiting`].
+    fn set_ready(&mut self, found: &mut dyn Iterator<Item = PollFlags>, at: Time);
+
+    /// If something is there or due, takes what is there and brings the endpoint up to now.
     fn round(&mut self) -> Result<()>;
 
     /// The account of the run, which is over.
@@ -89,22 +92,22 @@ impl<'a> Host<'a> {
     pub fn run(self) -> Vec<Result<Statistics>> {
         let clock = self.clock;
         let mut outcomes: Vec<Option<Result<Statistics>>> = self.tenants.iter().map(|_| None).collect();
-        let mut running: Vec<(usize, Box<dyn Run + 'a>)> = self.tenants.into_iter().enumerate().collect();
-        running.retain_mut(|(place, tenant)| {
-            let started = tenant.start(clock.now());
-            goes_on(tenant.as_mut(), started, &mut outcomes[*place])
+        let tenants = self.tenants.into_iter().enumerate();
+        let mut running: Vec<Running<'a>> =
+            tenants.map(|(place, tenant)| Running { place, tenant, is_awake: false }).collect();
+        running.retain_mut(|one| {
+            let started = one.tenant.start(clock.now());
+            one.goes_on(started, &mut outcomes)
         });
-        while let Some(until) = running.iter().map(|(_, tenant)| wakes_at(tenant.as_ref(), clock.now())).min() {
-            let waited = wait(&running, until, clock.now());
-            let now = clock.now();
-            running.retain_mut(|(place, tenant)| {
-                let is_to_be_served = tenant.rests_until() <= now || tenant.due().is_none_or(|due| due <= now);
+        while !running.is_empty() {
+            let waited = wait(&mut running, &clock);
+            running.retain_mut(|one| {
                 let served = match waited {
-                    Ok(_) if is_to_be_served => tenant.round(),
-                    Ok(_) => Ok(()),
+                    Ok(()) if one.is_awake => one.tenant.round(),
+                    Ok(()) => Ok(()),
                     Err(error) => Err(NetError::Wait(error.into())),
                 };
-                goes_on(tenant.as_mut(), served, &mut outcomes[*place])
+                one.goes_on(served, &mut outcomes)
             });
         }
         outcomes.into_iter().flatten().collect()
@@ -117,26 +120,45 @@ impl fmt::Debug for Host<'_> {
     }
 }
 
-/// When the loop has to look at a tenant even if nothing arrives.
-fn wakes_at(tenant: &dyn Run, now: Time) -> Time {
-    let (due, rests_until) = (tenant.due().unwrap_or(Time::ZERO), tenant.rests_until());
-    if rests_until > now { due.min(rests_until) } else { due }
+/// A tenant whose run is not over.
+struct Running<'a> {
+    /// Among the outcomes.
+    place: usize,
+    tenant: Box<dyn Run + 'a>,
+    /// It does not rest, so that the loop serves it.
+    is_awake: bool,
 }
 
-/// Waits until something arrives at a tenant that does not rest, or it is `until`.
-fn wait(running: &[(usize, Box<dyn Run + '_>)], until: Time, now: Time) -> nix::Result<bool> {
+impl Running<'_> {
+    /// Whether it is awake, and when the loop has to look at it again even if nothing arrives.
+    fn look(&mut self, now: Time) -> Time {
+        let (due, rests_until) = (self.tenant.due().unwrap_or(Time::ZERO), self.tenant.rests_until());
+        self.is_awake = rests_until.min(due) <= now;
+        if self.is_awake { due } else { due.min(rests_until) }
+    }
+
+    /// Whether its run goes on after `result`; if not, notes how it ended.
+    fn goes_on(&mut self, result: Result<()>, outcomes: &mut [Option<Result<Statistics>>]) -> bool {
+        outcomes[self.place] = match result {
+            Ok(()) if self.tenant.due().is_some() => return true,
+            Ok(()) => Some(self.tenant.end()),
+            Err(error) => Some(Err(error)),
+        };
+        false
+    }
+}
+
+/// Waits until something arrives at a tenant that is awake or any tenant has to be looked at, and tells those awake what there
+/// is.
+fn wait(running: &mut [Running<'_>], clock: &Clock) -> nix::Result<()> {
+    let now = clock.now();
+    let until = running.iter_mut().map(|one| one.look(now)).min().unwrap_or(now);
     let mut waiting = Vec::new();
-    let awake = running.iter().filter(|(_, tenant)| tenant.rests_until() <= now);
-    awake.for_each(|(_, tenant)| tenant.waiting(&mut waiting));
-    clock::wait(&mut waiting, until)
-}
-
-/// Whether a run goes on after `result`; if not, notes how it ended.
-fn goes_on(tenant: &mut dyn Run, result: Result<()>, outcome: &mut Option<Result<Statistics>>) -> bool {
-    *outcome = match result {
-        Ok(()) if tenant.due().is_some() => return true,
-        Ok(()) => Some(tenant.end()),
-        Err(error) => Some(Err(error)),
-    };
-    false
+    running.iter().filter(|one| one.is_awake).for_each(|one| one.tenant.waiting(&mut waiting));
+    clock::wait(&mut waiting, until)?;
+    let at = clock.now();
+    let found: Vec<PollFlags> = waiting.iter().map(clock::found).collect();
+    let mut found = found.into_iter();
+    running.iter_mut().filter(|one| one.is_awake).for_each(|one| one.tenant.set_ready(&mut found, at));
+    Ok(())
 }

@@ -23,7 +23,7 @@ use weir_units::{Bytes, Ecn, Time};
 
 use super::unicast::{UnicastSocket, canonical, refusals};
 use super::{BufferSize, Capabilities, membership, sockaddr, udp, unspecified};
-use crate::clock::{self, Arrivals, Clock, Sample};
+use crate::clock::{self, Arrivals, Sample};
 use crate::error::NetError;
 use crate::interface::Interface;
 
@@ -140,6 +140,8 @@ pub struct Input {
     memory: Memory,
     /// The socket to begin with, so that none starves.
     turn: usize,
+    /// When the sockets that are not ready were seen empty.
+    looked: Time,
 }
 
 /// Where a channel lives.
@@ -206,6 +208,7 @@ impl Input {
             },
             memory: Memory::default(),
             turn: 0,
+            looked: Time::ZERO,
         }
     }
 
@@ -315,12 +318,18 @@ impl Input {
         self.sockets.iter().map(|one| clock::readable(one.socket.as_fd()))
     }
 
-    /// What the wait found, in the order of [`Input::waiting`].
-    pub fn set_ready(&mut self, found: impl Iterator<Item = PollFlags>) {
+    /// What a wait that ended at `at` found, in the order of [`Input::waiting`].
+    pub fn set_ready(&mut self, found: impl Iterator<Item = PollFlags>, at: Time) {
+        self.looked = at;
         for (socket, flags) in self.sockets.iter_mut().zip(found) {
             socket.is_ready = !flags.is_empty();
             socket.has_errors = flags.contains(PollFlags::POLLERR);
         }
+    }
+
+    /// Whether there is anything to read, or an error.
+    pub fn is_ready(&self) -> bool {
+        self.sockets.iter().any(|socket| socket.is_ready)
     }
 
     /// Whom hosts on the way said not to reach since the last call: nobody listens on the port, or no route leads there.
@@ -336,11 +345,11 @@ impl Input {
     }
 
     /// Reads what [`Input::set_ready`] named, as far as memory reaches, and puts it in order of time.
-    pub fn receive(&mut self, clock: &Clock) -> Result<Reading, NetError> {
+    pub fn receive(&mut self) -> Result<Reading, NetError> {
+        let horizon = self.looked;
         let mut memory = std::mem::take(&mut self.memory);
         memory.pool.resize(POOL_SLOTS * SLOT_LEN, 0);
         memory.arrivals.clear();
-        let horizon = clock.now();
         let mut complete = true;
         for step in 0..self.sockets.len() {
             let number = (self.turn + step) % self.sockets.len();

@@ -152,12 +152,12 @@ mod tests {
         let mut waiting: Vec<_> = input.waiting().collect();
         assert_eq!(clock::wait(&mut waiting, until), Ok(true), "nothing came");
         let flags: Vec<_> = waiting.iter().map(clock::found).collect();
-        input.set_ready(flags.into_iter());
+        input.set_ready(flags.into_iter(), Clock::new().now());
     }
 
-    fn read(input: &mut Input, clock: &Clock) -> Vec<(Arrival, Vec<u8>)> {
+    fn read(input: &mut Input) -> Vec<(Arrival, Vec<u8>)> {
         wait(input);
-        let reading = input.receive(clock).expect("it reads");
+        let reading = input.receive().expect("it reads");
         let one = |arrival: &Arrival| (*arrival, reading.packets(arrival).flatten().copied().collect());
         reading.arrivals().iter().map(one).collect()
     }
@@ -169,7 +169,7 @@ mod tests {
             let [mut listener, mut caller] = pair("[::]:0", host);
             let before = clock.now();
             assert_eq!(caller.1.send(None, Ecn::Ect, b"onetwo", 3), SendOutcome::Sent(2));
-            let got = read(&mut listener.0, &clock);
+            let got = read(&mut listener.0);
             assert_eq!(got.iter().map(|(_, bytes)| &bytes[..]).collect::<Vec<_>>(), [b"one", b"two"]);
             for (one, _) in &got {
                 assert_eq!((one.from.ip(), one.ecn), (host, Ecn::Ect));
@@ -177,7 +177,7 @@ mod tests {
             }
             let back = SockAddr::from(listener.1.reachable(got[0].0.from));
             assert_eq!(listener.1.send(Some(&back), Ecn::Ce, b"back", 4), SendOutcome::Sent(1));
-            let back = read(&mut caller.0, &clock);
+            let back = read(&mut caller.0);
             assert_eq!((back[0].0.ecn, &back[0].1[..]), (Ecn::Ce, &b"back"[..]));
         }
     }

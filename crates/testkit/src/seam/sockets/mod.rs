@@ -6,7 +6,7 @@ mod application;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +20,6 @@ use weir_net::{Interface, InterfaceChoice};
 use weir_units::Time;
 
 use super::{Account, Log, Outcome, Party, Scenario, Session, Setup};
-use crate::netns::free_port;
 use crate::real_time::{go_first, wait_until};
 use application::Application;
 
@@ -137,10 +136,12 @@ fn acquaintance(parties: &[Party], party: usize, known: usize, sockets: &[Unicas
     if other.accepts_peers && !is_mutual { Acquaintance::Contact(address) } else { Acquaintance::Known(address) }
 }
 
-/// Groups that nobody else uses, on a port of their own.
+/// Groups of this process, on a port that no other session of it has and that the kernel gives to no other socket.
 fn channels(session: &Session) -> Vec<SocketAddr> {
+    static SESSIONS: AtomicU16 = AtomicU16::new(0);
     let [_, _, high, low] = std::process::id().to_be_bytes();
-    let base = SocketAddr::new(Ipv4Addr::new(239, high, low, 1).into(), free_port());
+    let port = FIRST_PORT + SESSIONS.fetch_add(1, Ordering::Relaxed);
+    let base = SocketAddr::new(Ipv4Addr::new(239, high, low, 1).into(), port);
     Description::channels_from(base, usize::from(session.channels)).expect("there are groups enough")
 }
 
@@ -160,7 +161,7 @@ fn tenant(
         let profile = ExperimentalProfile { tsi: session as u16 };
         let added =
             tenant.add_session(profile, &interface, &channels[session], None, true, Some(&SendConfig::default()));
-        added.expect("sockets for the channels");
+        added.unwrap_or_else(|error| panic!("no sockets for the channels: {error}"));
     }
     tenant.add_unicast_session(ExperimentalProfile { tsi: UNICAST_TSI });
     let socket = tenant.add_unicast(socket).expect("it has a session");
@@ -183,5 +184,7 @@ const SLACK: Duration = Duration::from_micros(500);
 /// What scripts do in a row they do 10 ms apart at the least. Whoever is later has not kept time.
 const LATENESS: Duration = Duration::from_millis(8);
 const ATTEMPTS: u32 = 4;
+/// Below the ports that Linux gives to sockets that ask for any.
+const FIRST_PORT: u16 = 5100;
 const UNICAST_TSI: u16 = u16::MAX;
 const MOST_PEERS: usize = 8;
