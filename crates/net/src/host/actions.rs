@@ -79,6 +79,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// Where a packet goes; `None` to a peer that cannot be reached.
+    #[inline]
     fn route(
         &mut self,
         to: Destination,
@@ -88,8 +89,8 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         let route = |target| Route { target, peer: None, most: usize::MAX };
         match to {
             Destination::Channel(channel) => {
-                let target = self.outgoing.to_channel(channel).ok_or(Impossible::NoOutput { to })?;
-                Ok(Some(route(target)))
+                let exists = self.outgoing.has_channel(channel);
+                Ok(Some(exists.then_some(route(Target::Channel(channel))).ok_or(Impossible::NoOutput { to })?))
             }
             Destination::Peer(name) => {
                 let peer = self.peer_of(name);
@@ -100,10 +101,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                         self.statistics.refused += 1;
                         Ok(None)
                     }
-                    Some((socket, to)) => {
-                        let target = Target { way: Way::Unicast(socket), to };
-                        Ok(Some(Route { peer: Some(peer), ..route(target) }))
-                    }
+                    Some((socket, to)) => Ok(Some(Route { peer: Some(peer), ..route(Target::Unicast(socket, to)) })),
                 }
             }
             Destination::Reply => {
@@ -112,7 +110,8 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 if packet.size > asked.size() {
                     return Err(Impossible::LongReply.into());
                 }
-                let target = Target { way: asked.way, to: asked.from };
+                let Way::Unicast(socket) = asked.way else { return Err(Impossible::NobodyToReplyTo.into()) };
+                let target = Target::Unicast(socket, asked.from);
                 Ok(Some(Route { most: asked.bytes.len(), ..route(target) }))
             }
         }
@@ -120,9 +119,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     #[inline]
     fn send(&mut self, route: Route, packet: &Packet, payload: Payload, with_next: bool) -> Result<()> {
-        let (profile, channel) = match route.target.way {
-            Way::Channel(channel) => (self.sessions.of_channel(channel).profile, Some(channel)),
-            Way::Unicast(socket) => (self.sessions.of_unicast(socket).profile, None),
+        let (profile, channel) = match route.target {
+            Target::Channel(channel) => (self.sessions.of_channel(channel).profile, Some(channel)),
+            Target::Unicast(socket, _) => (self.sessions.of_unicast(socket).profile, None),
         };
         let data = match payload {
             Payload::None => None,

@@ -164,10 +164,9 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             let datagram = Datagram { at, way, from, ecn, bytes };
             let is_dropped = match &mut self.link {
                 Some(link) => !link.offer(&datagram),
-                None => self.party.take_in(datagram).map(|()| false)?,
+                None => self.party.take_in(&datagram).map(|()| false)?,
             };
-            let (socket, ttl) = self.party.outgoing.shown(way);
-            self.party.outgoing.recorder.arrived(arrival, socket, ttl, bytes, is_dropped)?;
+            self.party.outgoing.record_arrival(arrival, way, bytes, is_dropped)?;
         }
         Ok(())
     }
@@ -177,7 +176,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         let Some(link) = &mut self.link else { return Ok(()) };
         while let Some(at) = link.next_departure().filter(|at| *at <= until) {
             if let Some(out) = link.release(at) {
-                self.party.take_in(out.datagram(at))?;
+                self.party.take_in(&out.datagram(at))?;
             }
         }
         Ok(())

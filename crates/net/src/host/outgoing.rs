@@ -12,13 +12,14 @@ use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::profile::MAX_HEADER;
-use crate::socket::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
+use crate::socket::{Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
 /// Where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) way: Way,
-    pub(super) to: SocketAddr,
+pub(super) enum Target {
+    Channel(ChannelId),
+    /// Through a unicast socket, to an address.
+    Unicast(usize, SocketAddr),
 }
 
 /// A packet that is to go out.
@@ -70,16 +71,18 @@ struct Batch {
 }
 
 impl Batch {
-    fn has_room_for(&self, target: Target, ecn: Ecn, len: usize) -> bool {
+    /// Whether packets to `target` can be part of it.
+    fn is_for(&self, target: Target, ecn: Ecn) -> bool {
+        self.payloads.is_empty() || self.to == Some((target, ecn))
+    }
+
+    /// Whether a packet of `len` bytes can follow those that are there.
+    fn has_room_for(&self, len: usize) -> bool {
         let packets = self.payloads.len();
         // Nothing can follow a packet that is shorter than the others.
         let is_ended = self.len < packets * self.packet_len;
-        packets == 0
-            || (self.to == Some((target, ecn))
-                && packets < MAX_BATCH_PACKETS
-                && len <= self.packet_len
-                && self.len + len <= MAX_BATCH_BYTES
-                && !is_ended)
+        let fits = packets < MAX_BATCH_PACKETS && len <= self.packet_len && self.len + len <= MAX_BATCH_BYTES;
+        packets == 0 || (fits && !is_ended)
     }
 
     /// The next `len` bytes are a packet.
@@ -129,21 +132,31 @@ impl Outgoing {
         self.unicasts.get(number)
     }
 
-    /// A channel as a target; `None` if nothing can be sent there.
-    pub(super) fn to_channel(&self, channel: ChannelId) -> Option<Target> {
-        let known = self.channels.get(usize::from(channel.0)).filter(|known| known.output.is_some());
-        known.map(|known| Target { way: Way::Channel(channel), to: known.address })
+    /// Whether anything can be sent to a channel.
+    pub(super) fn has_channel(&self, channel: ChannelId) -> bool {
+        self.channels.get(usize::from(channel.0)).is_some_and(|known| known.output.is_some())
     }
 
-    /// The address at which packets arrive this way, and their TTL, as captures show them.
-    pub(super) fn shown(&self, way: Way) -> (SocketAddr, u8) {
-        match way {
+    /// Records a packet that arrived this way, and perhaps goes no further.
+    #[inline]
+    pub(super) fn record_arrival(
+        &mut self,
+        arrival: &Arrival,
+        way: Way,
+        packet: &[u8],
+        is_dropped: bool,
+    ) -> Result<()> {
+        if !self.recorder.is_on() {
+            return Ok(());
+        }
+        let (socket, ttl) = match way {
             Way::Channel(ChannelId(channel)) => {
                 let channel = &self.channels[usize::from(channel)];
                 (channel.address, channel.ttl)
             }
             Way::Unicast(number) => (self.unicasts[number].local(), UNICAST_TTL),
-        }
+        };
+        self.recorder.arrived(arrival, socket, ttl, packet, is_dropped)
     }
 
     /// Whether packets to channels leave this host from that address.
@@ -168,19 +181,19 @@ impl Outgoing {
         }
         // A train of packets begins a batch of its own.
         let begins_train = !std::mem::replace(&mut self.in_train, with_next) && with_next;
-        if begins_train || !self.batch.has_room_for(target, packet.ecn, 0) {
+        if begins_train || !self.batch.is_for(target, packet.ecn) || !self.batch.has_room_for(0) {
             self.flush(statistics)?;
         }
         let (start, leaves) = (self.batch.len, self.leaves());
         let Some(header) = write(&mut self.batch.bytes[start..start + MAX_HEADER], leaves) else { return Ok(false) };
         let len = header + data.len();
         self.batch.bytes[start + header..start + len].copy_from_slice(data);
-        if !self.batch.has_room_for(target, packet.ecn, len) {
+        if !self.batch.has_room_for(len) {
             // It turned out longer than the others: they go, and it begins the next batch.
             self.flush(statistics)?;
             self.batch.bytes.copy_within(start..start + len, 0);
         }
-        if let (Way::Channel(ChannelId(channel)), true) = (target.way, payload.is_some()) {
+        if let (Target::Channel(ChannelId(channel)), true) = (target, payload.is_some()) {
             self.channels[usize::from(channel)].last = Some(packet.header);
         }
         self.batch.push(target, packet.ecn, len, payload.map(<[u8]>::len));
@@ -215,20 +228,20 @@ impl Outgoing {
         let Batch { bytes, len, to, packet_len, payloads, .. } = &mut self.batch;
         let Some((target, ecn)) = to.take() else { return Ok(()) };
         let bytes = &bytes[..std::mem::take(len)];
-        let (output, channel, ttl) = match target.way {
-            Way::Channel(ChannelId(number)) => {
+        let (output, channel, to, ttl) = match target {
+            Target::Channel(ChannelId(number)) => {
                 let channel = &self.channels[usize::from(number)];
                 let output = channel.output.expect("packets go where they can be sent");
-                (&mut self.groups[output], Some(usize::from(number)), channel.ttl)
+                (&mut self.groups[output], Some(usize::from(number)), channel.address, channel.ttl)
             }
-            Way::Unicast(number) => (&mut self.unicasts[number], None, UNICAST_TTL),
+            Target::Unicast(number, to) => (&mut self.unicasts[number], None, to, UNICAST_TTL),
         };
-        let address = SockAddr::from(output.reachable(target.to));
+        let address = SockAddr::from(output.reachable(to));
         let outcome = output.send(Some(&address), ecn, bytes, *packet_len);
         let sent = note(statistics, outcome, payloads.len());
         for (packet, payload) in bytes.chunks(*packet_len).zip(payloads.iter()).take(sent) {
-            statistics.note_sent(channel, packet.len() as u64 + header_len(target.to.ip()), *payload);
-            self.recorder.sent(output.local(), target.to, ttl, packet)?;
+            statistics.note_sent(channel, packet.len() as u64 + header_len(to.ip()), *payload);
+            self.recorder.sent(output.local(), to, ttl, packet)?;
         }
         payloads.clear();
         Ok(())
@@ -244,10 +257,12 @@ impl Outgoing {
         self.flush(statistics)?;
         let mut has_sent = false;
         for channel in (0..self.channels.len()).map(|number| ChannelId(number as u16)) {
-            let Some(target) = self.to_channel(channel) else { continue };
+            if !self.has_channel(channel) {
+                continue;
+            }
             let (leaves, last) = (self.leaves(), self.channels[usize::from(channel.0)].last);
             let Some(len) = write(channel, last.as_ref(), leaves, &mut self.batch.bytes) else { continue };
-            self.batch.push(target, Ecn::NotEct, len, Some(0));
+            self.batch.push(Target::Channel(channel), Ecn::NotEct, len, Some(0));
             self.flush(statistics)?;
             has_sent = true;
         }

@@ -92,7 +92,7 @@ pub(super) struct Datagram<'d> {
 /// The packet that the endpoint is told of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handled<'d, L> {
-    pub(super) datagram: Datagram<'d>,
+    pub(super) datagram: &'d Datagram<'d>,
     pub(super) origin: Origin,
     pub(super) label: Option<L>,
     pub(super) payload: &'d [u8],
@@ -193,7 +193,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// Reads a datagram with the profile of its session, and acts on what it says.
     #[inline]
-    pub(super) fn take_in(&mut self, datagram: Datagram<'_>) -> Result<()> {
+    pub(super) fn take_in(&mut self, datagram: &Datagram<'_>) -> Result<()> {
         let (profile, origin, sender) = match datagram.way {
             Way::Channel(channel) => {
                 if !self.input.is_source(channel, datagram.from.ip()) {
@@ -213,21 +213,23 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         };
         let mut result = Ok(());
         profile.decode(datagram.bytes, sender, |found: Found<'_, P::Label>| {
-            if result.is_ok() {
-                result = self.on_found(datagram, origin, found);
+            if result.is_ok()
+                && let Err(error) = self.on_found(datagram, origin, found)
+            {
+                result = Err(error);
             }
         });
         result
     }
 
     #[inline]
-    fn on_found(&mut self, datagram: Datagram<'_>, origin: Origin, found: Found<'_, P::Label>) -> Result<()> {
-        let Datagram { at, from, ecn, .. } = datagram;
+    fn on_found<'d>(&mut self, datagram: &'d Datagram<'d>, origin: Origin, found: Found<'d, P::Label>) -> Result<()> {
+        let Datagram { at, from, ecn, .. } = *datagram;
         let ignored = &mut self.statistics.ignored;
         match (found, datagram.way) {
             (Found::Packet { header, label, payload }, _) => {
                 let packet = Packet { header, size: datagram.size(), ecn };
-                return self.on_packet(&packet, Handled { datagram, origin, label, payload });
+                return self.on_packet(&packet, &Handled { datagram, origin, label, payload });
             }
             (Found::Message(message), Way::Unicast(socket)) => return self.on_message(at, socket, from, message),
             (Found::Handshake(message), Way::Unicast(socket)) => {
@@ -249,7 +251,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_packet(&mut self, packet: &Packet, handled: Handled<'_, P::Label>) -> Result<()> {
+    fn on_packet(&mut self, packet: &Packet, handled: &Handled<'_, P::Label>) -> Result<()> {
         let at = handled.datagram.at;
         let mut is_for_endpoint = true;
         if let Origin::Peer(name) = handled.origin {
@@ -268,7 +270,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);
         self.meet_deadlines(at)?;
-        self.event(at, Event::Packet { from: handled.origin, packet }, Some(&handled))
+        self.event(at, Event::Packet { from: handled.origin, packet }, Some(handled))
     }
 
     /// A message to the application came. Nobody can use this host to send a third party more than he spends himself.

@@ -20,6 +20,11 @@ impl Recorder {
         Recorder { capture: None, clock }
     }
 
+    /// Whether there is one.
+    pub(super) fn is_on(&self) -> bool {
+        self.capture.is_some()
+    }
+
     /// A datagram is sent now from a socket to an address, with this TTL.
     #[inline]
     pub(super) fn sent(&mut self, socket: SocketAddr, to: SocketAddr, ttl: u8, payload: &[u8]) -> Result<()> {
@@ -30,7 +35,6 @@ impl Recorder {
     }
 
     /// A datagram has arrived at a socket, and perhaps goes no further.
-    #[inline]
     pub(super) fn arrived(
         &mut self,
         arrival: &Arrival,
