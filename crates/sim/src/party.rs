@@ -216,7 +216,7 @@ impl Party {
         let Some(news) = news else { return };
         news.events().for_each(|event| self.handle(turn, event));
         // An application that has read has changed when it reads next, also if it has nothing to tell.
-        self.arm();
+        self.arm(self.clock_ahead());
     }
 
     #[inline]
@@ -234,25 +234,26 @@ impl Party {
     }
 
     /// What happens to the endpoint besides packets.
+    #[inline]
     fn handle(&mut self, turn: &mut Turn<'_, impl Monitor>, event: Event<'_>) {
         self.tell(turn.now, event, &mut |party, action| party.carry_out(turn, None, action));
     }
 
     #[inline]
     fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&mut Party, &Action)) {
-        let local = now + self.clock_ahead();
+        let ahead = self.clock_ahead();
+        let local = now + ahead;
         self.endpoint.handle(local, event);
         // By reference, so that an action, which is large, is not moved once more.
         while let Some(action) = &self.endpoint.poll(local) {
             act(self, action);
         }
-        self.arm();
+        self.arm(ahead);
     }
 
     /// Finds out when the host has something to do next.
     #[inline]
-    fn arm(&mut self) {
-        let ahead = self.clock_ahead();
+    fn arm(&mut self, ahead: Duration) {
         self.wake = self.endpoint.deadline().map(|at| at - ahead);
         if let Some(host) = &mut self.host {
             self.wake = host.wakes_at(self.wake);

@@ -65,7 +65,10 @@ impl Peers {
     /// The number of an agent, and what is known of it.
     #[inline]
     pub(crate) fn find(&self, agent: AgentId) -> Option<(PeerId, Peer)> {
-        self.iter().find(|(_, peer)| peer.agent == agent)
+        match self {
+            Peers::One(peer) => (peer.agent == agent).then_some((PeerId(0), *peer)),
+            Peers::None | Peers::Many(_) => self.iter().find(|(_, peer)| peer.agent == agent),
+        }
     }
 
     /// All of them, in the order of their numbers.

@@ -115,6 +115,7 @@ impl Party {
         self.host.as_ref().and_then(|host| host.kept.get(number)).ok_or("no payload is kept under this number")
     }
 
+    #[inline]
     fn send(
         &mut self,
         turn: &mut Turn<'_, impl Monitor>,
@@ -140,6 +141,7 @@ impl Party {
     }
 
     /// The payload of a packet that is sent must be there.
+    #[inline]
     fn fetch(&mut self, payload: Payload) -> Result<(), Refused> {
         match payload {
             Payload::None => Ok(()),
@@ -173,12 +175,14 @@ impl Party {
         Ok(())
     }
 
+    #[inline]
     fn send_to_agent(&self, turn: &mut Turn<'_, impl Monitor>, to: (AgentId, Route), packet: &ProtocolPacket) {
         let body = body(turn.fabric, self.session, packet);
         turn.send(to, packet.size, packet.ecn, body);
     }
 
     /// Which agent the endpoint knows by this name, and the route there.
+    #[inline]
     fn route_to(&mut self, turn: &mut Turn<'_, impl Monitor>, peer: PeerId) -> Result<(AgentId, Route), Refused> {
         let peer = self.peers.get_mut(peer).ok_or("it has no such peer")?;
         let route = match peer.route {

@@ -154,9 +154,12 @@ impl Source {
     }
 
     /// When the last packet's acknowledgement is overdue, if nothing is left to send.
+    #[inline]
     fn ends_at(&self) -> Option<Time> {
-        let last = self.history.last_sent().filter(|_| self.end == End::Offered && self.offered == 0);
-        last.filter(|_| self.history.outstanding() > 0).map(|at| at + self.round_trip.timeout())
+        if self.end != End::Offered || self.offered > 0 || self.history.outstanding() == 0 {
+            return None;
+        }
+        self.history.last_sent().map(|at| at + self.round_trip.timeout())
     }
 
     /// The stream is complete when the application has offered everything, and nothing of it is on its way.
@@ -212,11 +215,14 @@ impl Source {
     }
 
     /// Looks for packets whose acknowledgement is overdue, as before every packet (§III); tells whether it backed off.
+    #[inline]
     fn gives_up_overdue(&mut self, now: Time) -> bool {
-        let Some(lost) = self.history.give_up_overdue(now, self.round_trip.timeout()) else { return false };
-        if !self.is_news(lost) {
-            return false;
-        }
+        let lost = self.history.give_up_overdue(now, self.round_trip.timeout());
+        lost.is_some_and(|lost| self.is_news(lost) && self.on_timeout(now))
+    }
+
+    /// A packet's acknowledgement is overdue, and that is news; tells whether it backed off.
+    fn on_timeout(&mut self, now: Time) -> bool {
         let (timeouts, gap) = match self.path {
             Path::Failing { timeouts, gap } => (timeouts + 1, gap),
             Path::Unknown | Path::Alive => (1, self.pace.gap()),
