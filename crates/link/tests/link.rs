@@ -13,7 +13,7 @@ fn at_once(packets: usize, size: u64) -> impl Iterator<Item = Offer> {
 #[test]
 fn a_packet_takes_its_serialisation_and_the_propagation_delay() {
     let mut link = link("rate=1M,delay=20ms");
-    link.enqueue(Time::from_millis(5), Bytes::new(1000), Label::default(), 7, &mut |_| unreachable!());
+    link.enqueue(Time::from_millis(5), Bytes::new(1000), Label::default(), 7, &mut |lost| panic!("dropped: {lost:?}"));
     assert_eq!(link.next_arrival(), Some(Time::from_millis(33)));
     assert_eq!(link.dequeue(Time::from_nanos(32_999_999), &mut |_| {}), None);
     // Whoever comes late learns when it came out.
@@ -67,7 +67,9 @@ fn without_a_rate_nothing_waits() {
 #[test]
 fn a_lost_packet_is_given_back_when_it_would_have_come_out() {
     let mut link = link("rate=8k,delay=1s,buffer=10p,loss=packets(2)");
-    (0..3).for_each(|i| link.enqueue(Time::ZERO, Bytes::new(100), Label::default(), i, &mut |_| unreachable!()));
+    (0..3).for_each(|i| {
+        link.enqueue(Time::ZERO, Bytes::new(100), Label::default(), i, &mut |lost| panic!("dropped: {lost:?}"));
+    });
     let mut fates = Fates::default();
     drain(&mut link, Time::from_millis(1_199), &mut fates);
     assert_eq!((fates.out.len(), fates.dropped.len()), (1, 0));
