@@ -4,17 +4,19 @@ use alloc::collections::VecDeque;
 
 use crate::endpoint::Action;
 
-/// First in, first out; but an unnumbered delivery of the packet being handled goes first, and costs nothing.
+/// First in, first out; but the delivery of the packet being handled goes first, and waits in no queue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outbox {
-    deliver: bool,
+    /// The number that it is delivered under, if it has one.
+    delivery: Option<Option<u64>>,
     actions: VecDeque<Action>,
 }
 
 impl Outbox {
-    /// The payload of the packet being handled is new, and has no number.
-    pub(crate) fn deliver(&mut self) {
-        self.deliver = true;
+    /// The payload of the packet being handled is new.
+    #[inline]
+    pub(crate) fn deliver(&mut self, number: Option<u64>) {
+        self.delivery = Some(number);
     }
 
     pub(crate) fn push(&mut self, action: Action) {
@@ -23,8 +25,8 @@ impl Outbox {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Action> {
-        if core::mem::take(&mut self.deliver) {
-            return Some(Action::Deliver { number: None });
+        if let Some(number) = self.delivery.take() {
+            return Some(Action::Deliver { number });
         }
         let action = self.actions.pop_front();
         if self.actions.is_empty() {

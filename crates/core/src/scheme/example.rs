@@ -116,7 +116,7 @@ impl Receiver {
             self.lost += missing;
         }
         self.received += 1;
-        self.actions.deliver();
+        self.actions.deliver(None);
     }
 
     fn finish(&mut self, now: Time) {

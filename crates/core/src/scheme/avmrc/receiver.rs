@@ -175,7 +175,7 @@ impl Receiver {
         }
         self.counts.received += 1;
         self.counts.bytes += packet.size;
-        self.actions.deliver();
+        self.actions.deliver(None);
     }
 
     /// Whether the fields are within their ranges, and the packet came on the channel that it names.

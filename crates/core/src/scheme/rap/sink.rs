@@ -51,7 +51,7 @@ impl Sink {
     }
 
     fn deliver(&mut self, wire: u16) {
-        self.actions.push(Action::Deliver { number: self.arrivals.number(wire) });
+        self.actions.deliver(self.arrivals.number(wire));
     }
 }
 

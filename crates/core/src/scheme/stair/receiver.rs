@@ -185,7 +185,7 @@ impl Receiver {
         self.first_packet.get_or_insert(now);
         let Some(received) = received else { return };
         self.channels[number].since_decrease.on_packet(decreased, is_after);
-        self.actions.deliver();
+        self.actions.deliver(None);
         self.account.on_packet();
         match received {
             Received::Stray => return,
