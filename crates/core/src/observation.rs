@@ -26,6 +26,8 @@ pub enum Observation {
     Pace(PaceReport),
     /// A round trip was measured.
     RoundTrip(Duration),
+    /// How a node of a tree stands.
+    Window(WindowReport),
     /// Packets of a unicast stream are missing before the one that came. They may still come.
     Missing {
         /// How many.
@@ -44,6 +46,21 @@ pub struct PaceReport {
     pub outstanding_packets: u64,
     /// Why now.
     pub cause: PaceCause,
+}
+
+/// What a node of a tree knows of those below it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowReport {
+    /// Its congestion window.
+    pub window_packets: f64,
+    /// Packets that not all of its children have acknowledged.
+    pub transit_packets: u64,
+    /// Packets of the stream that wait in queues on the way to its slowest child.
+    pub backlog_packets: f64,
+    /// How many children it has.
+    pub children: usize,
+    /// Smoothed round-trip time to the farthest child, once it is known.
+    pub round_trip: Option<Duration>,
 }
 
 /// Why a pace was looked at.

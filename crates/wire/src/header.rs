@@ -8,7 +8,7 @@ use crate::experimental::Experimental;
 use crate::fec::PayloadId;
 use crate::rtcp::{self, congestion};
 use crate::rtp::Rtp;
-use crate::{CciForm, DecodeError, Feedback, Layered, Paced, Probe, experimental, probe};
+use crate::{CciForm, DecodeError, Feedback, Layered, Paced, Probe, experimental, mtcp, probe};
 
 /// The protocol's part of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,12 @@ pub enum Header {
     Paced(Paced),
     /// What the sink of a paced unicast stream reports about the packets that came.
     Feedback(Feedback),
-    /// How a receiver of a session measures its round trip to the sender.
+    /// How a party measures its round trip to another.
     Probe(Probe),
+    /// Data of a stream over a tree.
+    TreeData(mtcp::Data),
+    /// What a member of a tree reports to the node above it.
+    TreeAck(mtcp::Ack),
     /// A packet of a protocol that is being tried out.
     Experimental(Experimental),
 }
@@ -41,7 +45,8 @@ pub struct Specimen {
 }
 
 /// The most bytes that [`Specimen::encode`] writes.
-pub const MAX_SPECIMEN: usize = max(max(MAX_OVERHEAD, congestion::MAX_LEN), max(experimental::LEN, probe::LEN));
+pub const MAX_SPECIMEN: usize =
+    max(max(MAX_OVERHEAD, congestion::MAX_LEN), max(mtcp::ACK_LEN, max(experimental::LEN, probe::LEN)));
 
 impl Specimen {
     /// Writes the header as the real encoding does, and returns how many bytes that is. Data is of object 1.
@@ -58,6 +63,8 @@ impl Specimen {
             }
             Header::Feedback(feedback) => congestion::encode(self.from_ssrc, self.to_ssrc, feedback, 0, out),
             Header::Probe(probe) => put(out, &probe.encode(self.tsi)),
+            Header::TreeData(data) => put(out, &data.encode(self.tsi)),
+            Header::TreeAck(ack) => put(out, &ack.encode(self.tsi)),
             Header::Experimental(fields) => put(out, &fields.encode(self.tsi)),
         }
     }
@@ -74,6 +81,12 @@ impl Specimen {
             Header::Paced(_) => Ok(Header::Paced(Rtp::decode(&message[..len])?.0.paced())),
             Header::Feedback(_) => feedback(&message[..len]).map(Header::Feedback),
             Header::Probe(_) => Probe::decode(&message[..len]).map(|(probe, _)| Header::Probe(probe)),
+            Header::TreeData(_) | Header::TreeAck(_) => {
+                mtcp::Message::decode(&message[..len]).map(|(message, _)| match message {
+                    mtcp::Message::Data(data, _) => Header::TreeData(data),
+                    mtcp::Message::Ack(ack) => Header::TreeAck(ack),
+                })
+            }
             Header::Experimental(_) => {
                 Experimental::decode(&message[..len]).map(|(fields, ..)| Header::Experimental(fields))
             }
@@ -104,17 +117,20 @@ mod tests {
 
     #[test]
     fn a_header_is_no_larger_than_the_largest_family() {
-        assert_eq!(size_of::<Header>(), size_of::<Layered>());
+        assert_eq!(size_of::<Header>(), size_of::<mtcp::Ack>());
     }
 
     #[test]
     fn headers_of_every_family_come_back_as_they_went() {
         let feedback = Feedback { newest: 3, reports: 32, arrived: !2, marked: 4, held: 17 };
+        let ack = mtcp::Ack { received: 2, start: 1, reported: 2, has_echo: true, ..mtcp::Ack::default() };
         let headers = [
             Header::Layered(Layered { signal: true, slot: 5, channel: 3, sequence: 9, clock_micros: 1 << 33 }),
             Header::Paced(Paced { sequence: 65_535 }),
             Header::Feedback(feedback),
             Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros: 7 }),
+            Header::TreeData(mtcp::Data { number: 9, sent_micros: 8, is_repair: true, is_end: false }),
+            Header::TreeAck(ack),
             Header::Experimental(Experimental([7; 16])),
         ];
         for header in headers {

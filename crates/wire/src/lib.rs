@@ -1,5 +1,5 @@
 //! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
-//! RFC 8888), receipts, round-trip probes, and a header for protocols under trial.
+//! RFC 8888), MTCP's packets, receipts, round-trip probes, and a header for protocols under trial.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -13,6 +13,7 @@ pub mod fec;
 mod header;
 mod layered;
 pub mod lct;
+pub mod mtcp;
 mod paced;
 pub mod probe;
 pub mod receipt;

@@ -3,5 +3,6 @@
 pub mod avmrc;
 #[cfg(test)]
 mod example;
+pub mod mtcp;
 pub mod rap;
 pub mod stair;

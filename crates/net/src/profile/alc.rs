@@ -87,7 +87,11 @@ impl Profile for AlcProfile {
                 out[..probe::LEN].copy_from_slice(&probe.encode(self.tsi));
                 Some(probe::LEN)
             }
-            Header::Paced(_) | Header::Feedback(_) | Header::Experimental(_) => None,
+            Header::Paced(_)
+            | Header::Feedback(_)
+            | Header::TreeData(_)
+            | Header::TreeAck(_)
+            | Header::Experimental(_) => None,
         }
     }
 

@@ -86,7 +86,11 @@ impl Profile for RtpProfile {
                 let timestamp = ntp_middle(sending.ntp_micros);
                 Some(congestion::encode(ids.local_ssrc, ids.remote_ssrc, &feedback, timestamp, out))
             }
-            Header::Layered(_) | Header::Probe(_) | Header::Experimental(_) => None,
+            Header::Layered(_)
+            | Header::Probe(_)
+            | Header::TreeData(_)
+            | Header::TreeAck(_)
+            | Header::Experimental(_) => None,
         }
     }
 

@@ -1,0 +1,288 @@
+//! What a node knows of one child: what it has, how far away it is, what is being repaired for it, and what it says of those
+//! below.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use weir_units::{Seq, Time};
+use weir_wire::mtcp::Ack;
+
+use crate::endpoint::PeerId;
+
+use super::config::Config;
+use super::delay::{BaseDelay, Timeout};
+use super::window::Window;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) peer: PeerId,
+    /// It has all packets below.
+    start: Seq,
+    /// Of the packets from `start` on it has those whose bit is set.
+    beyond: u64,
+    /// Relative time delay, and round trip.
+    pub(super) rtd: Timeout,
+    pub(super) rtt: Timeout,
+    base_rtd: BaseDelay,
+    base_rtt: BaseDelay,
+    /// By how much the last relative delay was above its base, seconds.
+    excess: f64,
+    rate: DeliveryRate,
+    pub(super) summary: Summary,
+    /// The packet that its last acknowledgements named first among the missing, and how many of them did.
+    nacked: (Seq, u32),
+    repairs: VecDeque<Repair>,
+    window: Window,
+}
+
+/// What a node says of its subtree, and where it stands itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Summary {
+    /// Packets; without bound at a node that has no children.
+    pub(super) min_cwnd: f64,
+    /// Packets.
+    pub(super) max_twnd: f64,
+    /// There is room for lower numbers.
+    pub(super) limit: Seq,
+    /// All below have all lower numbers.
+    pub(super) low_mark: Seq,
+    /// All below have the whole stream.
+    pub(super) is_complete: bool,
+}
+
+/// A packet that is sent again to this child.
+#[derive(Debug, Clone, Copy)]
+struct Repair {
+    number: Seq,
+    /// When it was sent last; `None` while it waits for the window.
+    sent: Option<Time>,
+    /// When it is overdue, from `sent` on.
+    timeout: Duration,
+    is_repeated: bool,
+}
+
+/// Packets that a child acknowledges, per second.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DeliveryRate {
+    rate: Option<f64>,
+    since: Time,
+    packets: u64,
+}
+
+impl DeliveryRate {
+    /// `packets` more are acknowledged.
+    pub(super) fn count(&mut self, now: Time, packets: u64) {
+        self.packets += packets;
+        let elapsed = now.since(self.since);
+        if elapsed < RATE_SPAN {
+            return;
+        }
+        let measured = self.packets as f64 / elapsed.as_secs_f64();
+        // What was measured over a long silence says little about the path.
+        let is_first = elapsed > 4 * RATE_SPAN;
+        self.rate = self.rate.map_or(Some(measured), |rate| {
+            Some(if is_first { measured.max(rate / 2.0) } else { (rate + measured) / 2.0 })
+        });
+        (self.since, self.packets) = (now, 0);
+    }
+
+    /// Packets a second, once that is known.
+    pub(super) fn value(&self) -> Option<f64> {
+        self.rate
+    }
+}
+
+impl Child {
+    /// A child that has nothing from `first` on.
+    pub(super) fn new(peer: PeerId, first: Seq, now: Time, config: &Config, packet_size: u64) -> Child {
+        Child {
+            peer,
+            start: first,
+            beyond: 0,
+            rtd: Timeout::new(config.floor),
+            rtt: Timeout::new(LEAST_REPAIR_TIMEOUT),
+            base_rtd: BaseDelay::new(config.base_of),
+            base_rtt: BaseDelay::new(config.base_of),
+            excess: 0.0,
+            rate: DeliveryRate { since: now, ..DeliveryRate::default() },
+            summary: Summary {
+                min_cwnd: f64::INFINITY,
+                max_twnd: 0.0,
+                limit: first,
+                low_mark: first,
+                is_complete: false,
+            },
+            nacked: (first, 0),
+            repairs: VecDeque::new(),
+            window: Window::new(config, packet_size),
+        }
+    }
+
+    pub(super) fn has(&self, number: Seq) -> bool {
+        number < self.start || (number.since(self.start) < 64 && self.beyond >> number.since(self.start) & 1 == 1)
+    }
+
+    /// Takes what an acknowledgement says has come, up to `next`; gives each number that is news. Whether it is plausible.
+    pub(super) fn take(&mut self, now: Time, ack: &Ack, next: Seq, mut news: impl FnMut(Seq)) -> bool {
+        let said = self.start.extend(ack.start, 32);
+        let end = said.value() + u64::from(64 - ack.received.leading_zeros());
+        if said > next || (ack.received != 0 && end > next.value()) {
+            return false;
+        }
+        let start = said.max(self.start);
+        let mut count = 0;
+        for number in (self.start.value()..start.value()).map(Seq::new) {
+            if !self.has(number) {
+                count += 1;
+                news(number);
+            }
+        }
+        let known = shifted(self.beyond, start.since(self.start));
+        let received = shifted(ack.received, start.since(said));
+        self.beyond = known | received;
+        self.start = start;
+        let mut new = received & !known;
+        while new != 0 {
+            count += 1;
+            news(Seq::new(start.value() + u64::from(new.trailing_zeros())));
+            new &= new - 1;
+        }
+        // What came out of order may close the gap at the front.
+        let run = u64::from(self.beyond.trailing_ones());
+        self.start = Seq::new(start.value() + run);
+        self.beyond = shifted(self.beyond, run);
+        self.rate.count(now, count);
+        true
+    }
+
+    /// Takes what it says of its subtree.
+    pub(super) fn note_summary(&mut self, ack: &Ack) {
+        let Summary { limit, low_mark, .. } = self.summary;
+        self.summary = Summary {
+            min_cwnd: if ack.min_cwnd == u32::MAX { f64::INFINITY } else { f64::from(ack.min_cwnd) / 256.0 },
+            max_twnd: f64::from(ack.max_twnd) / 256.0,
+            limit: limit.extend(ack.limit, 32).max(limit),
+            low_mark: low_mark.extend(ack.low_mark, 32).clamp(low_mark, self.start),
+            is_complete: self.summary.is_complete | ack.is_complete,
+        };
+    }
+
+    /// A relative delay was measured: with, and without the time that the packet waited for its acknowledgement.
+    pub(super) fn note_delay(&mut self, now: Time, whole: f64, bare: f64) {
+        self.rtd.sample(whole);
+        self.excess = self.base_rtd.excess(now, bare);
+    }
+
+    /// Packets of the flow that wait in queues on the way to this child: Diff × its delivery rate.
+    pub(super) fn backlog(&self) -> f64 {
+        self.excess * self.rate.value().unwrap_or(0.0)
+    }
+
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate.value()
+    }
+
+    /// How many acknowledgements in a row have named the same packet first among the missing.
+    pub(super) fn count_nacks(&mut self) -> u32 {
+        let (number, count) = self.nacked;
+        self.nacked = (self.start, if number == self.start { count + 1 } else { 1 });
+        self.nacked.1
+    }
+
+    /// What is missing of the packets that an acknowledgement reports on.
+    pub(super) fn missing(&self, ack: &Ack) -> impl Iterator<Item = Seq> + use<> {
+        let (start, beyond) = (self.start, self.beyond);
+        let said = start.extend(ack.start, 32);
+        let reported = (said.value() + u64::from(ack.reported)).saturating_sub(start.value()).min(64);
+        (0..reported).filter(move |bit| beyond >> bit & 1 == 0).map(move |bit| Seq::new(start.value() + bit))
+    }
+
+    /// The first packet that it lacks.
+    pub(super) fn start(&self) -> Seq {
+        self.start
+    }
+
+    /// A round trip was measured.
+    pub(super) fn note_round_trip(&mut self, now: Time, round_trip: Duration) {
+        self.rtt.sample(round_trip.as_secs_f64());
+        self.base_rtt.excess(now, round_trip.as_secs_f64());
+    }
+
+    /// Asks for a packet to be sent again, unless that was done within a round trip (§3.1).
+    pub(super) fn request(&mut self, now: Time, number: Seq) {
+        let round_trip = Duration::from_secs_f64(self.rtt.average().unwrap_or(FIRST_ROUND_TRIP).max(0.0));
+        let timeout = self.repair_timeout();
+        match self.repairs.iter_mut().find(|repair| repair.number == number) {
+            None => self.repairs.push_back(Repair { number, sent: None, timeout, is_repeated: false }),
+            Some(repair) if repair.sent.is_some_and(|sent| now >= sent + round_trip) => {
+                (repair.sent, repair.is_repeated) = (None, true);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// RTO_RTT.
+    fn repair_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt.value().unwrap_or(FIRST_ROUND_TRIP).max(1e-3))
+    }
+
+    /// Drops the repairs of what has come; they open the window.
+    pub(super) fn settle_repairs(&mut self, now: Time, config: &Config) {
+        let (mut repairs, next) = (core::mem::take(&mut self.repairs), self.newest_repair());
+        repairs.retain(|repair| {
+            let is_done = self.has(repair.number);
+            if let (true, Some(sent)) = (is_done, repair.sent) {
+                let delay = now.since(sent).as_secs_f64();
+                let excess = if repair.is_repeated { 0.0 } else { self.base_rtt.excess(now, delay) };
+                let base = (delay - excess).max(1e-6);
+                // Vegas (Brakmo et al.): what the window could carry, less what it does.
+                let backlog = self.window.size() * excess / (base + excess);
+                self.window.on_acknowledged(config, repair.number, next, backlog, true);
+            }
+            !is_done
+        });
+        self.repairs = repairs;
+    }
+
+    fn newest_repair(&self) -> Seq {
+        self.repairs.iter().map(|repair| repair.number.next()).max().unwrap_or(self.start)
+    }
+
+    /// Sends what the window allows of what has `is_here`: each goes to `send`.
+    pub(super) fn send_repairs(&mut self, now: Time, is_here: impl Fn(Seq) -> bool, mut send: impl FnMut(Seq)) {
+        let next = self.newest_repair();
+        for repair in &mut self.repairs {
+            if repair.sent.is_some_and(|sent| sent + repair.timeout <= now) {
+                self.window.on_timeout(repair.number, next);
+                (repair.sent, repair.is_repeated) = (None, true);
+                repair.timeout = (2 * repair.timeout).min(MOST_REPAIR_TIMEOUT);
+            }
+        }
+        let on_way = self.repairs.iter().filter(|repair| repair.sent.is_some()).count();
+        let room = (self.window.size() as usize).saturating_sub(on_way);
+        let waiting = self.repairs.iter_mut().filter(|repair| repair.sent.is_none() && is_here(repair.number));
+        for repair in waiting.take(room) {
+            repair.sent = Some(now);
+            send(repair.number);
+        }
+    }
+
+    /// When the next repair is overdue.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.repairs.iter().filter_map(|repair| Some(repair.sent? + repair.timeout)).min()
+    }
+}
+
+/// Without the lowest `by` bits.
+fn shifted(bits: u64, by: u64) -> u64 {
+    bits.checked_shr(u32::try_from(by).unwrap_or(u32::MAX)).unwrap_or(0)
+}
+
+/// Over how long a delivery rate is measured: several acknowledgements.
+const RATE_SPAN: Duration = Duration::from_millis(100);
+/// A round trip until one is measured, seconds (RFC 6298 §2.1).
+const FIRST_ROUND_TRIP: f64 = 1.0;
+/// A time-out of repairs is at least this far above the average round trip.
+const LEAST_REPAIR_TIMEOUT: Duration = Duration::from_millis(10);
+const MOST_REPAIR_TIMEOUT: Duration = Duration::from_secs(60);

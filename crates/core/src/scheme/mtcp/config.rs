@@ -1,0 +1,94 @@
+//! MTCP's constants and choices. `docs/papers/mtcp.md` says where each is from.
+
+use core::time::Duration;
+
+/// What the parties of a tree do where the paper leaves a choice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// How long an acknowledgement waits for more packets (§3.1: a few tens of milliseconds).
+    pub ack_delay: Duration,
+    /// An acknowledgement goes at once with this many new packets; `None` waits for the delay.
+    pub ack_every: Option<u64>,
+    /// An acknowledgement's delay is longer by up to this much, at random.
+    pub ack_jitter: Duration,
+    /// How long after its summary has changed a member says so; `None` waits for the next acknowledgement.
+    pub report_within: Option<Duration>,
+    /// An acknowledgement says how long the packet that it echoes has waited for it, and the delay is measured without that.
+    pub subtracts_held: bool,
+    /// The sender spreads packets by the rate at which they are delivered.
+    pub paces: bool,
+    /// The least that a time-out has above the average delay: the floor under 4D.
+    pub floor: Duration,
+    /// The congestion window never falls below this many packets.
+    pub least_window: f64,
+    /// The congestion window grows only while it is used (RFC 7661).
+    pub validates: bool,
+    /// The base delay is the least of this long; `None` is of the whole session.
+    pub base_of: Option<Duration>,
+    /// What losses do besides those that time out.
+    pub nacks: NackRule,
+    /// Backlog below which the window grows, packets.
+    pub alpha: f64,
+    /// Backlog above which it shrinks, packets.
+    pub beta: f64,
+    /// Backlog that ends slow start, packets.
+    pub gamma: f64,
+    /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes).
+    pub threshold: u64,
+    /// How many packets a member has room for.
+    pub buffer: u64,
+    /// Children without which a node lets nothing go: a sender waits for one at least.
+    pub children: u64,
+}
+
+/// When missing packets are taken as congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NackRule {
+    /// The same packet is missing in three acknowledgements in a row: the threshold is halved, the window stays (§3.7).
+    SamePacket,
+    /// Three packets in a row are missing: window and threshold are halved.
+    ThreeInARow,
+}
+
+impl Config {
+    /// The paper's text with what it needs to work (decision 1).
+    pub fn refined() -> Config {
+        Config {
+            ack_delay: Duration::from_millis(20),
+            ack_every: Some(4),
+            ack_jitter: Duration::from_millis(5),
+            report_within: Some(Duration::from_millis(10)),
+            subtracts_held: true,
+            paces: true,
+            floor: Duration::from_millis(200),
+            least_window: 2.0,
+            validates: true,
+            base_of: Some(Duration::from_secs(30)),
+            nacks: NackRule::ThreeInARow,
+            alpha: 2.0,
+            beta: 4.0,
+            gamma: 2.0,
+            threshold: 64 * 1024,
+            buffer: 4096,
+            children: 0,
+        }
+    }
+
+    /// The paper's text, and only its accidents guarded.
+    #[must_use]
+    pub fn as_literal(self) -> Config {
+        Config {
+            ack_every: None,
+            ack_jitter: Duration::ZERO,
+            report_within: None,
+            subtracts_held: false,
+            paces: false,
+            floor: Duration::from_millis(100),
+            least_window: 1.0,
+            validates: false,
+            base_of: None,
+            nacks: NackRule::SamePacket,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Delays: relative ones, whose clocks differ by any constant, and round trips.
+
+use core::time::Duration;
+
+use weir_units::Time;
+
+/// The sender's clock, as the 32-bit stamps of packets show it. Microseconds from any origin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SenderClock {
+    last: Option<i64>,
+}
+
+impl SenderClock {
+    /// The stamp in full: the value nearest to the stamp before.
+    pub(super) fn extend(&mut self, stamp: u32) -> i64 {
+        let full = match self.last {
+            None => i64::from(stamp),
+            Some(last) => last + i64::from(stamp.wrapping_sub(last as u32) as i32),
+        };
+        self.last = Some(full);
+        full
+    }
+}
+
+/// The relative time delay (§3.2): from the sender's clock to this one's, seconds.
+pub(super) fn relative_delay(now: Time, sent_micros: i64) -> f64 {
+    (now.as_micros() as i64 - sent_micros) as f64 * 1e-6
+}
+
+/// The average of a delay, its deviation, and the time-out made of them (§3.4). Seconds; of any sign.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeout {
+    /// Average and deviation.
+    measured: Option<(f64, f64)>,
+    floor: f64,
+}
+
+impl Timeout {
+    pub(super) fn new(floor: Duration) -> Timeout {
+        Timeout { measured: None, floor: floor.as_secs_f64() }
+    }
+
+    /// Takes a sample: §3.4, with the gains of TCP.
+    pub(super) fn sample(&mut self, delay: f64) {
+        self.measured = Some(match self.measured {
+            None => (delay, 0.0),
+            Some((average, deviation)) => {
+                let error = delay - average;
+                (average + AVERAGE_GAIN * error, deviation + DEVIATION_GAIN * (error.abs() - deviation))
+            }
+        });
+    }
+
+    pub(super) fn average(&self) -> Option<f64> {
+        self.measured.map(|(average, _)| average)
+    }
+
+    /// After this long a packet is overdue.
+    pub(super) fn value(&self) -> Option<f64> {
+        self.measured.map(|(average, deviation)| average + (4.0 * deviation).max(self.floor))
+    }
+}
+
+/// The least delay: of the whole session, or of the last half to whole of a span, so that a path that got longer or a clock
+/// that drifts is not taken for a queue for ever.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BaseDelay {
+    span: Option<Duration>,
+    least: Option<f64>,
+    before: Option<f64>,
+    since: Time,
+}
+
+impl BaseDelay {
+    pub(super) fn new(span: Option<Duration>) -> BaseDelay {
+        BaseDelay { span, least: None, before: None, since: Time::ZERO }
+    }
+
+    /// Takes a sample; gives by how much it is above the base.
+    pub(super) fn excess(&mut self, now: Time, delay: f64) -> f64 {
+        if self.span.is_some_and(|span| now.since(self.since) > span / 2) {
+            (self.before, self.least, self.since) = (self.least, None, now);
+        }
+        self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
+        let base = self.least.into_iter().chain(self.before).fold(delay, f64::min);
+        delay - base
+    }
+}
+
+const AVERAGE_GAIN: f64 = 1.0 / 8.0;
+const DEVIATION_GAIN: f64 = 1.0 / 4.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fig_2_a_packet_of_time_4_that_is_acknowledged_at_7_has_a_relative_delay_of_3() {
+        let sent = SenderClock::default().extend(4_000_000);
+        assert_eq!(relative_delay(Time::from_secs(7), sent), 3.0);
+    }
+
+    #[test]
+    fn fig_3_with_a_sender_clock_ahead_the_relative_delay_is_minus_1() {
+        let sent = SenderClock::default().extend(5_000_000);
+        assert_eq!(relative_delay(Time::from_secs(4), sent), -1.0);
+    }
+
+    #[test]
+    fn stamps_go_on_where_32_bits_wrap() {
+        let mut clock = SenderClock::default();
+        assert_eq!(clock.extend(u32::MAX - 9), i64::from(u32::MAX) - 9);
+        assert_eq!(clock.extend(5), i64::from(u32::MAX) + 6);
+        assert_eq!(clock.extend(u32::MAX), i64::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_timeout_is_the_average_and_four_deviations_but_at_least_the_floor() {
+        let mut timeout = Timeout::new(Duration::from_millis(200));
+        assert_eq!(timeout.value(), None);
+        timeout.sample(-1.0);
+        assert_eq!(timeout.value(), Some(-0.8));
+        timeout.sample(1.0);
+        // −1 + 2/8; 0 + 2/4.
+        assert_eq!(timeout.value(), Some(-0.75 + 2.0));
+    }
+
+    #[test]
+    fn the_base_forgets_what_is_older_than_its_span() {
+        let mut base = BaseDelay::new(Some(Duration::from_secs(30)));
+        assert_eq!(base.excess(Time::from_secs(1), 0.25), 0.0);
+        assert_eq!(base.excess(Time::from_secs(2), 0.75), 0.5);
+        assert_eq!(base.excess(Time::from_secs(17), 0.75), 0.5);
+        assert_eq!(base.excess(Time::from_secs(33), 0.75), 0.0);
+        let mut of_all = BaseDelay::new(None);
+        of_all.excess(Time::from_secs(1), 0.25);
+        assert_eq!(of_all.excess(Time::from_secs(1000), 0.75), 0.5);
+    }
+}

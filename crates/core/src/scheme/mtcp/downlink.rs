@@ -1,0 +1,408 @@
+//! The side of a node that has children: it clocks windows by their acknowledgements, repairs what they lack, and sums up how
+//! they stand. The sender and the sender's agents have the same.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use weir_units::{Ecn, Seq, Time};
+use weir_wire::Probe;
+use weir_wire::mtcp::{Ack, Data};
+use weir_wire::probe::Kind;
+
+use crate::definition::Stream;
+use crate::endpoint::{Action, Destination, Header, Packet, PeerId};
+use crate::observation::{Observation, WindowReport};
+use crate::outbox::Outbox;
+
+use super::child::{Child, Summary};
+use super::config::{Config, NackRule};
+use super::delay::{SenderClock, relative_delay};
+use super::window::Window;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Downlink {
+    config: Config,
+    stream: Stream,
+    pub(super) children: Vec<Child>,
+    /// The oldest packet that a child may lack.
+    first: Seq,
+    sent: VecDeque<Sent>,
+    window: Window,
+    /// Packets in transit to the children.
+    transit: u64,
+    /// Of lower numbers none is complete or overdue for the first time any more.
+    settled: Seq,
+    /// The number at which the stream ends.
+    pub(super) end: Option<Seq>,
+    pub(super) clock: SenderClock,
+    next_probe: Option<Time>,
+    deadline: Option<Time>,
+    complete_children: usize,
+}
+
+/// A packet that was sent to all.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    /// When, by the sender's clock.
+    micros: i64,
+    /// When it came here; `None` while it has not.
+    here: Option<Time>,
+    /// It came the way of all.
+    is_fresh: bool,
+    /// Children that have not acknowledged it.
+    lacking: u32,
+    /// It counts as in transit.
+    in_transit: bool,
+}
+
+impl Downlink {
+    pub(super) fn new(stream: &Stream, config: Config) -> Downlink {
+        Downlink {
+            config,
+            stream: *stream,
+            children: Vec::new(),
+            first: Seq::new(0),
+            sent: VecDeque::new(),
+            window: Window::new(&config, stream.packet_size.count()),
+            transit: 0,
+            settled: Seq::new(0),
+            end: None,
+            clock: SenderClock::default(),
+            next_probe: None,
+            deadline: None,
+            complete_children: 0,
+        }
+    }
+
+    /// A child has come. It gets everything that is still here.
+    pub(super) fn add(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
+        self.children.push(Child::new(peer, self.first, now, &self.config, self.stream.packet_size.count()));
+        self.sent.iter_mut().for_each(|sent| sent.lacking += 1);
+        self.settled = self.first;
+        self.probe(now, out);
+        self.arm();
+    }
+
+    /// A child is gone: nothing waits for it any more.
+    pub(super) fn remove(&mut self, now: Time, peer: PeerId) {
+        let Some(place) = self.place(peer) else { return };
+        let child = self.children.remove(place);
+        self.complete_children -= usize::from(child.summary.is_complete);
+        let numbers = (self.first.value()..).map(Seq::new);
+        let lacked = numbers.zip(&mut self.sent).filter(|(number, _)| !child.has(*number));
+        let complete: Vec<Seq> = lacked
+            .filter_map(|(number, sent)| {
+                sent.lacking -= 1;
+                (sent.lacking == 0).then_some(number)
+            })
+            .collect();
+        complete.into_iter().for_each(|number| self.complete(now, number));
+        self.arm();
+    }
+
+    /// As many children as it waits for have come.
+    pub(super) fn is_whole(&self, children: u64) -> bool {
+        self.children.len() as u64 >= children
+    }
+
+    /// Every child has the whole stream below it.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete_children == self.children.len()
+    }
+
+    fn place(&self, peer: PeerId) -> Option<usize> {
+        self.children.iter().position(|child| child.peer == peer)
+    }
+
+    /// The number after the last one that is known.
+    fn next(&self) -> Seq {
+        Seq::new(self.first.value() + self.sent.len() as u64)
+    }
+
+    fn at(&mut self, number: Seq) -> Option<&mut Sent> {
+        let index = number.value().checked_sub(self.first.value())?;
+        self.sent.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Makes room for `number`, unless it is too far ahead.
+    fn know(&mut self, number: Seq) {
+        let most = 2 * self.config.buffer;
+        while self.next() <= number && number.since(self.first) < most {
+            let lacking = self.children.iter().filter(|child| !child.has(self.next())).count() as u32;
+            self.sent.push_back(Sent { micros: 0, here: None, is_fresh: false, lacking, in_transit: false });
+        }
+    }
+
+    /// A packet that the sender sent at `micros` of its clock is here for the first time. It is `fresh` if it came the way of
+    /// all and was not sent again.
+    pub(super) fn on_data(&mut self, now: Time, number: Seq, micros: i64, is_fresh: bool, out: &mut Outbox) {
+        self.know(number);
+        let Some(sent) = self.at(number) else { return };
+        (sent.micros, sent.here, sent.is_fresh) = (micros, Some(now), is_fresh);
+        if sent.lacking > 0 && is_fresh {
+            sent.in_transit = true;
+            self.transit += 1;
+        } else if sent.lacking > 0 {
+            // Children may have asked for it before it was here.
+            self.repair(now, out);
+        }
+        self.arm();
+    }
+
+    /// Takes an acknowledgement of a child, and repairs what it lacks.
+    pub(super) fn on_ack(&mut self, now: Time, peer: PeerId, ack: &Ack, out: &mut Outbox) {
+        let Some(place) = self.place(peer) else { return };
+        self.know(Seq::new(self.next().extend(ack.start, 32).value().saturating_sub(1)));
+        let next = self.next();
+        let (first, sent) = (self.first, &mut self.sent);
+        let mut complete = Vec::new();
+        let child = &mut self.children[place];
+        let is_plausible = child.take(now, ack, next, |number| {
+            let index = number.value().checked_sub(first.value());
+            if let Some(sent) = index.and_then(|index| sent.get_mut(index as usize)) {
+                sent.lacking -= 1;
+                if sent.lacking == 0 {
+                    complete.push(number);
+                }
+            }
+        });
+        if !is_plausible {
+            return;
+        }
+        let was_complete = child.summary.is_complete;
+        child.note_summary(ack);
+        self.complete_children += usize::from(child.summary.is_complete && !was_complete);
+        if ack.has_echo {
+            let whole = relative_delay(now, self.clock.extend(ack.echo_micros));
+            let held = if self.config.subtracts_held { f64::from(ack.held) * HELD_UNIT } else { 0.0 };
+            child.note_delay(now, whole, whole - held);
+        }
+        child.settle_repairs(now, &self.config);
+        self.on_missing(now, place, ack);
+        complete.into_iter().for_each(|number| self.complete(now, number));
+        self.repair(now, out);
+        self.arm();
+    }
+
+    /// A child reports packets as missing: they are repaired, and a burst of them is congestion.
+    fn on_missing(&mut self, now: Time, place: usize, ack: &Ack) {
+        let next = self.next();
+        let child = &mut self.children[place];
+        let (mut last, mut run, mut congested) = (None, 0, None);
+        for number in child.missing(ack) {
+            run = if last.is_some_and(|last: Seq| last.next() == number) { run + 1 } else { 1 };
+            last = Some(number);
+            if run >= CONGESTION_RUN && self.config.nacks == NackRule::ThreeInARow {
+                congested = Some(number);
+            }
+            child.request(now, number);
+        }
+        if last.is_some() && child.count_nacks() >= CONGESTION_RUN && self.config.nacks == NackRule::SamePacket {
+            congested = Some(child.start());
+        }
+        if let Some(number) = congested {
+            self.window.on_loss(number, next, self.config.nacks == NackRule::ThreeInARow);
+        }
+    }
+
+    /// All children have a packet.
+    fn complete(&mut self, _now: Time, number: Seq) {
+        let is_used = !self.config.validates || self.transit as f64 + 1.0 >= self.window.size() / 2.0;
+        let next = self.next();
+        if let Some(sent) = self.at(number)
+            && core::mem::take(&mut sent.in_transit)
+        {
+            self.transit -= 1;
+        }
+        let backlog = self.children.iter().map(Child::backlog).fold(0.0, f64::max);
+        self.window.on_acknowledged(&self.config, number, next, backlog, is_used);
+    }
+
+    /// What is overdue is repaired, and is congestion; repairs go as their windows allow.
+    fn repair(&mut self, now: Time, out: &mut Outbox) {
+        while let Some((number, due)) = self.oldest() {
+            if due > now {
+                break;
+            }
+            self.on_overdue(now, number, out);
+        }
+        let (first, sent, end) = (self.first, &self.sent, self.end);
+        let find = |number: Seq| {
+            let index = number.value().checked_sub(first.value())?;
+            sent.get(index as usize).filter(|sent| sent.here.is_some())
+        };
+        for child in &mut self.children {
+            let to = Destination::Peer(child.peer);
+            let send = |number: Seq| {
+                let micros = find(number).map_or(0, |sent| sent.micros);
+                out.push(data(&self.stream, to, number, micros, true, end));
+            };
+            child.send_repairs(now, |number| find(number).is_some(), send);
+        }
+    }
+
+    /// The packet whose first time-out comes first, and when.
+    fn oldest(&mut self) -> Option<(Seq, Time)> {
+        let timeout = self.timeout();
+        loop {
+            let number = self.settled;
+            let sent = *self.at(number)?;
+            // What has not come here cannot be repaired from here: the child will have to ask again.
+            if let (true, Some(here)) = (sent.lacking > 0, sent.here) {
+                // What came as a repair was sent long ago, so that its timer would have expired.
+                let timeout = timeout.filter(|_| sent.is_fresh);
+                let due = timeout.map_or(here + FIRST_TIMEOUT, |timeout| after(sent.micros, timeout));
+                return Some((number, due.max(here)));
+            }
+            if sent.lacking > 0 {
+                return None;
+            }
+            self.settled = number.next();
+        }
+    }
+
+    /// RTO_RTD: the greatest of all children, seconds.
+    fn timeout(&self) -> Option<f64> {
+        self.children.iter().filter_map(|child| child.rtd.value()).reduce(f64::max)
+    }
+
+    fn on_overdue(&mut self, now: Time, number: Seq, out: &mut Outbox) {
+        self.settled = number.next();
+        let next = self.next();
+        self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
+        if self.window.on_timeout(number, next) {
+            // τwnd is zero from here on (§3.9): what is on its way counts no more.
+            self.transit = 0;
+            self.sent.iter_mut().for_each(|sent| sent.in_transit = false);
+            self.observe(out);
+        }
+    }
+
+    /// Asks every child for a round trip.
+    fn probe(&mut self, now: Time, out: &mut Outbox) {
+        self.next_probe = Some(now + PROBE_INTERVAL);
+        for child in &self.children {
+            let header = Header::Probe(Probe { kind: Kind::Probe, clock_micros: now.as_micros() as u32 });
+            let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
+            out.push(Action::send(Destination::Peer(child.peer), packet));
+        }
+    }
+
+    /// A child has answered a probe.
+    pub(super) fn on_echo(&mut self, now: Time, peer: PeerId, clock_micros: u32) {
+        let round_trip = Duration::from_micros(u64::from((now.as_micros() as u32).wrapping_sub(clock_micros)));
+        let Some(place) = self.place(peer).filter(|_| round_trip < MOST_ROUND_TRIP) else { return };
+        self.children[place].note_round_trip(now, round_trip);
+        self.arm();
+    }
+
+    /// Does what is due.
+    pub(super) fn on_deadline(&mut self, now: Time, out: &mut Outbox) {
+        if self.next_probe.is_some_and(|at| at <= now) {
+            self.probe(now, out);
+            self.observe(out);
+        }
+        self.repair(now, out);
+        self.arm();
+    }
+
+    fn arm(&mut self) {
+        let repair = self.children.iter().filter_map(Child::deadline).min();
+        let first = self.oldest().map(|(_, due)| due);
+        self.deadline = [repair, first, self.next_probe].into_iter().flatten().min();
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.deadline.filter(|_| !self.children.is_empty())
+    }
+
+    /// Packets with lower numbers are needed by nobody below any more, and are not repaired.
+    pub(super) fn release(&mut self, below: Seq) {
+        while self.first < below && self.sent.front().is_some_and(|sent| sent.lacking == 0) {
+            self.sent.pop_front();
+            self.first = self.first.next();
+        }
+        self.settled = self.settled.max(self.first);
+    }
+
+    /// What children say of themselves, with this node's own window; `own` where there is none.
+    pub(super) fn summary(&self, own: Summary) -> Summary {
+        if self.children.is_empty() {
+            return own;
+        }
+        let here = Summary { min_cwnd: self.window.size(), max_twnd: self.transit as f64, ..own };
+        self.children.iter().map(|child| child.summary).fold(here, |all, child| Summary {
+            min_cwnd: all.min_cwnd.min(child.min_cwnd),
+            max_twnd: all.max_twnd.max(child.max_twnd),
+            limit: all.limit.min(child.limit),
+            low_mark: all.low_mark.min(child.low_mark),
+            is_complete: all.is_complete && child.is_complete,
+        })
+    }
+
+    /// Packets a second that the slowest child acknowledges.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.children.iter().filter_map(Child::rate).reduce(f64::min)
+    }
+
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.window.is_in_slow_start()
+    }
+
+    pub(super) fn observe(&self, out: &mut Outbox) {
+        let round_trip = self.children.iter().filter_map(|child| child.rtt.average()).reduce(f64::max);
+        out.push(Action::Observe(Observation::Window(WindowReport {
+            window_packets: self.window.size(),
+            transit_packets: self.transit,
+            backlog_packets: self.children.iter().map(Child::backlog).fold(0.0, f64::max),
+            children: self.children.len(),
+            round_trip: round_trip.map(|seconds| Duration::from_secs_f64(seconds.max(0.0))),
+        })));
+    }
+}
+
+/// A data packet: to all when it is new, to a child when it `is_repair`. The end has no payload.
+pub(super) fn data(
+    stream: &Stream,
+    to: Destination,
+    number: Seq,
+    micros: i64,
+    is_repair: bool,
+    end: Option<Seq>,
+) -> Action {
+    let is_end = end == Some(number);
+    let data = Data { number: number.truncate(32), sent_micros: micros as u32, is_repair, is_end };
+    let size = if is_end { stream.feedback_size } else { stream.packet_size };
+    let packet = Packet { header: Header::TreeData(data), size, ecn: Ecn::NotEct };
+    if is_end { Action::send(to, packet) } else { Action::send_kept(to, packet, number.value()) }
+}
+
+/// The local time at which a packet sent at `micros` of the sender's clock has been on its way for `timeout` seconds (§3.5).
+fn after(micros: i64, timeout: f64) -> Time {
+    let due = micros.saturating_add((timeout * 1e6) as i64);
+    Time::from_micros(u64::try_from(due).unwrap_or(0))
+}
+
+/// Missing packets in a row, or acknowledgements that miss the same one.
+const CONGESTION_RUN: u32 = 3;
+/// The unit of [`Ack::held`], seconds.
+pub(super) const HELD_UNIT: f64 = 16e-6;
+/// §3.3.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// A packet is overdue after this long while no relative delay is known.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
+const MOST_ROUND_TRIP: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fig_3_a_packet_of_7_2_with_a_timeout_of_minus_1_is_overdue_at_6_2_and_at_9_2_at_the_sender() {
+        assert_eq!(after(7_200_000, -1.0), Time::from_millis(6_200));
+        // The sender's clock is ahead by three.
+        assert_eq!(after(7_200_000, -1.0) + Duration::from_secs(3), Time::from_millis(9_200));
+    }
+}

@@ -1,0 +1,351 @@
+//! A member of the tree: it takes the stream, tells the node above it what has come, and serves the members below it, if there
+//! are any. A receiver and a sender's agent are the same, but that an agent has no application.
+
+use core::time::Duration;
+
+use weir_units::{Ecn, Random, Seq, Time};
+use weir_wire::mtcp::{Ack, Data};
+use weir_wire::probe::Kind;
+use weir_wire::{Probe, probe};
+
+use crate::definition::Stream;
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::outbox::Outbox;
+
+use super::arrivals::Arrivals;
+use super::child::Summary;
+use super::config::Config;
+use super::downlink::{Downlink, HELD_UNIT};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Member {
+    config: Config,
+    stream: Stream,
+    random: Random,
+    arrivals: Arrivals,
+    end: Option<Seq>,
+    downlink: Downlink,
+    reading: Reading,
+    /// Lower numbers are not kept any more.
+    released: Seq,
+    /// The newest packet that came the way of all: its stamp, and when.
+    newest: Option<(u32, Time)>,
+    /// New packets since the last acknowledgement.
+    unacknowledged: u64,
+    ack: Option<Time>,
+    /// What the node above was told last.
+    told: Option<Summary>,
+    /// When it is told again although there is nothing new (§3.11), and after how long then.
+    update: Time,
+    update_after: Duration,
+    /// The node above has been heard of.
+    is_known: bool,
+    state: State,
+    out: Outbox,
+}
+
+/// Where the application is.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    /// An agent has none.
+    has_application: bool,
+    /// It has all lower numbers.
+    delivered: Seq,
+    /// Payloads that it has room for; without bound if `None`.
+    room: Option<u64>,
+    is_complete: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    Over,
+}
+
+impl Member {
+    /// A member that has nothing yet; an agent without `has_application`.
+    pub fn new(stream: &Stream, config: Config, has_application: bool, random: Random) -> Member {
+        Member {
+            config,
+            stream: *stream,
+            random,
+            arrivals: Arrivals::default(),
+            end: None,
+            downlink: Downlink::new(stream, config),
+            reading: Reading { has_application, delivered: Seq::new(0), room: None, is_complete: false },
+            released: Seq::new(0),
+            newest: None,
+            unacknowledged: 0,
+            ack: None,
+            told: None,
+            update: Time::ZERO,
+            update_after: FIRST_UPDATE,
+            is_known: false,
+            state: State::Waiting,
+            out: Outbox::default(),
+        }
+    }
+
+    fn start(&mut self, now: Time) {
+        self.state = State::Running;
+        self.out.push(Action::Join(CHANNEL));
+        self.acknowledge(now, true);
+    }
+
+    fn on_data(&mut self, now: Time, data: &Data) {
+        let number = self.arrivals.start().extend(data.number, 32);
+        if !data.is_repair {
+            self.newest = Some((data.sent_micros, now));
+        }
+        if !self.arrivals.note(number, self.limit()) {
+            // The acknowledgement of it was lost, or is on its way.
+            self.acknowledge_by(now + self.config.ack_delay);
+            return;
+        }
+        if data.is_end {
+            (self.end, self.downlink.end) = (Some(number), Some(number));
+        }
+        self.store(number);
+        if self.serves() {
+            let micros = self.downlink.clock.extend(data.sent_micros);
+            self.downlink.on_data(now, number, micros, !data.is_repair, &mut self.out);
+        }
+        self.read();
+        self.release();
+        self.unacknowledged += 1;
+        self.update_after = FIRST_UPDATE;
+        let is_due = self.config.ack_every.is_some_and(|most| self.unacknowledged >= most);
+        let wait = if is_due { Duration::ZERO } else { self.delay() };
+        self.acknowledge_by(now + wait);
+    }
+
+    /// Whether there are members below, or will be.
+    fn serves(&self) -> bool {
+        !self.reading.has_application || self.config.children > 0 || !self.downlink.children.is_empty()
+    }
+
+    /// Keeps the payload of the packet being handled, or gives it to the application at once if that is all it is for.
+    fn store(&mut self, number: Seq) {
+        if self.end == Some(number) {
+            return;
+        }
+        let is_next = self.reading.has_application && self.reading.delivered == number;
+        let is_delivered = is_next && self.reading.room != Some(0);
+        if self.serves() || !is_delivered {
+            self.out.push(Action::Keep { number: number.value() });
+        }
+        if is_delivered {
+            self.out.push(Action::Deliver { number: Some(number.value()) });
+            self.reading.note_delivered();
+        }
+    }
+
+    /// Gives the application what it has room for.
+    fn read(&mut self) {
+        if !self.reading.has_application || self.reading.is_complete {
+            return;
+        }
+        while self.reading.delivered < self.arrivals.start() {
+            if self.end == Some(self.reading.delivered) {
+                self.reading.is_complete = true;
+                self.out.push(Action::Complete);
+                return;
+            }
+            if self.reading.room == Some(0) {
+                return;
+            }
+            self.out.push(Action::DeliverKept { number: self.reading.delivered.value() });
+            self.reading.note_delivered();
+        }
+    }
+
+    /// Releases what neither the application nor anybody below needs.
+    fn release(&mut self) {
+        let below = self.needed();
+        if below > self.released {
+            self.released = below;
+            self.out.push(Action::Release { below: below.value() });
+            self.downlink.release(below);
+        }
+    }
+
+    /// The lowest number whose payload is needed.
+    fn needed(&self) -> Seq {
+        let low = self.summary().low_mark;
+        if self.reading.has_application { low.min(self.reading.delivered) } else { low }
+    }
+
+    /// There is room for lower numbers.
+    fn limit(&self) -> Seq {
+        Seq::new(self.released.value() + self.config.buffer)
+    }
+
+    fn summary(&self) -> Summary {
+        let has_end = self.end.is_some_and(|end| end < self.arrivals.start());
+        let is_whole = self.downlink.is_whole(self.config.children);
+        let own = Summary {
+            min_cwnd: f64::INFINITY,
+            max_twnd: 0.0,
+            limit: self.limit(),
+            low_mark: if is_whole { self.arrivals.start() } else { self.released },
+            is_complete: has_end && is_whole,
+        };
+        self.downlink.summary(own)
+    }
+
+    fn delay(&mut self) -> Duration {
+        self.config.ack_delay + self.config.ack_jitter.mul_f64(self.random.unit())
+    }
+
+    fn acknowledge_by(&mut self, at: Time) {
+        self.ack = Some(self.ack.map_or(at, |ack| ack.min(at)));
+    }
+
+    /// Something may have changed below: the node above is told soon.
+    fn on_change(&mut self, now: Time) {
+        self.release();
+        let summary = self.summary();
+        let Some(told) = self.told.filter(|told| *told != summary) else { return };
+        // That it is complete everybody waits for.
+        let is_end = summary.is_complete && !told.is_complete;
+        match self.config.report_within {
+            _ if is_end => self.acknowledge_by(now),
+            Some(within) => self.acknowledge_by(now + within),
+            None => {}
+        }
+    }
+
+    fn acknowledge(&mut self, now: Time, is_update: bool) {
+        let summary = self.summary();
+        let (received, reported) = self.arrivals.report();
+        let (echo_micros, held) = match self.newest.take() {
+            Some((micros, came)) => (Some(micros), now.since(came).as_secs_f64() / HELD_UNIT),
+            None => (None, 0.0),
+        };
+        let fixed = |packets: f64| (packets * 256.0).min(f64::from(u32::MAX)) as u32;
+        let ack = Ack {
+            received,
+            start: self.arrivals.start().truncate(32),
+            echo_micros: echo_micros.unwrap_or_default(),
+            min_cwnd: fixed(summary.min_cwnd),
+            max_twnd: fixed(summary.max_twnd),
+            limit: summary.limit.truncate(32),
+            low_mark: summary.low_mark.truncate(32),
+            held: held.min(f64::from(u16::MAX)) as u16,
+            reported,
+            has_echo: echo_micros.is_some(),
+            is_update,
+            is_complete: summary.is_complete,
+        };
+        self.say(Header::TreeAck(ack));
+        (self.told, self.ack, self.unacknowledged) = (Some(summary), None, 0);
+        self.update = now + self.until_update();
+    }
+
+    /// Until the node above has answered, its members ask again at random times: those of many would meet in its queue.
+    fn until_update(&mut self) -> Duration {
+        let jitter = self.config.ack_jitter.mul_f64(self.random.unit());
+        if self.is_known { self.update_after + jitter } else { ATTACH.mul_f64(0.1 + self.random.unit()) }
+    }
+
+    fn say(&mut self, header: Header) {
+        let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
+        self.out.push(Action::send(Destination::Peer(ABOVE), packet));
+    }
+
+    fn on_packet(&mut self, now: Time, from: Origin, header: &Header) {
+        self.is_known |= from == Origin::Peer(ABOVE);
+        match (from, header) {
+            (Origin::Channel(CHANNEL) | Origin::Peer(ABOVE), Header::TreeData(data)) => self.on_data(now, data),
+            (Origin::Peer(ABOVE), Header::Probe(asked)) if asked.kind == Kind::Probe => {
+                self.say(Header::Probe(Probe { kind: probe::Kind::Echo, ..*asked }));
+            }
+            (Origin::Peer(child), header) => on_child(&mut self.downlink, now, child, header, &mut self.out),
+            _ => {}
+        }
+        self.on_change(now);
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        self.downlink.on_deadline(now, &mut self.out);
+        self.on_change(now);
+        if self.ack.is_some_and(|at| at <= now) {
+            self.acknowledge(now, false);
+        } else if self.update <= now {
+            if self.is_known {
+                self.update_after += UPDATE_STEP;
+            }
+            self.acknowledge(now, true);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.state = State::Over;
+        self.out.push(Action::Leave(CHANNEL));
+    }
+}
+
+impl Reading {
+    fn note_delivered(&mut self) {
+        self.delivered = self.delivered.next();
+        self.room = self.room.map(|room| room - 1);
+    }
+}
+
+/// What a child says to a node.
+pub(super) fn on_child(downlink: &mut Downlink, now: Time, child: PeerId, header: &Header, out: &mut Outbox) {
+    match header {
+        Header::TreeAck(ack) => downlink.on_ack(now, child, ack, out),
+        Header::Probe(answer) if answer.kind == Kind::Echo => downlink.on_echo(now, child, answer.clock_micros),
+        _ => {}
+    }
+}
+
+impl Endpoint for Member {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::Room { payloads } => self.reading.room = Some(payloads),
+            Event::Start => return self.start(now),
+            _ => {}
+        }
+        if self.state != State::Running {
+            return;
+        }
+        match event {
+            Event::Packet { from, packet } => self.on_packet(now, from, &packet.header),
+            Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
+            Event::PeerDown(ABOVE) | Event::Finish => self.stop(),
+            Event::PeerDown(child) => {
+                self.downlink.remove(now, child);
+                self.on_change(now);
+            }
+            Event::Room { .. } => {
+                self.read();
+                self.on_change(now);
+            }
+            Event::Deadline => self.on_deadline(now),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let due = [self.ack, Some(self.update), self.downlink.deadline()].into_iter().flatten().min();
+        due.filter(|_| self.state == State::Running)
+    }
+}
+
+/// The stream's channel.
+pub(super) const CHANNEL: ChannelId = ChannelId(0);
+/// The node above a member: its first correspondent.
+const ABOVE: PeerId = PeerId(0);
+/// §3.11.
+const FIRST_UPDATE: Duration = Duration::from_millis(500);
+const UPDATE_STEP: Duration = Duration::from_secs(1);
+/// About how often a member asks the node above to attach it.
+const ATTACH: Duration = Duration::from_secs(1);

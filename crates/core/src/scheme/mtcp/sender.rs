@@ -1,0 +1,158 @@
+//! The sender: the root of the tree. It sends what the current window and the advertised window allow.
+
+use core::time::Duration;
+
+use weir_units::{Seq, Time};
+
+use crate::definition::Stream;
+use crate::endpoint::{Action, Destination, Endpoint, Event, Origin};
+use crate::outbox::Outbox;
+
+use super::child::Summary;
+use super::config::Config;
+use super::downlink::{Downlink, data};
+use super::member::{CHANNEL, on_child};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Sender {
+    config: Config,
+    stream: Stream,
+    downlink: Downlink,
+    /// Payloads that the application offers; `u64::MAX` is a supply without end.
+    offered: u64,
+    has_ended: bool,
+    end: Option<Seq>,
+    next: Seq,
+    released: Seq,
+    /// When the next packet may go.
+    free: Time,
+    state: State,
+    out: Outbox,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    /// Everyone has everything.
+    Complete,
+    Over,
+}
+
+impl Sender {
+    /// A sender that has sent nothing.
+    pub fn new(stream: &Stream, config: Config) -> Sender {
+        Sender {
+            config,
+            stream: *stream,
+            downlink: Downlink::new(stream, config),
+            offered: 0,
+            has_ended: false,
+            end: None,
+            next: Seq::new(0),
+            released: Seq::new(0),
+            free: Time::ZERO,
+            state: State::Waiting,
+            out: Outbox::default(),
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        self.downlink.summary(Summary {
+            min_cwnd: 0.0,
+            max_twnd: 0.0,
+            limit: Seq::new(self.released.value() + self.config.buffer),
+            low_mark: self.next,
+            is_complete: false,
+        })
+    }
+
+    /// Whether a packet may go: there is one, and neither the current window (§3.9) nor the advertised one is used up.
+    fn may_send(&self) -> bool {
+        let has_payload = self.offered > 0 || (self.has_ended && self.end.is_none());
+        if self.state != State::Running || !has_payload || !self.downlink.is_whole(self.config.children.max(1)) {
+            return false;
+        }
+        let summary = self.summary();
+        summary.min_cwnd - summary.max_twnd >= 1.0 && self.next < summary.limit
+    }
+
+    fn send(&mut self, now: Time) {
+        while self.may_send() && self.free <= now {
+            let number = self.next;
+            self.next = number.next();
+            if self.offered == 0 {
+                (self.end, self.downlink.end) = (Some(number), Some(number));
+            } else {
+                self.offered -= u64::from(self.offered != u64::MAX);
+                self.out.push(Action::Take { number: number.value() });
+            }
+            let micros = self.downlink.clock.extend(now.as_micros() as u32);
+            self.out.push(data(&self.stream, Destination::Channel(CHANNEL), number, micros, false, self.end));
+            self.downlink.on_data(now, number, micros, true, &mut self.out);
+            self.free = self.free.max(now - BURST) + self.gap();
+        }
+    }
+
+    /// Between two packets: a little less than between two acknowledged ones.
+    fn gap(&self) -> Duration {
+        let Some(rate) = self.downlink.rate().filter(|rate| self.config.paces && *rate > 0.0) else {
+            return Duration::ZERO;
+        };
+        let gain = if self.downlink.is_in_slow_start() { 2.0 } else { 1.25 };
+        Duration::from_secs_f64((1.0 / (gain * rate)).min(MOST_GAP))
+    }
+
+    fn settle(&mut self) {
+        let low = self.summary().low_mark;
+        if low > self.released && self.downlink.is_whole(1) {
+            self.released = low;
+            self.out.push(Action::Release { below: low.value() });
+            self.downlink.release(low);
+        }
+        let has_all = self.end.is_some() && self.downlink.is_whole(1) && self.downlink.is_complete();
+        if has_all && self.state == State::Running {
+            self.state = State::Complete;
+            self.downlink.observe(&mut self.out);
+            self.out.push(Action::Complete);
+        }
+    }
+}
+
+impl Endpoint for Sender {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::Start => self.state = State::Running,
+            Event::Finish => self.state = State::Over,
+            Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
+            Event::PeerDown(child) => self.downlink.remove(now, child),
+            Event::Packet { from: Origin::Peer(child), packet } => {
+                on_child(&mut self.downlink, now, child, &packet.header, &mut self.out);
+            }
+            Event::Offer { packets } => self.offered = self.offered.saturating_add(packets),
+            Event::End => self.has_ended = true,
+            Event::Deadline if self.state == State::Running => self.downlink.on_deadline(now, &mut self.out),
+            _ => {}
+        }
+        self.settle();
+        self.send(now);
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        if self.state != State::Running {
+            return None;
+        }
+        let free = self.may_send().then_some(self.free);
+        [free, self.downlink.deadline()].into_iter().flatten().min()
+    }
+}
+
+/// Packets that were due up to this long ago may still go at once.
+const BURST: Duration = Duration::from_millis(2);
+/// Seconds.
+const MOST_GAP: f64 = 1.0;

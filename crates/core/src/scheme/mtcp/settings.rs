@@ -1,0 +1,157 @@
+//! MTCP's settings by name.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::config::{Config, NackRule};
+use crate::error::ConfigError;
+use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
+
+type Span = settings::Within<Config, Duration>;
+type SpanOr = settings::WithinOr<Config, Duration, Option<Duration>>;
+type Number = settings::Within<Config, f64>;
+type Whole = settings::Within<Config, u64>;
+type WholeOr = settings::WithinOr<Config, u64, Option<u64>>;
+type OneOf<T> = settings::OneOf<Config, T>;
+type Preset = settings::Preset<Config>;
+
+pub(super) fn read(settings: &[Setting]) -> Result<Config, ConfigError> {
+    let config = settings::read("mtcp", TABLE, Config::refined(), settings)?;
+    if config.alpha > config.beta {
+        return Err(ConfigError::BadValue {
+            key: "alpha".into(),
+            value: alloc::format!("{}", config.alpha),
+            expected: "a number that is not above beta".into(),
+        });
+    }
+    Ok(config)
+}
+
+/// Help about the settings.
+pub(super) fn help() -> Vec<SettingHelp> {
+    settings::help(TABLE, Config::refined(), Config::refined())
+}
+
+const TABLE: Table<Config> = &[&[
+    Entry {
+        key: "rules",
+        help: "whose rules (give it first: what follows it goes on top)",
+        value: &Preset {
+            words: &[
+                ("refined", "the paper's with the additions of docs/papers/mtcp.md", |_| {}),
+                ("literal", "the paper's text", |c| *c = c.as_literal()),
+            ],
+        },
+    },
+    Entry {
+        key: "ack_delay",
+        help: "how long an acknowledgement waits for more packets",
+        value: &Span { range: ms(1)..=ms(500), field: |c| &mut c.ack_delay },
+    },
+    Entry {
+        key: "ack_every",
+        help: "new packets with which an acknowledgement goes at once",
+        value: &WholeOr { word: "no", means: "it always waits", range: 1..=1000, field: |c| &mut c.ack_every },
+    },
+    Entry {
+        key: "ack_jitter",
+        help: "how much longer an acknowledgement waits at most, at random",
+        value: &Span { range: Duration::ZERO..=ms(500), field: |c| &mut c.ack_jitter },
+    },
+    Entry {
+        key: "report_within",
+        help: "how soon a change of the windows below is reported",
+        value: &SpanOr {
+            word: "no",
+            means: "with the next acknowledgement",
+            range: Duration::ZERO..=secs(1),
+            field: |c| &mut c.report_within,
+        },
+    },
+    Entry {
+        key: "subtracts_held",
+        help: "whether the queuing delay is measured without the time that acknowledgements wait",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.subtracts_held },
+    },
+    Entry {
+        key: "paces",
+        help: "whether the sender spreads packets by the rate of their delivery",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.paces },
+    },
+    Entry {
+        key: "floor",
+        help: "how far a time-out is above the average delay at least",
+        value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.floor },
+    },
+    Entry {
+        key: "least_window",
+        help: "the least congestion window in packets",
+        value: &Number { range: 1.0..=64.0, field: |c| &mut c.least_window },
+    },
+    Entry {
+        key: "validates",
+        help: "whether a window grows only while it is used",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
+    },
+    Entry {
+        key: "base_of",
+        help: "over how long the least delay is taken",
+        value: &SpanOr {
+            word: "all",
+            means: "the whole session",
+            range: secs(1)..=secs(3600),
+            field: |c| &mut c.base_of,
+        },
+    },
+    Entry {
+        key: "nacks",
+        help: "when missing packets are congestion",
+        value: &OneOf {
+            words: &[
+                ("run", "three in a row are missing", NackRule::ThreeInARow),
+                ("repeated", "three acknowledgements in a row miss the same one", NackRule::SamePacket),
+            ],
+            field: |c| &mut c.nacks,
+        },
+    },
+    Entry {
+        key: "alpha",
+        help: "backlog in packets below which a window grows",
+        value: &Number { range: 0.1..=1000.0, field: |c| &mut c.alpha },
+    },
+    Entry {
+        key: "beta",
+        help: "backlog in packets above which a window shrinks",
+        value: &Number { range: 0.1..=1000.0, field: |c| &mut c.beta },
+    },
+    Entry {
+        key: "gamma",
+        help: "backlog in packets that ends slow start",
+        value: &Number { range: 0.1..=1000.0, field: |c| &mut c.gamma },
+    },
+    Entry {
+        key: "threshold",
+        help: "the slow start threshold before the first congestion in bytes",
+        value: &Whole { range: 1..=1 << 30, field: |c| &mut c.threshold },
+    },
+    Entry {
+        key: "buffer",
+        help: "packets that a member has room for",
+        value: &Whole { range: 2..=1 << 20, field: |c| &mut c.buffer },
+    },
+    Entry {
+        key: "children",
+        help: "children for which a node waits",
+        value: &Whole { range: 0..=16_384, field: |c| &mut c.children },
+    },
+]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_a_field_of_its_own() {
+        settings::tests::assert_own_fields(TABLE, Config::refined(), &["rules"]);
+    }
+}

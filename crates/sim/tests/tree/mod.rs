@@ -1,0 +1,139 @@
+//! A stream over a tree in the simulator: the network of the paper's Fig. 9 and others, and what came of a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_core::observation::WindowReport;
+use weir_core::registry::{Build, Setting, Stream, find};
+use weir_core::{Observation, registry::Habitat};
+use weir_link::LinkConfig;
+use weir_sim::traffic::Supply;
+use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times};
+use weir_units::{Bytes, Time};
+use weir_wire::CciForm;
+
+/// Which members there are, on which nodes, and who is above whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) link: &'static str,
+    /// The parent of node n, from 1 on, in the network.
+    pub(crate) up: Vec<usize>,
+    /// The parent of the member on node n in the logical tree; 0 is the sender.
+    pub(crate) above: Vec<usize>,
+    pub(crate) supply: Supply,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) clocks_ahead: fn(usize) -> Duration,
+}
+
+pub(crate) const STREAM: Stream =
+    Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
+
+/// The network of Fig. 9 with `receivers`, all below the sender or in a tree of the network's shape.
+pub(crate) fn fig_9(receivers: usize, is_one_level: bool) -> Plan {
+    let up: Vec<usize> = (1..=receivers).map(|node| (node - 1) / 5).collect();
+    let above = if is_one_level { vec![0; receivers] } else { up.clone() };
+    Plan {
+        link: "rate=1.5M,delay=10ms,buffer=8p",
+        up,
+        above,
+        supply: Supply::Endless,
+        settings: Vec::new(),
+        clocks_ahead: |_| Duration::ZERO,
+    }
+}
+
+impl Plan {
+    pub(crate) fn set(mut self, key: &str, value: &str) -> Plan {
+        self.settings.push(Setting { key: key.to_owned(), value: value.to_owned() });
+        self
+    }
+}
+
+/// A network with a tree.
+pub(crate) struct Site {
+    pub(crate) net: Network,
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) sender: AgentId,
+    pub(crate) members: Vec<AgentId>,
+}
+
+pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
+    let mut net = Network::new(seed);
+    net.send_through_the_wire(true);
+    let link: LinkConfig = plan.link.parse().expect("a link");
+    let mut nodes = vec![net.add_node()];
+    for up in &plan.up {
+        let node = net.add_node();
+        net.connect(nodes[*up], node, &link, &link);
+        nodes.push(node);
+    }
+    let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
+    let session = net.add_session(nodes[0], config).expect("a channel");
+    let tree = find("mtcp").and_then(|scheme| scheme.tree()).expect("it is a tree");
+    let sender = add(&mut net, session, plan, None, tree.sender, nodes[0], Time::from_secs(1), 0);
+    let mut members = vec![sender];
+    for number in 1..nodes.len() {
+        let member = add(&mut net, session, plan, Some(plan.supply), tree.receiver, nodes[number], Time::ZERO, number);
+        members.push(member);
+    }
+    for (number, above) in plan.above.iter().enumerate() {
+        net.introduce(members[number + 1], members[*above]).expect("a way");
+    }
+    members.remove(0);
+    Site { net, nodes, sender, members }
+}
+
+#[allow(clippy::too_many_arguments, reason = "one call for the sender and one for members")]
+fn add(
+    net: &mut Network,
+    session: SessionId,
+    plan: &Plan,
+    receives: Option<Supply>,
+    build: Build<Stream>,
+    node: NodeId,
+    start: Time,
+    number: usize,
+) -> AgentId {
+    let children = plan.above.iter().filter(|above| **above == number).count();
+    let mut settings = plan.settings.clone();
+    settings.push(Setting { key: "children".to_owned(), value: children.to_string() });
+    let random = net.random_for(&format!("member {number}"));
+    let endpoint = build(&STREAM, &settings, random).expect("good settings");
+    let config = EndpointConfig {
+        times: Times::from(start),
+        accepts_peers: true,
+        clock_ahead: (plan.clocks_ahead)(number),
+        supply: receives.is_none().then_some(plan.supply),
+        ..EndpointConfig::default()
+    };
+    match receives {
+        None => net.add_sender(session, endpoint, config),
+        Some(_) => net.add_receiver(session, node, endpoint, config).expect("a way"),
+    }
+}
+
+/// What each member got.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Notes {
+    pub(crate) delivered: BTreeMap<AgentId, u64>,
+    pub(crate) complete: BTreeMap<AgentId, Time>,
+    pub(crate) reports: Vec<(Time, AgentId, WindowReport)>,
+}
+
+impl Monitor for Notes {
+    fn deliver(&mut self, _now: Time, agent: AgentId, _bytes: u64, number: Option<u64>) {
+        let next = self.delivered.entry(agent).or_default();
+        assert_eq!(number, Some(*next), "{agent:?} gets payloads in order");
+        *next += 1;
+    }
+
+    fn complete(&mut self, now: Time, agent: AgentId) {
+        assert!(self.complete.insert(agent, now).is_none(), "{agent:?} is complete once");
+    }
+
+    fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
+        if let Observation::Window(report) = observation {
+            self.reports.push((now, agent, *report));
+        }
+    }
+}
