@@ -59,6 +59,10 @@ pub struct WindowReport {
     pub backlog_packets: f64,
     /// How many children it has.
     pub children: usize,
+    /// All below have the packets with lower numbers.
+    pub low_mark: u64,
+    /// All below have room for the packets with lower numbers.
+    pub limit: u64,
     /// Smoothed round-trip time to the farthest child, once it is known.
     pub round_trip: Option<Duration>,
 }

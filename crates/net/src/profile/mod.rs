@@ -5,6 +5,7 @@
 
 mod alc;
 mod experimental;
+mod mtcp;
 mod rtp;
 
 use std::fmt::Debug;
@@ -16,6 +17,7 @@ use weir_wire::rtcp::{self, App, Bye};
 
 pub use alc::AlcProfile;
 pub use experimental::ExperimentalProfile;
+pub use mtcp::MtcpProfile;
 pub use rtp::{RtpAssociation, RtpProfile};
 
 /// How a session's packets look on the network.

@@ -8,7 +8,9 @@ use weir_core::registry::{Build, Setting, Stream, find};
 use weir_core::{Observation, registry::Habitat};
 use weir_link::LinkConfig;
 use weir_sim::traffic::Supply;
-use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times};
+use weir_sim::{
+    AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times, topology,
+};
 use weir_units::{Bytes, Time};
 use weir_wire::CciForm;
 
@@ -23,6 +25,12 @@ pub(crate) struct Plan {
     pub(crate) supply: Supply,
     pub(crate) settings: Vec<Setting>,
     pub(crate) clocks_ahead: fn(usize) -> Duration,
+    /// Every member is on a host of its own behind its node, over a link like this.
+    pub(crate) hosts: Option<&'static str>,
+    /// Members know all nodes above them.
+    pub(crate) knows_all_above: bool,
+    /// When members leave, by number.
+    pub(crate) leave: BTreeMap<usize, Time>,
 }
 
 pub(crate) const STREAM: Stream =
@@ -39,10 +47,19 @@ pub(crate) fn fig_9(receivers: usize, is_one_level: bool) -> Plan {
         supply: Supply::Endless,
         settings: Vec::new(),
         clocks_ahead: |_| Duration::ZERO,
+        hosts: None,
+        knows_all_above: false,
+        leave: BTreeMap::new(),
     }
 }
 
 impl Plan {
+    /// The nodes above a member in the logical tree, the nearest first.
+    pub(crate) fn all_above(&self, number: usize) -> Vec<usize> {
+        let next = |number: &usize| number.checked_sub(1).map(|index| self.above[index]);
+        std::iter::successors(Some(number), next).skip(1).collect()
+    }
+
     pub(crate) fn set(mut self, key: &str, value: &str) -> Plan {
         self.settings.push(Setting { key: key.to_owned(), value: value.to_owned() });
         self
@@ -52,7 +69,9 @@ impl Plan {
 /// A network with a tree.
 pub(crate) struct Site {
     pub(crate) net: Network,
+    /// By number: where the member is, and the router that it is behind if it has a host of its own.
     pub(crate) nodes: Vec<NodeId>,
+    pub(crate) routers: Vec<NodeId>,
     pub(crate) sender: AgentId,
     pub(crate) members: Vec<AgentId>,
 }
@@ -67,6 +86,11 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
         net.connect(nodes[*up], node, &link, &link);
         nodes.push(node);
     }
+    let routers = nodes.clone();
+    if let Some(hosts) = plan.hosts {
+        let link: LinkConfig = hosts.parse().expect("a link");
+        nodes.iter_mut().skip(1).for_each(|node| *node = topology::add_host(&mut net, *node, &link));
+    }
     let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
     let session = net.add_session(nodes[0], config).expect("a channel");
     let tree = find("mtcp").and_then(|scheme| scheme.tree()).expect("it is a tree");
@@ -76,11 +100,13 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
         let member = add(&mut net, session, plan, Some(plan.supply), tree.receiver, nodes[number], Time::ZERO, number);
         members.push(member);
     }
-    for (number, above) in plan.above.iter().enumerate() {
-        net.introduce(members[number + 1], members[*above]).expect("a way");
+    for number in 1..members.len() {
+        for above in plan.all_above(number).into_iter().take(if plan.knows_all_above { usize::MAX } else { 1 }) {
+            net.introduce(members[number], members[above]).expect("a way");
+        }
     }
     members.remove(0);
-    Site { net, nodes, sender, members }
+    Site { net, nodes, routers, sender, members }
 }
 
 #[allow(clippy::too_many_arguments, reason = "one call for the sender and one for members")]
@@ -97,10 +123,12 @@ fn add(
     let children = plan.above.iter().filter(|above| **above == number).count();
     let mut settings = plan.settings.clone();
     settings.push(Setting { key: "children".to_owned(), value: children.to_string() });
+    let uplinks = if plan.knows_all_above { plan.all_above(number).len().max(1) } else { 1 };
+    settings.push(Setting { key: "uplinks".to_owned(), value: uplinks.to_string() });
     let random = net.random_for(&format!("member {number}"));
     let endpoint = build(&STREAM, &settings, random).expect("good settings");
     let config = EndpointConfig {
-        times: Times::from(start),
+        times: Times { start, stop: plan.leave.get(&number).copied() },
         accepts_peers: true,
         clock_ahead: (plan.clocks_ahead)(number),
         supply: receives.is_none().then_some(plan.supply),

@@ -30,6 +30,8 @@ pub(super) struct Child {
     excess: f64,
     rate: DeliveryRate,
     pub(super) summary: Summary,
+    /// When it was heard last.
+    pub(super) heard: Time,
     /// The packet that its last acknowledgements named first among the missing, and how many of them did.
     nacked: (Seq, u32),
     repairs: VecDeque<Repair>,
@@ -75,15 +77,12 @@ impl DeliveryRate {
     pub(super) fn count(&mut self, now: Time, packets: u64) {
         self.packets += packets;
         let elapsed = now.since(self.since);
-        if elapsed < RATE_SPAN {
+        // An acknowledgement without news says nothing of the path.
+        if elapsed < RATE_SPAN || packets == 0 {
             return;
         }
         let measured = self.packets as f64 / elapsed.as_secs_f64();
-        // What was measured over a long silence says little about the path.
-        let is_first = elapsed > 4 * RATE_SPAN;
-        self.rate = self.rate.map_or(Some(measured), |rate| {
-            Some(if is_first { measured.max(rate / 2.0) } else { (rate + measured) / 2.0 })
-        });
+        self.rate = Some(self.rate.map_or(measured, |rate| (rate + measured) / 2.0));
         (self.since, self.packets) = (now, 0);
     }
 
@@ -113,6 +112,7 @@ impl Child {
                 low_mark: first,
                 is_complete: false,
             },
+            heard: now,
             nacked: (first, 0),
             repairs: VecDeque::new(),
             window: Window::new(config, packet_size),
@@ -157,13 +157,16 @@ impl Child {
     }
 
     /// Takes what it says of its subtree.
-    pub(super) fn note_summary(&mut self, ack: &Ack) {
+    pub(super) fn note_summary(&mut self, ack: &Ack, has_low_mark: bool) {
         let Summary { limit, low_mark, .. } = self.summary;
         self.summary = Summary {
             min_cwnd: if ack.min_cwnd == u32::MAX { f64::INFINITY } else { f64::from(ack.min_cwnd) / 256.0 },
             max_twnd: f64::from(ack.max_twnd) / 256.0,
             limit: limit.extend(ack.limit, 32).max(limit),
-            low_mark: low_mark.extend(ack.low_mark, 32).clamp(low_mark, self.start),
+            low_mark: match has_low_mark {
+                true => low_mark.extend(ack.low_mark, 32).clamp(low_mark, self.start),
+                false => self.start,
+            },
             is_complete: self.summary.is_complete | ack.is_complete,
         };
     }

@@ -35,10 +35,14 @@ pub struct Config {
     pub gamma: f64,
     /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes).
     pub threshold: u64,
+    /// A packet is released once everyone below has it, and not as soon as the children have (decision 9).
+    pub low_mark: bool,
     /// How many packets a member has room for.
     pub buffer: u64,
     /// Children without which a node lets nothing go: a sender waits for one at least.
     pub children: u64,
+    /// Nodes above a member that it knows from its configuration, the nearest first: when one is lost it turns to the next.
+    pub uplinks: u64,
 }
 
 /// When missing packets are taken as congestion.
@@ -69,8 +73,10 @@ impl Config {
             beta: 4.0,
             gamma: 2.0,
             threshold: 64 * 1024,
+            low_mark: true,
             buffer: 4096,
             children: 0,
+            uplinks: 1,
         }
     }
 
@@ -88,6 +94,7 @@ impl Config {
             validates: false,
             base_of: None,
             nacks: NackRule::SamePacket,
+            low_mark: false,
             ..self
         }
     }

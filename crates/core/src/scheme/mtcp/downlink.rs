@@ -40,6 +40,10 @@ pub(super) struct Downlink {
     next_probe: Option<Time>,
     deadline: Option<Time>,
     complete_children: usize,
+    /// All children for which it waits were there at one time.
+    has_begun: bool,
+    /// The low marks of children that are gone, and until when they stand: those below them are looking for another parent.
+    orphans: Vec<(Seq, Time)>,
 }
 
 /// A packet that was sent to all.
@@ -73,12 +77,18 @@ impl Downlink {
             next_probe: None,
             deadline: None,
             complete_children: 0,
+            has_begun: config.children == 0,
+            orphans: Vec::new(),
         }
     }
 
     /// A child has come. It gets everything that is still here.
     pub(super) fn add(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
+        if self.place(peer).is_some() {
+            return;
+        }
         self.children.push(Child::new(peer, self.first, now, &self.config, self.stream.packet_size.count()));
+        self.has_begun |= self.children.len() as u64 >= self.config.children;
         self.sent.iter_mut().for_each(|sent| sent.lacking += 1);
         self.settled = self.first;
         self.probe(now, out);
@@ -90,6 +100,10 @@ impl Downlink {
         let Some(place) = self.place(peer) else { return };
         let child = self.children.remove(place);
         self.complete_children -= usize::from(child.summary.is_complete);
+        // Without a bound the child has no children of its own.
+        if child.summary.min_cwnd.is_finite() && self.config.low_mark {
+            self.orphans.push((child.summary.low_mark, now + ORPHAN_GRACE));
+        }
         let numbers = (self.first.value()..).map(Seq::new);
         let lacked = numbers.zip(&mut self.sent).filter(|(number, _)| !child.has(*number));
         let complete: Vec<Seq> = lacked
@@ -102,9 +116,9 @@ impl Downlink {
         self.arm();
     }
 
-    /// As many children as it waits for have come.
-    pub(super) fn is_whole(&self, children: u64) -> bool {
-        self.children.len() as u64 >= children
+    /// As many children as it waits for have come. Some may have gone since.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Every child has the whole stream below it.
@@ -153,6 +167,14 @@ impl Downlink {
 
     /// Takes an acknowledgement of a child, and repairs what it lacks.
     pub(super) fn on_ack(&mut self, now: Time, peer: PeerId, ack: &Ack, out: &mut Outbox) {
+        if self.place(peer).is_none() {
+            // It was given up, and is back: it can be served if what it lacks is still here.
+            let start = self.next().extend(ack.start, 32);
+            if start < self.first {
+                return;
+            }
+            self.add(now, peer, out);
+        }
         let Some(place) = self.place(peer) else { return };
         self.know(Seq::new(self.next().extend(ack.start, 32).value().saturating_sub(1)));
         let next = self.next();
@@ -172,7 +194,8 @@ impl Downlink {
             return;
         }
         let was_complete = child.summary.is_complete;
-        child.note_summary(ack);
+        child.heard = now;
+        child.note_summary(ack, self.config.low_mark);
         self.complete_children += usize::from(child.summary.is_complete && !was_complete);
         if ack.has_echo {
             let whole = relative_delay(now, self.clock.extend(ack.echo_micros));
@@ -294,28 +317,38 @@ impl Downlink {
     pub(super) fn on_echo(&mut self, now: Time, peer: PeerId, clock_micros: u32) {
         let round_trip = Duration::from_micros(u64::from((now.as_micros() as u32).wrapping_sub(clock_micros)));
         let Some(place) = self.place(peer).filter(|_| round_trip < MOST_ROUND_TRIP) else { return };
+        self.children[place].heard = now;
         self.children[place].note_round_trip(now, round_trip);
         self.arm();
     }
 
     /// Does what is due.
     pub(super) fn on_deadline(&mut self, now: Time, out: &mut Outbox) {
-        if self.next_probe.is_some_and(|at| at <= now) {
+        if self.next_probe.is_some_and(|at| at <= now) && !self.children.is_empty() {
+            let is_silent = |child: &&Child| now >= child.heard + CHILD_SILENCE;
+            let silent: Vec<PeerId> = self.children.iter().filter(is_silent).map(|child| child.peer).collect();
+            silent.into_iter().for_each(|peer| self.remove(now, peer));
             self.probe(now, out);
             self.observe(out);
         }
+        self.orphans.retain(|(_, until)| *until > now);
         self.repair(now, out);
         self.arm();
     }
 
     fn arm(&mut self) {
+        let orphans = self.orphans.iter().map(|(_, until)| *until).min();
+        if self.children.is_empty() {
+            self.deadline = orphans;
+            return;
+        }
         let repair = self.children.iter().filter_map(Child::deadline).min();
         let first = self.oldest().map(|(_, due)| due);
-        self.deadline = [repair, first, self.next_probe].into_iter().flatten().min();
+        self.deadline = [repair, first, self.next_probe, orphans].into_iter().flatten().min();
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.deadline.filter(|_| !self.children.is_empty())
+        self.deadline
     }
 
     /// Packets with lower numbers are needed by nobody below any more, and are not repaired.
@@ -329,6 +362,8 @@ impl Downlink {
 
     /// What children say of themselves, with this node's own window; `own` where there is none.
     pub(super) fn summary(&self, own: Summary) -> Summary {
+        let low_mark = self.orphans.iter().map(|(low_mark, _)| *low_mark).fold(own.low_mark, Seq::min);
+        let own = Summary { low_mark, ..own };
         if self.children.is_empty() {
             return own;
         }
@@ -351,14 +386,21 @@ impl Downlink {
         self.window.is_in_slow_start()
     }
 
+    /// To the farthest child.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        let farthest = self.children.iter().filter_map(|child| child.rtt.average()).reduce(f64::max);
+        farthest.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)))
+    }
+
     pub(super) fn observe(&self, out: &mut Outbox) {
-        let round_trip = self.children.iter().filter_map(|child| child.rtt.average()).reduce(f64::max);
         out.push(Action::Observe(Observation::Window(WindowReport {
             window_packets: self.window.size(),
             transit_packets: self.transit,
             backlog_packets: self.children.iter().map(Child::backlog).fold(0.0, f64::max),
             children: self.children.len(),
-            round_trip: round_trip.map(|seconds| Duration::from_secs_f64(seconds.max(0.0))),
+            low_mark: self.children.iter().map(|child| child.summary.low_mark.value()).min().unwrap_or(0),
+            limit: self.children.iter().map(|child| child.summary.limit.value()).min().unwrap_or(0),
+            round_trip: self.round_trip(),
         })));
     }
 }
@@ -391,6 +433,10 @@ const CONGESTION_RUN: u32 = 3;
 pub(super) const HELD_UNIT: f64 = 16e-6;
 /// §3.3.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// A child that answers no probe for this long is given up.
+const CHILD_SILENCE: Duration = Duration::from_secs(15);
+/// Orphans ask the nodes above them in turn, and give up each after seven seconds.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// A packet is overdue after this long while no relative delay is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 const MOST_ROUND_TRIP: Duration = Duration::from_secs(60);

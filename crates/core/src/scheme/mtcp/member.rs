@@ -39,8 +39,11 @@ pub struct Member {
     /// When it is told again although there is nothing new (§3.11), and after how long then.
     update: Time,
     update_after: Duration,
-    /// The node above has been heard of.
-    is_known: bool,
+    /// The node above, of those that it knows, and when that was heard last, if it was.
+    above: PeerId,
+    heard: Option<Time>,
+    /// When it turns to the next one unless this one says something.
+    patience: Time,
     state: State,
     out: Outbox,
 }
@@ -82,7 +85,9 @@ impl Member {
             told: None,
             update: Time::ZERO,
             update_after: FIRST_UPDATE,
-            is_known: false,
+            above: PeerId(0),
+            heard: None,
+            patience: Time::ZERO,
             state: State::Waiting,
             out: Outbox::default(),
         }
@@ -90,6 +95,7 @@ impl Member {
 
     fn start(&mut self, now: Time) {
         self.state = State::Running;
+        self.patience = now + ABOVE_SILENCE;
         self.out.push(Action::Join(CHANNEL));
         self.acknowledge(now, true);
     }
@@ -184,13 +190,13 @@ impl Member {
 
     fn summary(&self) -> Summary {
         let has_end = self.end.is_some_and(|end| end < self.arrivals.start());
-        let is_whole = self.downlink.is_whole(self.config.children);
+        let has_begun = self.downlink.has_begun();
         let own = Summary {
             min_cwnd: f64::INFINITY,
             max_twnd: 0.0,
             limit: self.limit(),
-            low_mark: if is_whole { self.arrivals.start() } else { self.released },
-            is_complete: has_end && is_whole,
+            low_mark: if has_begun { self.arrivals.start() } else { self.released },
+            is_complete: has_end && has_begun,
         };
         self.downlink.summary(own)
     }
@@ -247,19 +253,22 @@ impl Member {
     /// Until the node above has answered, its members ask again at random times: those of many would meet in its queue.
     fn until_update(&mut self) -> Duration {
         let jitter = self.config.ack_jitter.mul_f64(self.random.unit());
-        if self.is_known { self.update_after + jitter } else { ATTACH.mul_f64(0.1 + self.random.unit()) }
+        if self.heard.is_some() { self.update_after + jitter } else { ATTACH.mul_f64(0.1 + self.random.unit()) }
     }
 
     fn say(&mut self, header: Header) {
         let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
-        self.out.push(Action::send(Destination::Peer(ABOVE), packet));
+        self.out.push(Action::send(Destination::Peer(self.above), packet));
     }
 
     fn on_packet(&mut self, now: Time, from: Origin, header: &Header) {
-        self.is_known |= from == Origin::Peer(ABOVE);
+        if from == Origin::Peer(self.above) {
+            (self.heard, self.patience) = (Some(now), now + ABOVE_SILENCE);
+        }
         match (from, header) {
-            (Origin::Channel(CHANNEL) | Origin::Peer(ABOVE), Header::TreeData(data)) => self.on_data(now, data),
-            (Origin::Peer(ABOVE), Header::Probe(asked)) if asked.kind == Kind::Probe => {
+            (Origin::Channel(CHANNEL), Header::TreeData(data)) => self.on_data(now, data),
+            (Origin::Peer(peer), Header::TreeData(data)) if self.is_above(peer) => self.on_data(now, data),
+            (Origin::Peer(peer), Header::Probe(asked)) if peer == self.above && asked.kind == Kind::Probe => {
                 self.say(Header::Probe(Probe { kind: probe::Kind::Echo, ..*asked }));
             }
             (Origin::Peer(child), header) => on_child(&mut self.downlink, now, child, header, &mut self.out),
@@ -271,14 +280,29 @@ impl Member {
     fn on_deadline(&mut self, now: Time) {
         self.downlink.on_deadline(now, &mut self.out);
         self.on_change(now);
-        if self.ack.is_some_and(|at| at <= now) {
+        if self.patience <= now {
+            self.turn_to_next(now);
+        } else if self.ack.is_some_and(|at| at <= now) {
             self.acknowledge(now, false);
         } else if self.update <= now {
-            if self.is_known {
+            if self.heard.is_some() {
                 self.update_after += UPDATE_STEP;
             }
             self.acknowledge(now, true);
         }
+    }
+
+    /// Whether a peer is one of the nodes above that it knows. Children come later.
+    fn is_above(&self, peer: PeerId) -> bool {
+        u64::from(peer.0) < self.config.uplinks
+    }
+
+    /// The node above is lost: the next one takes its place, and holds everything above this subtree's low mark.
+    fn turn_to_next(&mut self, now: Time) {
+        self.above = PeerId((self.above.0 + 1) % self.config.uplinks as u32);
+        (self.heard, self.told, self.newest) = (None, None, None);
+        self.patience = now + ABOVE_SILENCE;
+        self.acknowledge(now, true);
     }
 
     fn stop(&mut self) {
@@ -316,7 +340,12 @@ impl Endpoint for Member {
         match event {
             Event::Packet { from, packet } => self.on_packet(now, from, &packet.header),
             Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
-            Event::PeerDown(ABOVE) | Event::Finish => self.stop(),
+            Event::Finish => self.stop(),
+            Event::PeerDown(peer) if self.is_above(peer) => match self.config.uplinks {
+                1 => self.stop(),
+                _ if peer == self.above => self.turn_to_next(now),
+                _ => {}
+            },
             Event::PeerDown(child) => {
                 self.downlink.remove(now, child);
                 self.on_change(now);
@@ -335,15 +364,16 @@ impl Endpoint for Member {
     }
 
     fn deadline(&self) -> Option<Time> {
-        let due = [self.ack, Some(self.update), self.downlink.deadline()].into_iter().flatten().min();
+        let due =
+            [self.ack, Some(self.update), Some(self.patience), self.downlink.deadline()].into_iter().flatten().min();
         due.filter(|_| self.state == State::Running)
     }
 }
 
 /// The stream's channel.
 pub(super) const CHANNEL: ChannelId = ChannelId(0);
-/// The node above a member: its first correspondent.
-const ABOVE: PeerId = PeerId(0);
+/// A node above that says nothing for this long, not even a probe, is lost.
+const ABOVE_SILENCE: Duration = Duration::from_secs(7);
 /// §3.11.
 const FIRST_UPDATE: Duration = Duration::from_millis(500);
 const UPDATE_STEP: Duration = Duration::from_secs(1);

@@ -71,7 +71,7 @@ impl Sender {
     /// Whether a packet may go: there is one, and neither the current window (§3.9) nor the advertised one is used up.
     fn may_send(&self) -> bool {
         let has_payload = self.offered > 0 || (self.has_ended && self.end.is_none());
-        if self.state != State::Running || !has_payload || !self.downlink.is_whole(self.config.children.max(1)) {
+        if self.state != State::Running || !has_payload || !self.has_children() {
             return false;
         }
         let summary = self.summary();
@@ -95,23 +95,29 @@ impl Sender {
         }
     }
 
-    /// Between two packets: a little less than between two acknowledged ones.
+    /// Between two packets: a little less than between two that are acknowledged, or than the window spreads over a round trip.
+    /// The second lets a sender that was held up come back.
     fn gap(&self) -> Duration {
-        let Some(rate) = self.downlink.rate().filter(|rate| self.config.paces && *rate > 0.0) else {
-            return Duration::ZERO;
-        };
+        let Some(delivered) = self.downlink.rate().filter(|_| self.config.paces) else { return Duration::ZERO };
+        let round_trip = self.downlink.round_trip().unwrap_or_default() + self.config.ack_delay;
+        let spread = self.summary().min_cwnd / round_trip.as_secs_f64().max(1e-3);
         let gain = if self.downlink.is_in_slow_start() { 2.0 } else { 1.25 };
-        Duration::from_secs_f64((1.0 / (gain * rate)).min(MOST_GAP))
+        Duration::from_secs_f64((1.0 / (gain * delivered.max(spread))).min(MOST_GAP))
+    }
+
+    /// Whether the stream has begun, and somebody takes it.
+    fn has_children(&self) -> bool {
+        self.downlink.has_begun() && !self.downlink.children.is_empty()
     }
 
     fn settle(&mut self) {
         let low = self.summary().low_mark;
-        if low > self.released && self.downlink.is_whole(1) {
+        if low > self.released && self.has_children() {
             self.released = low;
             self.out.push(Action::Release { below: low.value() });
             self.downlink.release(low);
         }
-        let has_all = self.end.is_some() && self.downlink.is_whole(1) && self.downlink.is_complete();
+        let has_all = self.end.is_some() && self.has_children() && self.downlink.is_complete();
         if has_all && self.state == State::Running {
             self.state = State::Complete;
             self.downlink.observe(&mut self.out);

@@ -135,6 +135,11 @@ const TABLE: Table<Config> = &[&[
         value: &Whole { range: 1..=1 << 30, field: |c| &mut c.threshold },
     },
     Entry {
+        key: "low_mark",
+        help: "whether a packet is kept until everyone below has it, and not only the children",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.low_mark },
+    },
+    Entry {
         key: "buffer",
         help: "packets that a member has room for",
         value: &Whole { range: 2..=1 << 20, field: |c| &mut c.buffer },
@@ -143,6 +148,11 @@ const TABLE: Table<Config> = &[&[
         key: "children",
         help: "children for which a node waits",
         value: &Whole { range: 0..=16_384, field: |c| &mut c.children },
+    },
+    Entry {
+        key: "uplinks",
+        help: "nodes above that a member knows, the nearest first",
+        value: &Whole { range: 1..=64, field: |c| &mut c.uplinks },
     },
 ]];
 
