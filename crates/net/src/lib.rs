@@ -16,6 +16,7 @@ pub mod profile;
 pub mod receipts;
 pub mod session;
 pub mod socket;
+pub mod tree;
 
 pub use description::Description;
 pub use error::{Impossible, NetError};

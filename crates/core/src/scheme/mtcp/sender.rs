@@ -117,7 +117,8 @@ impl Sender {
             self.out.push(Action::Release { below: low.value() });
             self.downlink.release(low);
         }
-        let has_all = self.end.is_some() && self.has_children() && self.downlink.is_complete();
+        // Members that have left are served no more: perhaps nobody is left.
+        let has_all = self.end.is_some() && self.downlink.is_complete();
         if has_all && self.state == State::Running {
             self.state = State::Complete;
             self.downlink.observe(&mut self.out);

@@ -1,0 +1,86 @@
+//! Tenants for the sender and the members of a stream over a tree: data on a channel, everything else between the nodes
+//! (`docs/wire.md`).
+
+use std::net::SocketAddr;
+
+use weir_capture::Capture;
+use weir_core::Endpoint;
+
+use crate::error::NetError;
+use crate::handshake::Secret;
+use crate::host::Tenant;
+use crate::interface::Interface;
+use crate::profile::MtcpProfile;
+use crate::session::SessionConfig;
+use crate::socket::{SendConfig, UnicastSocket, scoped};
+
+/// What all parties of a stream agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeSession {
+    /// Transport session identifier.
+    pub tsi: u16,
+    /// Group and port of the data.
+    pub channel: SocketAddr,
+}
+
+/// Where a node takes members below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Door {
+    /// Its address. Port 0 is any.
+    pub listen: SocketAddr,
+    /// Random, and nobody else's.
+    pub secret: Secret,
+    /// How many members it takes at most.
+    pub most: usize,
+}
+
+/// The sender of a stream.
+pub fn sender(
+    session: &TreeSession,
+    door: Door,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<MtcpProfile>, NetError> {
+    let (mut tenant, interface) = tenant(session, endpoint, config, Some(&config.socket))?;
+    open(&mut tenant, &interface, door)?;
+    Ok(tenant)
+}
+
+/// A member below the node at `above`; with a door it takes members of its own. `ssrc` is random.
+pub fn member(
+    session: &TreeSession,
+    above: SocketAddr,
+    ssrc: u32,
+    door: Option<Door>,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<MtcpProfile>, NetError> {
+    let (mut tenant, interface) = tenant(session, endpoint, config, None)?;
+    let above = scoped(above, interface.index);
+    let socket = tenant.add_unicast(UnicastSocket::connect(above)?)?;
+    tenant.add_contact(socket, above, ssrc);
+    door.map_or(Ok(()), |door| open(&mut tenant, &interface, door))?;
+    Ok(tenant)
+}
+
+fn tenant(
+    session: &TreeSession,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+    sends: Option<&SendConfig>,
+) -> Result<(Tenant<MtcpProfile>, Interface), NetError> {
+    let interface = Interface::choose(&config.interface, session.channel.ip())?;
+    let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
+    let profile = MtcpProfile { tsi: session.tsi };
+    tenant.add_session(profile, &interface, &[session.channel], None, sends.is_none(), sends)?;
+    if let Some(path) = &config.capture {
+        tenant.record(Capture::create(path, &interface.name)?);
+    }
+    Ok((tenant, interface))
+}
+
+fn open(tenant: &mut Tenant<MtcpProfile>, interface: &Interface, door: Door) -> Result<(), NetError> {
+    tenant.add_unicast(UnicastSocket::listen(scoped(door.listen, interface.index))?)?;
+    tenant.admit(door.secret, door.most);
+    Ok(())
+}
