@@ -19,6 +19,7 @@ pub(crate) use values::{RateRange, ValueError};
 
 use crate::exit;
 use crate::live::Input;
+use crate::stream::{LEAST_PACKET, StreamAddress};
 
 /// Sends one thing to many receivers, each at the rate that its own path can fairly carry.
 #[derive(Debug, Parser)]
@@ -38,6 +39,9 @@ pub(crate) enum Command {
     /// Receive a session, where each file appears under its name once it is complete and verified, or a live stream.
     #[command(after_help = RECV_EXAMPLES, after_long_help = with_exit_codes(RECV_EXAMPLES))]
     Recv(Box<Recv>),
+    /// Serve members of a stream near them: keep what the sender sends, and send it again to those who lack it.
+    #[command(after_help = AGENT_EXAMPLES, after_long_help = with_exit_codes(AGENT_EXAMPLES))]
+    Agent(Box<Agent>),
     /// Say in words what a session description holds.
     Describe(Describe),
     /// List the congestion control schemes, where they come from, and their settings.
@@ -66,6 +70,81 @@ pub(crate) enum SendWhat {
     /// Pace a live stream to one viewer, at the rate that the path to it can fairly carry.
     #[command(after_help = LIVE_EXAMPLES, after_long_help = with_exit_codes(LIVE_EXAMPLES))]
     Live(Box<SendLive>),
+    /// Send a stream of bytes to any number of receivers: each gets all of it, in order.
+    #[command(after_help = STREAM_EXAMPLES, after_long_help = with_exit_codes(STREAM_EXAMPLES))]
+    Stream(Box<SendStream>),
+}
+
+/// `weir send stream`.
+#[derive(Debug, Args)]
+pub struct SendStream {
+    /// Multicast group and port of the data.
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
+    pub to: SocketAddr,
+
+    /// What to send: - for standard input, or a file.
+    #[arg(long = "in", value_name = "-|FILE", default_value = "-")]
+    pub input: Input,
+
+    /// Send once this many members have joined below the sender itself; agents count once.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub members: u32,
+
+    /// Address and port where members join [default: this host's, and the port after the group's].
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
+    pub listen: Option<SocketAddr>,
+
+    /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
+    pub iface: Option<String>,
+
+    /// How many routers the packets may pass, plus one; 1 keeps them in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
+    pub ttl: u8,
+
+    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
+    #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(i64::from(LEAST_PACKET)..=9000), help_heading = "Network")]
+    pub packet_size: u16,
+
+    /// Number of the stream, 1 to 65535 [default: a random one].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub tsi: Option<u16>,
+
+    /// Change a setting of MTCP; may be given several times. `weir schemes` lists them.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
+    pub cc_set: Vec<Setting>,
+
+    /// What is told while it runs, and where packets are written to.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `weir agent`.
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// The address of the stream, as `weir send stream` prints it.
+    #[arg(value_name = "STREAM")]
+    pub stream: StreamAddress,
+
+    /// Address and port where members join.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener)]
+    pub listen: SocketAddr,
+
+    /// Hold the stream until this many members have joined here.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub members: u32,
+
+    /// Join another agent instead of the sender.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub via: Option<String>,
+
+    /// Network interface to receive on, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
+    pub iface: Option<String>,
+
+    /// What is told while it runs, and where packets are written to.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `weir send live`.
@@ -248,9 +327,13 @@ impl Rates {
 /// `weir recv`.
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender.
-    #[arg(value_name = "SESSION|HOST:PORT")]
+    /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender; or the stream:// address that `weir send stream` prints.
+    #[arg(value_name = "SESSION|HOST:PORT|STREAM")]
     pub session: SessionSource,
+
+    /// Of a stream: join this agent instead of the sender.
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Network")]
+    pub via: Option<String>,
 
     /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
@@ -414,6 +497,26 @@ Examples:
 A pipe or a file is read as fast as the stream goes: a program that could
 write faster waits. RTP that comes in does not wait: what is older than a
 second is dropped, and counted. What the network loses is not sent again.";
+
+const STREAM_EXAMPLES: &str = "\
+Examples:
+  tail -f log | weir send stream --to 239.255.0.1:5004 --members 3
+      prints the address that members need, waits for three of them, and
+      ends when all have everything
+  weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 > copy
+  weir send stream --to 239.255.0.1:5004 --in dump.sql --cc-set buffer=16384
+
+All members get at the rate of the slowest, and none loses a byte. A member
+that does not read stops the stream. Who comes after the stream has begun gets
+nothing. Nothing is signed or encrypted.";
+
+const AGENT_EXAMPLES: &str = "\
+Examples:
+  weir agent stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --listen 6000 --members 2
+  weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --via 198.51.100.9:6000 > copy
+
+The sender hears one voice for all members of an agent, and what a member lacks
+comes from the agent.";
 
 const RECV_EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, lab, live, recv, schemes, send};
+use crate::{demo, describe, lab, live, recv, schemes, send, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -17,6 +17,8 @@ pub fn run() -> ExitCode {
     let wants_json = match &command {
         Command::Send(SendWhat::File(args)) => args.output.json,
         Command::Send(SendWhat::Live(args)) => args.output.json,
+        Command::Send(SendWhat::Stream(args)) => args.output.json,
+        Command::Agent(args) => args.output.json,
         Command::Recv(args) => args.output.json,
         _ => false,
     };
@@ -31,8 +33,16 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Send(SendWhat::File(args)) => send::files(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
+        Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
+        Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),
         Command::Recv(args) => match &args.session {
+            SessionSource::File(_) | SessionSource::Stdin | SessionSource::Url(_) | SessionSource::Sender(_)
+                if args.via.is_some() =>
+            {
+                Err(Failure::new(Exit::Usage, "--via is for streams over a tree, whose addresses begin with stream://"))
+            }
             SessionSource::Sender(address) => live::recv(&args, address, &mut Console::new(&args.output)?),
+            SessionSource::Stream(address) => stream::receive(&args, address, &mut Console::new(&args.output)?),
             _ => recv::files(&args, &mut Console::new(&args.output)?),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),

@@ -9,6 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{LiveReceiverEvent, LiveSenderEvent};
 use crate::observer::Observer;
 use crate::progress::{Display, Stdout, Style};
+use crate::stream::StreamEvent;
 
 /// The terminal, or whatever stands in for it.
 pub(crate) struct Console {
@@ -74,6 +75,17 @@ impl Observer<LiveSenderEvent> for Console {
 impl Observer<LiveReceiverEvent> for Console {
     fn event(&mut self, event: &LiveReceiverEvent) -> ControlFlow<()> {
         let stdout = self.display.live_receiver(event);
+        self.falls_silent(stdout)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+}
+
+impl Observer<StreamEvent> for Console {
+    fn event(&mut self, event: &StreamEvent) -> ControlFlow<()> {
+        let stdout = self.display.stream(event);
         self.falls_silent(stdout)
     }
 

@@ -48,6 +48,8 @@ pub enum SenderEvent {
 pub enum Role {
     /// `weir send`.
     Sender,
+    /// `weir agent`.
+    Agent,
     /// `weir recv`.
     #[default]
     Receiver,
@@ -332,7 +334,7 @@ pub struct SenderEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live;
+    use crate::{live, stream};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -421,7 +423,8 @@ mod tests {
         let viewers =
             live::receiver_samples().into_iter().map(|event| ("weir recv HOST:PORT", serde_json::to_value(event)));
         let live = live::sender_samples().into_iter().map(|event| ("weir send live", serde_json::to_value(event)));
-        for (role, event) in receivers.chain(senders).chain(viewers).chain(live) {
+        let streams = stream::samples().into_iter().map(|event| ("Streams over a tree", serde_json::to_value(event)));
+        for (role, event) in receivers.chain(senders).chain(viewers).chain(live).chain(streams) {
             let Ok(Value::Object(fields)) = event else { panic!("an event is an object") };
             let kind = fields["event"].as_str().expect("the kind is a text").to_owned();
             let names = fields.keys().filter(|name| *name != "event");

@@ -16,8 +16,8 @@ pub(crate) fn session(source: &SessionSource) -> Result<String, Failure> {
         SessionSource::File(path) => File::open(path).and_then(limited).map_err(|error| refuse(advice(&error)))?,
         SessionSource::Stdin => limited(io::stdin().lock()).map_err(|error| refuse(error.to_string()))?,
         SessionSource::Url(url) => download(url).map_err(refuse)?,
-        SessionSource::Sender(_) => {
-            return Err(refuse("a live stream has none; `weir recv` takes it as it is".to_owned()));
+        SessionSource::Sender(_) | SessionSource::Stream(_) => {
+            return Err(refuse("a stream has none; `weir recv` takes it as it is".to_owned()));
         }
     };
     if bytes.len() as u64 > MAX_BYTES {

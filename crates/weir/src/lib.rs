@@ -25,11 +25,16 @@ mod report;
 mod schemes;
 mod send;
 mod session;
+mod stream;
 
-pub use args::{CciChoice, Output, Rates, Recv, SendFile, SendLive, SessionSource};
+pub use args::{Agent, CciChoice, Output, Rates, Recv, SendFile, SendLive, SendStream, SessionSource};
 pub use exit::{Exit, Failure};
 pub use live::events as live_events;
 pub use live::{Input, recv as receive_live, send as send_live};
 pub use observer::Observer;
 pub use recv::files as receive_files;
 pub use send::files as send_files;
+pub use stream::events as stream_events;
+pub use stream::{
+    StreamAddress, StreamAddressError, receive as receive_stream, send as send_stream, serve as serve_stream,
+};

@@ -9,6 +9,7 @@ pub(crate) mod words;
 
 pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
+pub(crate) use input::{Source, Supply};
 pub use recv::run as recv;
 pub use send::run as send;
 

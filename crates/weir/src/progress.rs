@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::args::Output;
 use crate::events::{ReceiverEvent, SenderEvent};
 use crate::live::{self, LiveReceiverEvent, LiveSenderEvent};
+use crate::stream::{self, StreamEvent};
 
 pub(crate) use words::{clean, clock, percent, seconds, share};
 
@@ -179,6 +180,26 @@ impl Display {
             LiveReceiverEvent::End(end) => {
                 self.panel.finish_and_clear();
                 self.say(&live::words::view_end(end));
+            }
+        }
+        Stdout::Open
+    }
+
+    /// Shows an event of a node of a stream. Standard output may be the stream's.
+    pub(crate) fn stream(&mut self, event: &StreamEvent) -> Stdout {
+        if self.style == Style::Json {
+            return self.json(event);
+        }
+        match event {
+            StreamEvent::Start(start) => self.say(&stream::words::start(start)),
+            StreamEvent::Peer(standing) => self.say(&stream::words::peer(standing)),
+            StreamEvent::Progress(progress) => {
+                self.progress(progress.t_s, None, || stream::words::progress(progress));
+            }
+            StreamEvent::Error(trouble) => self.trouble(&trouble.message),
+            StreamEvent::End(end) => {
+                self.panel.finish_and_clear();
+                self.say(&stream::words::end(end));
             }
         }
         Stdout::Open

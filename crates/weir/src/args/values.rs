@@ -8,6 +8,8 @@ use std::time::Duration;
 use weir_core::registry::Setting;
 use weir_units::{Bytes, Rate};
 
+use crate::stream::{PREFIX, StreamAddress, StreamAddressError};
+
 /// The lowest and the highest rate of a session: `256k..100M`, or one rate, `4M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RateRange {
@@ -28,6 +30,8 @@ pub enum SessionSource {
     Url(String),
     /// No description but a live stream: the host and port of its sender.
     Sender(String),
+    /// A stream over a tree.
+    Stream(StreamAddress),
 }
 
 /// A text that cannot be read as the value asked for. The text says what is accepted.
@@ -80,14 +84,15 @@ impl FromStr for RateRange {
 }
 
 impl FromStr for SessionSource {
-    type Err = std::convert::Infallible;
+    type Err = StreamAddressError;
 
-    fn from_str(text: &str) -> Result<SessionSource, Self::Err> {
+    fn from_str(text: &str) -> Result<SessionSource, StreamAddressError> {
         let is_url = ["http://", "https://"]
             .iter()
             .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
         Ok(match text {
             "-" => SessionSource::Stdin,
+            stream if stream.starts_with(PREFIX) => SessionSource::Stream(stream.parse()?),
             url if is_url => SessionSource::Url(url.to_owned()),
             host if is_host_and_port(host) => SessionSource::Sender(host.to_owned()),
             path => SessionSource::File(path.into()),
@@ -101,6 +106,7 @@ impl std::fmt::Display for SessionSource {
             SessionSource::File(path) => write!(f, "{}", path.display()),
             SessionSource::Stdin => f.write_str("standard input"),
             SessionSource::Url(text) | SessionSource::Sender(text) => f.write_str(text),
+            SessionSource::Stream(address) => address.fmt(f),
         }
     }
 }

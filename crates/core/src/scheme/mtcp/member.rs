@@ -213,6 +213,10 @@ impl Member {
     fn on_change(&mut self, now: Time) {
         self.release();
         let summary = self.summary();
+        if summary.is_complete && !self.reading.has_application && !self.reading.is_complete {
+            self.reading.is_complete = true;
+            self.out.push(Action::Complete);
+        }
         let Some(told) = self.told.filter(|told| *told != summary) else { return };
         // That it is complete everybody waits for.
         let is_end = summary.is_complete && !told.is_complete;

@@ -1,0 +1,206 @@
+//! `weir recv stream://…` and `weir agent`: members of a tree. An agent has nobody to give the stream to.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use weir_core::{Observation, PeerId};
+use weir_net::host::{Application, Delivery, Host, LinkInFront, PeerChange, Progress, Statistics, TenantConfig};
+use weir_net::session::SessionConfig;
+use weir_net::tree;
+use weir_units::Time;
+
+use super::address::{StreamAddress, resolve};
+use super::events::{StreamEvent, StreamStart};
+use super::node::{Node, door, party};
+use super::spool::Spool;
+use crate::args::{Agent, Recv};
+use crate::events::Role;
+use crate::exit::{Exit, Failure};
+use crate::observer::Observer;
+use crate::session;
+
+/// Receives a stream and writes it out in order.
+pub fn receive(
+    args: &Recv,
+    address: &StreamAddress,
+    observer: &mut dyn Observer<StreamEvent>,
+) -> Result<Exit, Failure> {
+    let path = args.out.as_deref().filter(|path| *path != Path::new("-"));
+    let usage = |text: &str| Err(Failure::new(Exit::Usage, text));
+    if args.output.json && path.is_none() {
+        return usage("with --json standard output has the events; send the stream elsewhere with --out");
+    }
+    if args.idle_timeout.is_some() || args.sdp.is_some() || args.any_sender {
+        return usage("a stream over a tree takes neither --idle-timeout nor --sdp nor --any-sender");
+    }
+    let name = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+    let out = open(path, args.overwrite).map_err(|error| {
+        let advice = if error.kind() == io::ErrorKind::AlreadyExists { "; --overwrite replaces it" } else { "" };
+        Failure::new(Exit::Files, format!("cannot write to {name}: {error}{advice}"))
+    })?;
+    let seed = u64::from_be_bytes(session::random()?);
+    let link = args.link.clone().map(|config| LinkInFront { config, seed });
+    // The bytes themselves may be on standard output.
+    let room = (args.memory.count() / u64::from(address.packet_size)).max(2);
+    let member = Membership {
+        address,
+        via: args.via.as_deref(),
+        iface: args.iface.as_deref(),
+        listen: None,
+        members: 0,
+        tenant: TenantConfig { link, tick: Duration::from_millis(5), ..TenantConfig::default() },
+        capture: args.output.pcap.clone(),
+        duration: args.duration,
+    };
+    member.run(observer, Some((name, Spool::start(out, room))))
+}
+
+/// Serves members of a stream without being one of its receivers.
+pub fn serve(args: &Agent, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
+    let member = Membership {
+        address: &args.stream,
+        via: args.via.as_deref(),
+        iface: args.iface.as_deref(),
+        listen: Some(args.listen),
+        members: args.members.into(),
+        tenant: TenantConfig::default(),
+        capture: args.output.pcap.clone(),
+        duration: None,
+    };
+    member.run(observer, None)
+}
+
+fn open(path: Option<&Path>, overwrite: bool) -> io::Result<File> {
+    match path {
+        None => Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
+        Some(path) if overwrite || path.metadata().is_ok_and(|metadata| !metadata.is_file()) => File::create(path),
+        Some(path) => File::create_new(path),
+    }
+}
+
+/// How to take part.
+struct Membership<'a> {
+    address: &'a StreamAddress,
+    via: Option<&'a str>,
+    iface: Option<&'a str>,
+    listen: Option<SocketAddr>,
+    members: u64,
+    tenant: TenantConfig,
+    capture: Option<std::path::PathBuf>,
+    duration: Option<Duration>,
+}
+
+impl Membership<'_> {
+    fn run(self, observer: &mut dyn Observer<StreamEvent>, out: Option<(String, Spool)>) -> Result<Exit, Failure> {
+        let network = |error| Failure::of(Exit::Network, "cannot take part")(error);
+        let above = self.via.unwrap_or(&self.address.sender);
+        let at = resolve(above, self.address.channel)?;
+        let role = if out.is_some() { Role::Receiver } else { Role::Agent };
+        let endpoint = match role {
+            Role::Receiver => party(self.address, |tree| tree.receiver, &[])?,
+            _ => party(self.address, |tree| tree.agent, &[("children", self.members)])?,
+        };
+        let config = SessionConfig {
+            interface: session::interface_choice(self.iface),
+            tenant: self.tenant,
+            capture: self.capture,
+            ..SessionConfig::default()
+        };
+        let ssrc = u32::from_be_bytes(session::random()?);
+        let door = self.listen.map(door).transpose()?;
+        let tenant = tree::member(&self.address.session(), at, ssrc, door, endpoint, &config).map_err(network)?;
+        let listens = self.listen.and_then(|_| tenant.unicast_local(1)).map(|address| address.to_string());
+        let mut node = Node::new(observer, true);
+        node.show(&StreamEvent::Start(StreamStart {
+            role,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            stream: self.address.to_string(),
+            listens,
+            above: Some(above.to_owned()),
+            bytes: out.as_ref().map(|(name, _)| name.clone()),
+        }));
+        let ends = self.duration.map(|duration| weir_net::clock::Clock::new().now() + duration);
+        let mut run = Taking { node, out, ends, digest: blake3::Hasher::new(), bytes: 0 };
+        let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
+        Ok(run.end(&statistics))
+    }
+}
+
+/// A running member.
+struct Taking<'a> {
+    node: Node<'a>,
+    /// Where the bytes go, and how people call that; an agent has none.
+    out: Option<(String, Spool)>,
+    ends: Option<Time>,
+    digest: blake3::Hasher,
+    bytes: u64,
+}
+
+impl Application<()> for Taking<'_> {
+    fn deliver(&mut self, _now: Time, delivery: Delivery<'_, ()>) {
+        self.digest.update(delivery.payload);
+        self.bytes += delivery.payload.len() as u64;
+        if let Some((_, spool)) = &mut self.out {
+            spool.put(delivery.payload);
+        }
+    }
+
+    fn batch_end(&mut self) {
+        if let Some((_, spool)) = &mut self.out {
+            spool.flush();
+        }
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.out.as_ref().map(|(_, spool)| spool.room())
+    }
+
+    fn peer(&mut self, now: Time, peer: PeerId, address: SocketAddr, change: PeerChange) {
+        if self.node.peer(now, peer, address, change) {
+            let exit = if self.node.is_complete { Exit::Done } else { Exit::Incomplete };
+            self.node.outcome.get_or_insert(exit);
+        }
+    }
+
+    fn observe(&mut self, _now: Time, observation: &Observation) {
+        self.node.observe(observation);
+    }
+
+    fn complete(&mut self, _now: Time) {
+        // It stays until the node above says goodbye: its last acknowledgement may be lost.
+        self.node.is_complete = true;
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        if self.out.as_ref().is_some_and(|(_, spool)| spool.has_failed()) {
+            self.node.outcome.get_or_insert(Exit::Files);
+        }
+        if self.ends.is_some_and(|at| at <= now) {
+            self.node.outcome.get_or_insert(Exit::Incomplete);
+        }
+        let bytes = if self.out.is_some() { self.bytes } else { statistics.received.bytes.count() };
+        self.node.tick(now, bytes)
+    }
+}
+
+impl Taking<'_> {
+    fn end(mut self, statistics: &Statistics) -> Exit {
+        let mut exit = self.node.outcome.unwrap_or(Exit::Done);
+        let Some((name, mut spool)) = self.out else {
+            return self.node.end(exit, statistics.received.bytes.count(), None, statistics);
+        };
+        if let Err(error) = spool.finish() {
+            exit = Exit::Files;
+            self.node.trouble(format!("cannot write to {name}: {error}"), Some(exit));
+        }
+        if exit == Exit::Incomplete {
+            self.node
+                .trouble("not all of it has come; what is there is the beginning, without gaps".to_owned(), Some(exit));
+        }
+        self.node.end(exit, self.bytes, Some(self.digest.finalize()), statistics)
+    }
+}

@@ -1,0 +1,129 @@
+//! `weir send stream`: sends bytes in order to all members of a tree, and ends when all have them.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use weir_core::{ChannelId, Observation, PeerId};
+use weir_net::host::{Application, Host, PeerChange, Progress, Statistics, TenantConfig};
+use weir_net::session::SessionConfig;
+use weir_net::socket::SendConfig;
+use weir_net::{Interface, tree};
+use weir_units::Time;
+
+use super::address::StreamAddress;
+use super::events::{StreamEvent, StreamStart};
+use super::node::{Node, door, party};
+use crate::args::SendStream;
+use crate::events::Role;
+use crate::exit::{Exit, Failure};
+use crate::live::Input;
+use crate::live::{Source, Supply};
+use crate::observer::Observer;
+use crate::session;
+
+/// Sends bytes in order to all members of a tree, until all have them.
+pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
+    let network = |error| Failure::of(Exit::Network, "cannot send")(error);
+    let choice = session::interface_choice(args.iface.as_deref());
+    let interface = Interface::choose(&choice, args.to.ip()).map_err(network)?;
+    let local = interface.source_address(args.to.ip()).map_err(network)?;
+    let port = args.to.port().checked_add(1).unwrap_or(1024);
+    let listen = args.listen.unwrap_or(SocketAddr::new(local, port));
+    let address = StreamAddress {
+        sender: SocketAddr::new(if listen.ip().is_unspecified() { local } else { listen.ip() }, listen.port())
+            .to_string(),
+        channel: args.to,
+        tsi: args.tsi.map_or_else(|| session::random().map(|bytes| u16::from_be_bytes(bytes).max(1)), Ok)?,
+        packet_size: args.packet_size,
+        settings: args.cc_set.clone(),
+    };
+    let endpoint = party(&address, |tree| tree.sender, &[("children", args.members.into())])?;
+    if matches!(args.input, Input::Rtp(_)) {
+        return Err(Failure::new(Exit::Usage, "a stream is made of bytes: RTP can be sent with `weir send live`"));
+    }
+    let source = Source::open(&args.input, address.payload_len(), None, 0)
+        .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
+    let config = SessionConfig {
+        interface: choice,
+        socket: SendConfig { ttl: args.ttl, ..SendConfig::default() },
+        tenant: TenantConfig::default(),
+        capture: args.output.pcap.clone(),
+    };
+    let tenant = tree::sender(&address.session(), door(listen)?, endpoint, &config).map_err(network)?;
+    let mut node = Node::new(observer, false);
+    node.show(&StreamEvent::Start(StreamStart {
+        role: Role::Sender,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        stream: address.to_string(),
+        listens: Some(address.sender.clone()),
+        above: None,
+        bytes: Some(args.input.to_string()),
+    }));
+    let mut run = Sending { node, source, digest: blake3::Hasher::new(), bytes: 0, payload: Vec::new() };
+    let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
+    Ok(run.end(&statistics, &args.input))
+}
+
+/// A running sender.
+struct Sending<'a> {
+    node: Node<'a>,
+    source: Source,
+    digest: blake3::Hasher,
+    bytes: u64,
+    payload: Vec<u8>,
+}
+
+impl Application<()> for Sending<'_> {
+    fn payload(&mut self, now: Time, _channel: Option<ChannelId>) -> Option<((), &[u8])> {
+        let (_, payload) = self.source.next(now)?;
+        self.payload.clear();
+        self.payload.extend_from_slice(payload);
+        self.digest.update(&self.payload);
+        self.bytes += self.payload.len() as u64;
+        Some(((), &self.payload))
+    }
+
+    fn waiting(&self) -> Option<u64> {
+        Some(self.source.waiting())
+    }
+
+    fn is_over(&self) -> bool {
+        self.source.is_over()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.source.readable()
+    }
+
+    fn read(&mut self, now: Time) {
+        self.source.fill(now);
+    }
+
+    fn peer(&mut self, now: Time, peer: PeerId, address: SocketAddr, change: PeerChange) {
+        self.node.peer(now, peer, address, change);
+    }
+
+    fn observe(&mut self, _now: Time, observation: &Observation) {
+        self.node.observe(observation);
+    }
+
+    fn complete(&mut self, _now: Time) {
+        self.node.is_complete = true;
+        self.node.outcome.get_or_insert(Exit::Done);
+    }
+
+    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
+        self.node.tick(now, self.bytes)
+    }
+}
+
+impl Sending<'_> {
+    fn end(mut self, statistics: &Statistics, input: &Input) -> Exit {
+        let mut exit = self.node.outcome.unwrap_or(Exit::Done);
+        if let Some(error) = self.source.failure() {
+            exit = Exit::Files;
+            self.node.trouble(format!("cannot read {input} any further: {error}"), Some(exit));
+        }
+        self.node.end(exit, self.bytes, Some(self.digest.finalize()), statistics)
+    }
+}

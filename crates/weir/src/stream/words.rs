@@ -1,0 +1,51 @@
+//! The events of streams over a tree in words.
+
+use weir_units::{Bytes, Rate};
+
+use super::events::{PeerStanding, StreamEnd, StreamProgress, StreamStart};
+use crate::events::Role;
+use crate::progress::seconds;
+
+pub(crate) fn start(start: &StreamStart) -> String {
+    let listens = start.listens.as_deref().unwrap_or_default();
+    let above = start.above.as_deref().unwrap_or_default();
+    let bytes = start.bytes.as_deref().unwrap_or_default();
+    match start.role {
+        Role::Sender => format!("sending {bytes}; members join with\n  weir recv {}", start.stream),
+        Role::Agent => format!("agent below {above}; members join with --via {listens}"),
+        Role::Receiver => format!("receiving from {above}, to {bytes}"),
+    }
+}
+
+pub(crate) fn peer(standing: &PeerStanding) -> String {
+    let PeerStanding { peer, is_above, what, .. } = standing;
+    match (what.as_str(), is_above) {
+        ("up", true) => format!("{peer} takes this node"),
+        ("up", false) => format!("{peer} has joined"),
+        ("unanswered", _) => format!("nobody answers at {peer} yet; asking on"),
+        ("busy", _) => format!("{peer} has as many members as it takes; asking again every few seconds"),
+        ("bye", true) => format!("{peer} has said goodbye"),
+        ("bye" | "finished", _) => format!("{peer} has left"),
+        ("silent", _) => format!("{peer} is gone: it has said nothing for too long"),
+        ("refused", _) => format!("{peer} is gone: nobody listens there any more"),
+        _ => format!("{peer} was told goodbye"),
+    }
+}
+
+pub(crate) fn progress(p: &StreamProgress) -> String {
+    let mut line = format!("{} · {}", Rate::from_bps(p.rate_bps), Bytes::new(p.stream_bytes));
+    if let Some(window) = p.window_packets {
+        let transit = p.transit_packets.unwrap_or_default();
+        line += &format!(" · {} members · {transit} packets in transit of {window:.0}", p.members);
+    }
+    if let Some(round_trip) = p.round_trip_ms {
+        line += &format!(" · round trip {round_trip:.1} ms");
+    }
+    line
+}
+
+pub(crate) fn end(end: &StreamEnd) -> String {
+    let digest = end.blake3.as_deref().map_or_else(String::new, |digest| format!(", BLAKE3 {digest}"));
+    let is_whole = if end.complete { "complete" } else { "not complete" };
+    format!("{is_whole}: {} in {}{digest}", Bytes::new(end.stream_bytes), seconds(end.t_s))
+}
