@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weir_core::{ChannelId, Event, Header, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
+use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::{Kind, Probe};
 use weir_wire::{Experimental, Feedback, Layered, Paced};
 
@@ -11,13 +12,30 @@ use weir_wire::{Experimental, Feedback, Layered, Paced};
 pub(crate) const OPERATION: usize = 32;
 
 /// One of each variant. A variant that is missing in [`Draw::header`] does not compile; it belongs in this list, too.
-pub(crate) const HEADERS: [Header; 5] = [
+pub(crate) const HEADERS: [Header; 7] = [
     Header::Layered(Layered { signal: false, slot: 0, channel: 0, sequence: 0, clock_micros: 0 }),
     Header::Paced(Paced { sequence: 0 }),
     Header::Feedback(Feedback { newest: 0, reports: 0, arrived: 0, marked: 0, held: 0 }),
     Header::Probe(Probe { kind: Kind::Probe, clock_micros: 0 }),
+    Header::TreeData(Data { number: 0, sent_micros: 0, is_repair: false, is_end: false }),
+    Header::TreeAck(NO_ACK),
     Header::Experimental(Experimental([0; 16])),
 ];
+
+const NO_ACK: Ack = Ack {
+    received: 0,
+    start: 0,
+    echo_micros: 0,
+    min_cwnd: 0,
+    max_twnd: 0,
+    limit: 0,
+    low_mark: 0,
+    held: 0,
+    reported: 0,
+    has_echo: false,
+    is_update: false,
+    is_complete: false,
+};
 
 /// What is done to the two parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +167,8 @@ impl<'a> Draw<'a> {
                 kind: if self.u8() & 1 == 0 { Kind::Probe } else { Kind::Echo },
                 clock_micros: (now.as_micros() as u32).wrapping_sub(u32::from(self.number())),
             }),
+            Header::TreeData(_) => Header::TreeData(self.tree_data(now)),
+            Header::TreeAck(_) => Header::TreeAck(self.tree_ack(now)),
             Header::Experimental(_) => Header::Experimental(Experimental(self.array())),
         }
     }
@@ -164,6 +184,49 @@ impl<'a> Draw<'a> {
                 0 => self.u64(),
                 _ => now.as_micros().wrapping_sub(u64::from(self.u16())),
             },
+        }
+    }
+
+    fn tree_data(&mut self, now: Time) -> Data {
+        let bits = self.u8();
+        Data {
+            number: self.tree_number(),
+            sent_micros: self.stamp(now),
+            is_repair: bits & 1 == 1,
+            // Seldom: nothing is behind the end.
+            is_end: bits >= 240,
+        }
+    }
+
+    fn tree_ack(&mut self, now: Time) -> Ack {
+        let bits = self.u8();
+        Ack {
+            received: self.u64() >> (self.u8() % 64),
+            start: self.tree_number(),
+            echo_micros: self.stamp(now),
+            min_cwnd: self.tree_number(),
+            max_twnd: self.tree_number(),
+            limit: self.tree_number(),
+            low_mark: self.tree_number(),
+            held: self.number(),
+            reported: self.u8() % 80,
+            has_echo: bits & 1 == 1,
+            is_update: bits & 2 == 2,
+            is_complete: bits & 12 == 12,
+        }
+    }
+
+    /// Up to where a party can be after a while, and at times anywhere.
+    fn tree_number(&mut self) -> u32 {
+        let bits = self.u8();
+        if bits < 224 { u32::from(self.u16()) >> (bits % 16) } else { self.u32() }
+    }
+
+    /// The clock of a party some time ago, or any.
+    fn stamp(&mut self, now: Time) -> u32 {
+        match self.u8() {
+            0..192 => (now.as_micros() as u32).wrapping_sub(u32::from(self.u16())),
+            192.. => self.u32(),
         }
     }
 

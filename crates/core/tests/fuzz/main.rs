@@ -97,6 +97,8 @@ fn name_of_header(header: &Header) -> &'static str {
         Header::Paced(_) => "paced",
         Header::Feedback(_) => "feedback",
         Header::Probe(_) => "probe",
+        Header::TreeData(_) => "tree data",
+        Header::TreeAck(_) => "tree acknowledgement",
         Header::Experimental(_) => "experimental",
     }
 }

@@ -181,6 +181,7 @@ impl Party {
             Header::Feedback(_) | Header::Probe(_) => {
                 assert!(!matches!(to, Destination::Channel(_)), "{role:?} sends {packet:?} to a channel");
             }
+            Header::TreeData(_) | Header::TreeAck(_) => panic!("{role:?} is in no tree: {packet:?}"),
             Header::Experimental(_) => panic!("no scheme of the registry is under trial: {packet:?}"),
         }
     }

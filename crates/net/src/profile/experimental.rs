@@ -26,7 +26,12 @@ impl Profile for ExperimentalProfile {
                 out[..LEN].copy_from_slice(&fields.encode(self.tsi));
                 Some(LEN)
             }
-            Header::Layered(_) | Header::Paced(_) | Header::Feedback(_) | Header::Probe(_) => None,
+            Header::Layered(_)
+            | Header::Paced(_)
+            | Header::Feedback(_)
+            | Header::Probe(_)
+            | Header::TreeData(_)
+            | Header::TreeAck(_) => None,
         }
     }
 
