@@ -5,6 +5,7 @@ use weir_wire::alc::Alc;
 use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
+use weir_wire::mtcp;
 use weir_wire::receipt::Receipt;
 use weir_wire::rtcp::handshake::Message;
 use weir_wire::rtcp::{self, App, Bye, congestion};
@@ -30,6 +31,14 @@ fn any_bytes_are_decoded_or_refused() {
         let _ = Receipt::decode(bytes);
         if let Ok((probe, tsi)) = Probe::decode(bytes) {
             assert_eq!(probe.encode(tsi), bytes);
+        }
+        match mtcp::Message::decode(bytes) {
+            Ok((mtcp::Message::Data(_, payload), _)) => assert_eq!(mtcp::DATA_LEN + payload.len(), bytes.len()),
+            Ok((mtcp::Message::Ack(ack), _)) => {
+                assert!(bytes.len() == mtcp::ACK_LEN && ack.reported <= mtcp::MAX_REPORTED);
+                assert!(ack.received & 1 == 0 && ack.received.checked_shr(ack.reported.into()).unwrap_or(0) == 0);
+            }
+            Err(_) => {}
         }
         if let Ok((header, payload)) = Rtp::decode(bytes) {
             assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);

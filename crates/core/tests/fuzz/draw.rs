@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weir_core::{ChannelId, Event, Header, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
+use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::{Kind, Probe};
 use weir_wire::{Experimental, Feedback, Layered, Paced};
 
@@ -11,15 +12,32 @@ use weir_wire::{Experimental, Feedback, Layered, Paced};
 pub(crate) const OPERATION: usize = 32;
 
 /// One of each variant. A variant that is missing in [`Draw::header`] does not compile; it belongs in this list, too.
-pub(crate) const HEADERS: [Header; 5] = [
+pub(crate) const HEADERS: [Header; 7] = [
     Header::Layered(Layered { signal: false, slot: 0, channel: 0, sequence: 0, clock_micros: 0 }),
     Header::Paced(Paced { sequence: 0 }),
     Header::Feedback(Feedback { newest: 0, reports: 0, arrived: 0, marked: 0, held: 0 }),
     Header::Probe(Probe { kind: Kind::Probe, clock_micros: 0 }),
+    Header::TreeData(Data { number: 0, sent_micros: 0, is_repair: false, is_end: false }),
+    Header::TreeAck(NO_ACK),
     Header::Experimental(Experimental([0; 16])),
 ];
 
-/// What is done to the two parties.
+const NO_ACK: Ack = Ack {
+    received: 0,
+    start: 0,
+    echo_micros: 0,
+    min_cwnd: 0,
+    max_twnd: 0,
+    limit: 0,
+    low_mark: 0,
+    held: 0,
+    reported: 0,
+    has_echo: false,
+    is_update: false,
+    is_complete: false,
+};
+
+/// What is done to the parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Start,
@@ -30,11 +48,11 @@ pub(crate) enum Operation {
     Other,
     /// An early or late deadline for one of them.
     Deadline,
-    /// Both are called at their deadlines, as by a driver, and until none is in the past.
+    /// All are called at their deadlines, as by a driver, and until none is in the past.
     Run,
-    /// What the other party sent arrives.
+    /// What another party sent arrives.
     Deliver,
-    /// What the other party sent is lost.
+    /// What another party sent is lost.
     Lose,
     /// An arbitrary packet arrives.
     Packet,
@@ -105,8 +123,8 @@ impl<'a> Draw<'a> {
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
             Operation::Other => Some(match self.u8() % 8 {
                 0 => Event::End,
-                1 => Event::PeerDown(PeerId(self.u32() % 4)),
-                2..5 => Event::PeerUp(PeerId(self.u32() % 4)),
+                1 => Event::PeerDown(PeerId(u32::from(self.u8() % 8))),
+                2..5 => Event::PeerUp(PeerId(u32::from(self.u8() % 8))),
                 _ => Event::Room { payloads: self.small_or_huge() },
             }),
             Operation::Run | Operation::Deliver | Operation::Lose | Operation::Packet => None,
@@ -126,12 +144,40 @@ impl<'a> Draw<'a> {
         let from = match (header, self.u8() % 8) {
             (_, 0) => Origin::Channel(ChannelId(self.u16())),
             (Header::Layered(layered), 1..7) => Origin::Channel(ChannelId(layered.channel)),
+            (Header::TreeData(_), 1..5) => Origin::Channel(ChannelId(0)),
+            (Header::TreeAck(_), 1..7) => Origin::Peer(PeerId(u32::from(self.u8() % 4))),
             (_, 7) => Origin::Unverified,
             _ => Origin::Peer(PeerId(0)),
         };
         let ecn = Ecn::from_bits(self.u8());
         let size = Bytes::new(self.u64() >> (self.u8() % 64));
         (from, Packet { header, size, ecn })
+    }
+
+    /// The packet with another value in one place, near to the one that was there.
+    pub(crate) fn corrupted(&mut self, packet: Packet) -> Packet {
+        let (place, by) = (self.u8() % 9, u32::from(self.number()));
+        let other = |value: u32| if place & 1 == 1 { value.wrapping_add(by) } else { value.wrapping_sub(by) };
+        let header = match packet.header {
+            Header::TreeData(data) => Header::TreeData(match place {
+                0..4 => Data { number: other(data.number), ..data },
+                4..6 => Data { sent_micros: other(data.sent_micros), ..data },
+                6 => Data { is_end: !data.is_end, ..data },
+                _ => Data { is_repair: !data.is_repair, ..data },
+            }),
+            Header::TreeAck(ack) => Header::TreeAck(match place {
+                0..2 => Ack { start: other(ack.start), ..ack },
+                2 => Ack { received: self.u64(), reported: 64, ..ack },
+                3 => Ack { received: self.u64(), ..ack },
+                4 => Ack { limit: other(ack.limit), ..ack },
+                5 => Ack { low_mark: other(ack.low_mark), ..ack },
+                6 => Ack { echo_micros: other(ack.echo_micros), has_echo: true, ..ack },
+                7 => Ack { min_cwnd: self.tree_number(), max_twnd: self.tree_number(), ..ack },
+                _ => Ack { is_complete: !ack.is_complete, ..ack },
+            }),
+            header => header,
+        };
+        Packet { header, ..packet }
     }
 
     fn header(&mut self, now: Time) -> Header {
@@ -149,6 +195,8 @@ impl<'a> Draw<'a> {
                 kind: if self.u8() & 1 == 0 { Kind::Probe } else { Kind::Echo },
                 clock_micros: (now.as_micros() as u32).wrapping_sub(u32::from(self.number())),
             }),
+            Header::TreeData(_) => Header::TreeData(self.tree_data(now)),
+            Header::TreeAck(_) => Header::TreeAck(self.tree_ack(now)),
             Header::Experimental(_) => Header::Experimental(Experimental(self.array())),
         }
     }
@@ -164,6 +212,49 @@ impl<'a> Draw<'a> {
                 0 => self.u64(),
                 _ => now.as_micros().wrapping_sub(u64::from(self.u16())),
             },
+        }
+    }
+
+    fn tree_data(&mut self, now: Time) -> Data {
+        let bits = self.u8();
+        Data {
+            number: self.tree_number(),
+            sent_micros: self.stamp(now),
+            is_repair: bits & 1 == 1,
+            // Seldom: nothing is behind the end.
+            is_end: bits >= 240,
+        }
+    }
+
+    fn tree_ack(&mut self, now: Time) -> Ack {
+        let bits = self.u8();
+        Ack {
+            received: self.u64() >> (self.u8() % 64),
+            start: self.tree_number(),
+            echo_micros: self.stamp(now),
+            min_cwnd: self.tree_number(),
+            max_twnd: self.tree_number(),
+            limit: self.tree_number(),
+            low_mark: self.tree_number(),
+            held: self.number(),
+            reported: self.u8() % 80,
+            has_echo: bits & 1 == 1,
+            is_update: bits & 2 == 2,
+            is_complete: bits & 12 == 12,
+        }
+    }
+
+    /// Up to where a party can be after a while, and at times anywhere.
+    fn tree_number(&mut self) -> u32 {
+        let bits = self.u8();
+        if bits < 224 { u32::from(self.u16()) >> (bits % 16) } else { self.u32() }
+    }
+
+    /// The clock of a party some time ago, or any.
+    fn stamp(&mut self, now: Time) -> u32 {
+        match self.u8() {
+            0..192 => (now.as_micros() as u32).wrapping_sub(u32::from(self.u16())),
+            192.. => self.u32(),
         }
     }
 

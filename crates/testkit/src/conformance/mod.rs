@@ -74,7 +74,7 @@ pub struct Case {
 pub fn cases() -> impl Iterator<Item = Case> {
     let with_all = |scenario: &'static Scenario| SCHEMES.iter().map(move |scheme| Case { scenario, scheme });
     let scenarios = scenarios::layered::SCENARIOS.iter().chain(scenarios::paced::SCENARIOS);
-    scenarios.flat_map(with_all).filter(|case| case.scheme.is_layered() == case.scenario.traffic.is_layered())
+    scenarios.flat_map(with_all).filter(|case| case.scenario.traffic.suits(case.scheme))
 }
 
 /// A receiver's host and its link.
@@ -145,8 +145,12 @@ impl Scenario {
 }
 
 impl Traffic {
-    fn is_layered(self) -> bool {
-        matches!(self, Traffic::Layered { .. })
+    /// Whether the scheme can carry it.
+    fn suits(self, scheme: &Scheme) -> bool {
+        match self {
+            Traffic::Layered { .. } => scheme.is_layered(),
+            Traffic::Paced => scheme.is_paced(),
+        }
     }
 
     /// The most that a host can get, kbit/s; `None` for as much as its link carries.

@@ -19,6 +19,11 @@ impl Arrivals {
         self.start
     }
 
+    /// The number after the last one that has come.
+    pub(super) fn next(&self) -> Seq {
+        Seq::new(self.start.value() + self.beyond.len() as u64)
+    }
+
     /// Packet `number` has come. Whether that is news, and it is below `limit`.
     pub(super) fn note(&mut self, number: Seq, limit: Seq) -> bool {
         if number < self.start || number >= limit {

@@ -105,7 +105,7 @@ impl Member {
         if !data.is_repair {
             self.newest = Some((data.sent_micros, now));
         }
-        if !self.arrivals.note(number, self.limit()) {
+        if !self.is_plausible(number, data) || !self.arrivals.note(number, self.limit()) {
             // The acknowledgement of it was lost, or is on its way.
             self.acknowledge_by(now + self.config.ack_delay);
             return;
@@ -125,6 +125,14 @@ impl Member {
         let is_due = self.config.ack_every.is_some_and(|most| self.unacknowledged >= most);
         let wait = if is_due { Duration::ZERO } else { self.delay() };
         self.acknowledge_by(now + wait);
+    }
+
+    /// Whether nothing is behind the end, and there is one.
+    fn is_plausible(&self, number: Seq, data: &Data) -> bool {
+        match self.end {
+            Some(end) => number < end,
+            None => !data.is_end || number >= self.arrivals.next(),
+        }
     }
 
     /// Whether there are members below, or will be.
@@ -335,7 +343,8 @@ impl Endpoint for Member {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
             Event::Room { payloads } => self.reading.room = Some(payloads),
-            Event::Start => return self.start(now),
+            Event::Start if self.state == State::Waiting => return self.start(now),
+            Event::Finish if self.state == State::Waiting => self.state = State::Over,
             _ => {}
         }
         if self.state != State::Running {
@@ -383,3 +392,61 @@ const FIRST_UPDATE: Duration = Duration::from_millis(500);
 const UPDATE_STEP: Duration = Duration::from_secs(1);
 /// About how often a member asks the node above to attach it.
 const ATTACH: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Habitat;
+    use alloc::vec::Vec;
+    use weir_units::Bytes;
+
+    const STREAM: Stream =
+        Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
+
+    fn receiver() -> Member {
+        Member::new(&STREAM, Config::refined(), true, Random::new(1, "receiver"))
+    }
+
+    /// What the member wants done, but for what it sends.
+    fn done(member: &mut Member, event: Event<'_>) -> Vec<Action> {
+        member.handle(Time::from_secs(1), event);
+        core::iter::from_fn(|| member.poll(Time::from_secs(1)))
+            .filter(|it| !matches!(it, Action::Send { .. }))
+            .collect()
+    }
+
+    fn data(number: u32, is_end: bool) -> Packet {
+        let header = Header::TreeData(Data { number, is_end, ..Data::default() });
+        Packet { header, size: STREAM.packet_size, ecn: Ecn::NotEct }
+    }
+
+    fn arrives(packet: &Packet) -> Event<'_> {
+        Event::Packet { from: Origin::Channel(CHANNEL), packet }
+    }
+
+    #[test]
+    fn a_member_starts_once_and_not_after_its_end() {
+        let mut member = receiver();
+        assert_eq!(done(&mut member, Event::Start), [Action::Join(CHANNEL)]);
+        assert_eq!(done(&mut member, Event::Start), []);
+        assert_eq!(done(&mut member, Event::Finish), [Action::Leave(CHANNEL)]);
+        assert_eq!(done(&mut member, Event::Start), []);
+        let mut early = receiver();
+        assert_eq!(done(&mut early, Event::Finish), []);
+        assert_eq!(done(&mut early, Event::Start), []);
+    }
+
+    #[test]
+    fn an_end_is_before_nothing_that_came_and_stays_the_end() {
+        let mut member = receiver();
+        done(&mut member, Event::Start);
+        assert_eq!(done(&mut member, arrives(&data(2, false))), [Action::Keep { number: 2 }]);
+        assert_eq!(done(&mut member, arrives(&data(1, true))), [], "2 has come");
+        assert_eq!(done(&mut member, arrives(&data(3, true))), []);
+        assert_eq!(done(&mut member, arrives(&data(4, true))), [], "3 is the end");
+        let [first, second] = [0, 1].map(|number| done(&mut member, arrives(&data(number, false))));
+        assert_eq!(first, [Action::Deliver { number: Some(0) }, Action::Release { below: 1 }]);
+        let kept = Action::DeliverKept { number: 2 };
+        assert_eq!(second[..3], [Action::Deliver { number: Some(1) }, kept, Action::Complete]);
+    }
+}

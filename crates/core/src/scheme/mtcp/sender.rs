@@ -130,7 +130,7 @@ impl Sender {
 impl Endpoint for Sender {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
-            Event::Start => self.state = State::Running,
+            Event::Start if self.state == State::Waiting => self.state = State::Running,
             Event::Finish => self.state = State::Over,
             Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
             Event::PeerDown(child) => self.downlink.remove(now, child),
