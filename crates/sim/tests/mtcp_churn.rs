@@ -18,7 +18,7 @@ fn no_survivor_loses_a_payload_when_nodes_leave_and_die() {
 
 #[test]
 fn without_the_low_mark_survivors_lose_payloads() {
-    let failed = (1..=SEEDS).filter(|seed| run(*seed, "no").is_err()).count();
+    let failed = (1..=SEEDS / 10).filter(|seed| run(*seed, "no").is_err()).count();
     assert!(failed > 0, "the low mark is not needed for these runs");
 }
 
@@ -55,25 +55,11 @@ fn run(seed: u64, low_mark: &str) -> Result<(), String> {
         }
     }
     let mut notes = Notes::default();
-    site.net.run_until(Time::ZERO + LASTS, &mut notes);
+    while !notes.complete.contains_key(&site.sender) && site.net.now() < Time::ZERO + LASTS {
+        site.net.run_until(site.net.now() + Duration::from_secs(5), &mut notes);
+    }
     if !notes.complete.contains_key(&site.sender) {
-        let got: Vec<u64> =
-            site.members.iter().map(|agent| notes.delivered.get(agent).copied().unwrap_or_default()).collect();
-        let mut seen = BTreeSet::new();
-        let last: Vec<_> = notes
-            .reports
-            .iter()
-            .rev()
-            .filter(|r| seen.insert(r.1))
-            .map(|(at, a, r)| {
-                format!("{:.1} {} c{} low{} lim{}", at.as_secs_f64(), a.index(), r.children, r.low_mark, r.limit)
-            })
-            .collect();
-        return Err(format!(
-            "seed {seed}: the sender is not done; dead {dead:?} leave {:?} {got:?} complete {} {last:?}",
-            plan.leave,
-            notes.complete.len()
-        ));
+        return Err(format!("seed {seed}: the sender is not done; dead {dead:?}"));
     }
     for number in (1..=members).filter(|number| !dead.contains(number)) {
         let agent = site.members[number - 1];
@@ -85,6 +71,6 @@ fn run(seed: u64, low_mark: &str) -> Result<(), String> {
     Ok(())
 }
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 200;
 const PAYLOADS: u64 = 4_000;
 const LASTS: Duration = Duration::from_secs(180);

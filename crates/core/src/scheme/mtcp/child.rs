@@ -25,6 +25,7 @@ pub(super) struct Child {
     pub(super) rtd: Timeout,
     pub(super) rtt: Timeout,
     base_rtd: BaseDelay,
+    slack: f64,
     base_rtt: BaseDelay,
     /// By how much the last relative delay was above its base, seconds.
     excess: f64,
@@ -102,6 +103,7 @@ impl Child {
             rtd: Timeout::new(config.floor),
             rtt: Timeout::new(LEAST_REPAIR_TIMEOUT),
             base_rtd: BaseDelay::new(config.base_of),
+            slack: config.slack.as_secs_f64(),
             base_rtt: BaseDelay::new(config.base_of),
             excess: 0.0,
             rate: DeliveryRate { since: now, ..DeliveryRate::default() },
@@ -174,7 +176,7 @@ impl Child {
     /// A relative delay was measured: with, and without the time that the packet waited for its acknowledgement.
     pub(super) fn note_delay(&mut self, now: Time, whole: f64, bare: f64) {
         self.rtd.sample(whole);
-        self.excess = self.base_rtd.excess(now, bare);
+        self.excess = (self.base_rtd.excess(now, bare) - self.slack).max(0.0);
     }
 
     /// Packets of the flow that wait in queues on the way to this child: Diff × its delivery rate.

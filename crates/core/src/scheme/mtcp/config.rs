@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::definition::Habitat;
+
 /// What the parties of a tree do where the paper leaves a choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
@@ -23,6 +25,8 @@ pub struct Config {
     pub least_window: f64,
     /// The congestion window grows only while it is used (RFC 7661).
     pub validates: bool,
+    /// Queuing delays below this are not told from what the hosts' scheduling adds (decision 15).
+    pub slack: Duration,
     /// The base delay is the least of this long; `None` is of the whole session.
     pub base_of: Option<Duration>,
     /// What losses do besides those that time out.
@@ -56,7 +60,7 @@ pub enum NackRule {
 
 impl Config {
     /// The paper's text with what it needs to work (decision 1).
-    pub fn refined() -> Config {
+    pub fn refined(habitat: Habitat) -> Config {
         Config {
             ack_delay: Duration::from_millis(20),
             ack_every: Some(4),
@@ -67,6 +71,10 @@ impl Config {
             floor: Duration::from_millis(200),
             least_window: 2.0,
             validates: true,
+            slack: match habitat {
+                Habitat::Lab => Duration::ZERO,
+                Habitat::Sockets => Duration::from_millis(1),
+            },
             base_of: Some(Duration::from_secs(30)),
             nacks: NackRule::ThreeInARow,
             alpha: 2.0,

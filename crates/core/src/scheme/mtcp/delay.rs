@@ -4,27 +4,35 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-/// The sender's clock, as the 32-bit stamps of packets show it. Microseconds from any origin.
+/// The sender's clock, as the 32-bit stamps of packets show it, put onto this node's clock: the first stamp is taken to be of the
+/// time at which it was read. What that is wrong by is the same for all that follow, and cancels out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SenderClock {
-    last: Option<i64>,
+    /// The last stamp, and what it is here.
+    last: Option<(u32, i64)>,
 }
 
 impl SenderClock {
-    /// The stamp in full: the value nearest to the stamp before.
-    pub(super) fn extend(&mut self, stamp: u32) -> i64 {
-        let full = match self.last {
-            None => i64::from(stamp),
-            Some(last) => last + i64::from(stamp.wrapping_sub(last as u32) as i32),
+    /// When a packet with this stamp was sent, microseconds: the time nearest to that of the stamp before.
+    pub(super) fn sent(&mut self, now: Time, stamp: u32) -> i64 {
+        let sent = match self.last {
+            None => now.as_micros() as i64,
+            Some((last, sent)) => sent + i64::from(stamp.wrapping_sub(last) as i32),
         };
-        self.last = Some(full);
-        full
+        self.last = Some((stamp, sent));
+        sent
     }
 }
 
-/// The relative time delay (§3.2): from the sender's clock to this one's, seconds.
+/// The relative time delay (§3.2): from when a packet was sent to now, on whatever clocks. Seconds.
 pub(super) fn relative_delay(now: Time, sent_micros: i64) -> f64 {
     (now.as_micros() as i64 - sent_micros) as f64 * 1e-6
+}
+
+/// The time at which a packet that was sent then has been on its way for `timeout` seconds (§3.5).
+pub(super) fn overdue(sent_micros: i64, timeout: f64) -> Time {
+    let due = sent_micros.saturating_add((timeout * 1e6) as i64);
+    Time::from_micros(u64::try_from(due).unwrap_or(0))
 }
 
 /// The average of a delay, its deviation, and the time-out made of them (§3.4). Seconds; of any sign.
@@ -96,22 +104,35 @@ mod tests {
 
     #[test]
     fn fig_2_a_packet_of_time_4_that_is_acknowledged_at_7_has_a_relative_delay_of_3() {
-        let sent = SenderClock::default().extend(4_000_000);
-        assert_eq!(relative_delay(Time::from_secs(7), sent), 3.0);
+        assert_eq!(relative_delay(Time::from_secs(7), 4_000_000), 3.0);
     }
 
     #[test]
-    fn fig_3_with_a_sender_clock_ahead_the_relative_delay_is_minus_1() {
-        let sent = SenderClock::default().extend(5_000_000);
-        assert_eq!(relative_delay(Time::from_secs(4), sent), -1.0);
+    fn fig_3_with_a_sender_clock_ahead_the_relative_delay_is_minus_1_and_7_2_is_overdue_at_6_2() {
+        assert_eq!(relative_delay(Time::from_secs(4), 5_000_000), -1.0);
+        assert_eq!(overdue(7_200_000, -1.0), Time::from_millis(6_200));
+        // The sender's clock is ahead by three: there it is 9.2.
+        assert_eq!(overdue(7_200_000, -1.0) + Duration::from_secs(3), Time::from_millis(9_200));
     }
 
     #[test]
     fn stamps_go_on_where_32_bits_wrap() {
-        let mut clock = SenderClock::default();
-        assert_eq!(clock.extend(u32::MAX - 9), i64::from(u32::MAX) - 9);
-        assert_eq!(clock.extend(5), i64::from(u32::MAX) + 6);
-        assert_eq!(clock.extend(u32::MAX), i64::from(u32::MAX));
+        let (mut clock, now) = (SenderClock::default(), Time::from_micros(1_000));
+        assert_eq!(clock.sent(now, u32::MAX - 9), 1_000);
+        assert_eq!(clock.sent(now, 5), 1_015);
+        assert_eq!(clock.sent(now, u32::MAX), 1_009);
+    }
+
+    #[test]
+    fn differences_between_delays_are_the_same_whatever_the_clocks_show() {
+        let delays = |ahead: u64, stamp: u32| {
+            let mut clock = SenderClock::default();
+            [(10, 0), (25, 12), (40, 20)].map(|(came, sent)| {
+                let sent = clock.sent(Time::from_micros(ahead + came), stamp.wrapping_add(sent));
+                relative_delay(Time::from_micros(ahead + came + 5), sent)
+            })
+        };
+        assert_eq!(delays(0, 7), delays(1_000_000_000, u32::MAX - 3));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 
 use super::child::{Child, Summary};
 use super::config::{Config, NackRule};
-use super::delay::{SenderClock, relative_delay};
+use super::delay::{SenderClock, overdue, relative_delay};
 use super::window::Window;
 
 /// See the module's documentation.
@@ -36,7 +36,7 @@ pub(super) struct Downlink {
     settled: Seq,
     /// The number at which the stream ends.
     pub(super) end: Option<Seq>,
-    pub(super) clock: SenderClock,
+    clock: SenderClock,
     next_probe: Option<Time>,
     deadline: Option<Time>,
     complete_children: usize,
@@ -49,7 +49,8 @@ pub(super) struct Downlink {
 /// A packet that was sent to all.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
-    /// When, by the sender's clock.
+    /// The sender's clock at that time, as it stands in the packet; and that time.
+    stamp: u32,
     micros: i64,
     /// When it came here; `None` while it has not.
     here: Option<Time>,
@@ -145,16 +146,17 @@ impl Downlink {
         let most = 2 * self.config.buffer;
         while self.next() <= number && number.since(self.first) < most {
             let lacking = self.children.iter().filter(|child| !child.has(self.next())).count() as u32;
-            self.sent.push_back(Sent { micros: 0, here: None, is_fresh: false, lacking, in_transit: false });
+            self.sent.push_back(Sent { stamp: 0, micros: 0, here: None, is_fresh: false, lacking, in_transit: false });
         }
     }
 
-    /// A packet that the sender sent at `micros` of its clock is here for the first time. It is `fresh` if it came the way of
+    /// A packet with the sender's `stamp` is here for the first time. It is `fresh` if it came the way of
     /// all and was not sent again.
-    pub(super) fn on_data(&mut self, now: Time, number: Seq, micros: i64, is_fresh: bool, out: &mut Outbox) {
+    pub(super) fn on_data(&mut self, now: Time, number: Seq, stamp: u32, is_fresh: bool, out: &mut Outbox) {
         self.know(number);
+        let micros = self.clock.sent(now, stamp);
         let Some(sent) = self.at(number) else { return };
-        (sent.micros, sent.here, sent.is_fresh) = (micros, Some(now), is_fresh);
+        (sent.stamp, sent.micros, sent.here, sent.is_fresh) = (stamp, micros, Some(now), is_fresh);
         if sent.lacking > 0 && is_fresh {
             sent.in_transit = true;
             self.transit += 1;
@@ -198,7 +200,7 @@ impl Downlink {
         child.note_summary(ack, self.config.low_mark);
         self.complete_children += usize::from(child.summary.is_complete && !was_complete);
         if ack.has_echo {
-            let whole = relative_delay(now, self.clock.extend(ack.echo_micros));
+            let whole = relative_delay(now, self.clock.sent(now, ack.echo_micros));
             let held = if self.config.subtracts_held { f64::from(ack.held) * HELD_UNIT } else { 0.0 };
             child.note_delay(now, whole, whole - held);
         }
@@ -259,8 +261,8 @@ impl Downlink {
         for child in &mut self.children {
             let to = Destination::Peer(child.peer);
             let send = |number: Seq| {
-                let micros = find(number).map_or(0, |sent| sent.micros);
-                out.push(data(&self.stream, to, number, micros, true, end));
+                let stamp = find(number).map_or(0, |sent| sent.stamp);
+                out.push(data(&self.stream, to, number, stamp, true, end));
             };
             child.send_repairs(now, |number| find(number).is_some(), send);
         }
@@ -276,7 +278,7 @@ impl Downlink {
             if let (true, Some(here)) = (sent.lacking > 0, sent.here) {
                 // What came as a repair was sent long ago, so that its timer would have expired.
                 let timeout = timeout.filter(|_| sent.is_fresh);
-                let due = timeout.map_or(here + FIRST_TIMEOUT, |timeout| after(sent.micros, timeout));
+                let due = timeout.map_or(here + FIRST_TIMEOUT, |timeout| overdue(sent.micros, timeout));
                 return Some((number, due.max(here)));
             }
             if sent.lacking > 0 {
@@ -410,21 +412,15 @@ pub(super) fn data(
     stream: &Stream,
     to: Destination,
     number: Seq,
-    micros: i64,
+    stamp: u32,
     is_repair: bool,
     end: Option<Seq>,
 ) -> Action {
     let is_end = end == Some(number);
-    let data = Data { number: number.truncate(32), sent_micros: micros as u32, is_repair, is_end };
+    let data = Data { number: number.truncate(32), sent_micros: stamp, is_repair, is_end };
     let size = if is_end { stream.feedback_size } else { stream.packet_size };
     let packet = Packet { header: Header::TreeData(data), size, ecn: Ecn::NotEct };
     if is_end { Action::send(to, packet) } else { Action::send_kept(to, packet, number.value()) }
-}
-
-/// The local time at which a packet sent at `micros` of the sender's clock has been on its way for `timeout` seconds (§3.5).
-fn after(micros: i64, timeout: f64) -> Time {
-    let due = micros.saturating_add((timeout * 1e6) as i64);
-    Time::from_micros(u64::try_from(due).unwrap_or(0))
 }
 
 /// Missing packets in a row, or acknowledgements that miss the same one.
@@ -470,19 +466,14 @@ mod tests {
     }
 
     #[test]
-    fn fig_3_a_packet_of_7_2_with_a_timeout_of_minus_1_is_overdue_at_6_2_and_at_9_2_at_the_sender() {
-        assert_eq!(after(7_200_000, -1.0), Time::from_millis(6_200));
-        // The sender's clock is ahead by three.
-        assert_eq!(after(7_200_000, -1.0) + Duration::from_secs(3), Time::from_millis(9_200));
-    }
-
-    #[test]
     fn fig_4_a_packet_of_0_is_sent_again_at_7_8_10_14_and_22() {
-        let (mut node, mut out) = node(Config { floor: Duration::ZERO, ..Config::refined() });
+        let (mut node, mut out) = node(Config { floor: Duration::ZERO, ..Config::refined(Habitat::Lab) });
         node.add(Time::ZERO, CHILD, &mut out);
         // RTO_RTD is 7 and RTO_RTT is 1, of which 10 ms are the floor under 4D.
         node.children[0].note_delay(Time::ZERO, 7.0, 7.0);
         node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(990));
+        // The stamp is that of time 0, as an earlier packet has shown.
+        node.clock.sent(Time::ZERO, 0);
         node.on_data(Time::from_millis(5_500), Seq::new(0), 0, true, &mut out);
         assert_eq!(repairs(&mut out), [0; 0]);
         let mut at = Vec::new();
@@ -506,7 +497,7 @@ mod tests {
             is_complete: false,
         };
         let above = |children: &[(f64, f64)]| {
-            let (mut node, mut out) = node(Config { least_window: 30.0, ..Config::refined() });
+            let (mut node, mut out) = node(Config { least_window: 30.0, ..Config::refined(Habitat::Lab) });
             for (number, (min_cwnd, max_twnd)) in (1..).zip(children) {
                 let ack = Ack {
                     min_cwnd: (min_cwnd * 256.0) as u32,
@@ -529,7 +520,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_not_sent_again_within_a_round_trip() {
-        let (mut node, mut out) = node(Config::refined());
+        let (mut node, mut out) = node(Config::refined(Habitat::Lab));
         node.add(Time::ZERO, CHILD, &mut out);
         node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(100));
         let at = |millis| Time::from_secs(1) + Duration::from_millis(millis);
@@ -545,7 +536,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
-        let (mut node, mut out) = node(Config { buffer: 10, ..Config::refined() });
+        let (mut node, mut out) = node(Config { buffer: 10, ..Config::refined(Habitat::Lab) });
         node.add(Time::ZERO, CHILD, &mut out);
         node.on_data(Time::ZERO, Seq::new(0), 0, true, &mut out);
         let lie = Ack { start: 1 << 20, low_mark: 1 << 20, limit: 1 << 21, is_complete: true, ..Ack::default() };

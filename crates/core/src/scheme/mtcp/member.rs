@@ -115,8 +115,7 @@ impl Member {
         }
         self.store(number);
         if self.serves() {
-            let micros = self.downlink.clock.extend(data.sent_micros);
-            self.downlink.on_data(now, number, micros, !data.is_repair, &mut self.out);
+            self.downlink.on_data(now, number, data.sent_micros, !data.is_repair, &mut self.out);
         }
         self.read();
         self.release();
@@ -404,7 +403,7 @@ mod tests {
         Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
 
     fn receiver() -> Member {
-        Member::new(&STREAM, Config::refined(), true, Random::new(1, "receiver"))
+        Member::new(&STREAM, Config::refined(Habitat::Lab), true, Random::new(1, "receiver"))
     }
 
     /// What the member wants done, but for what it sends.

@@ -29,9 +29,13 @@ pub const MTCP: Scheme = Scheme {
     summary: "A reliable stream over a tree, whose nodes report the worst window below them to the sender",
     paper: "Rhee, Balaguru, Rouskas, INFOCOM 1999",
     parties: Parties::Tree(Tree {
-        sender: |stream, settings, _| Ok(Box::new(Sender::new(stream, settings::read(settings)?))),
-        agent: |stream, settings, random| Ok(Box::new(Member::new(stream, settings::read(settings)?, false, random))),
-        receiver: |stream, settings, random| Ok(Box::new(Member::new(stream, settings::read(settings)?, true, random))),
+        sender: |stream, settings, _| Ok(Box::new(Sender::new(stream, settings::read(stream.habitat, settings)?))),
+        agent: |stream, settings, random| {
+            Ok(Box::new(Member::new(stream, settings::read(stream.habitat, settings)?, false, random)))
+        },
+        receiver: |stream, settings, random| {
+            Ok(Box::new(Member::new(stream, settings::read(stream.habitat, settings)?, true, random)))
+        },
     }),
     settings: settings::help,
 };

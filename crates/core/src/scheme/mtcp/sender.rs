@@ -88,9 +88,9 @@ impl Sender {
                 self.offered -= u64::from(self.offered != u64::MAX);
                 self.out.push(Action::Take { number: number.value() });
             }
-            let micros = self.downlink.clock.extend(now.as_micros() as u32);
-            self.out.push(data(&self.stream, Destination::Channel(CHANNEL), number, micros, false, self.end));
-            self.downlink.on_data(now, number, micros, true, &mut self.out);
+            let stamp = now.as_micros() as u32;
+            self.out.push(data(&self.stream, Destination::Channel(CHANNEL), number, stamp, false, self.end));
+            self.downlink.on_data(now, number, stamp, true, &mut self.out);
             self.free = self.free.max(now - BURST) + self.gap();
         }
     }

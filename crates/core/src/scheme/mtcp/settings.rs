@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::config::{Config, NackRule};
+use crate::definition::Habitat;
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
@@ -15,8 +16,8 @@ type WholeOr = settings::WithinOr<Config, u64, Option<u64>>;
 type OneOf<T> = settings::OneOf<Config, T>;
 type Preset = settings::Preset<Config>;
 
-pub(super) fn read(settings: &[Setting]) -> Result<Config, ConfigError> {
-    let config = settings::read("mtcp", TABLE, Config::refined(), settings)?;
+pub(super) fn read(habitat: Habitat, settings: &[Setting]) -> Result<Config, ConfigError> {
+    let config = settings::read("mtcp", TABLE, Config::refined(habitat), settings)?;
     if config.alpha > config.beta {
         return Err(ConfigError::BadValue {
             key: "alpha".into(),
@@ -29,7 +30,7 @@ pub(super) fn read(settings: &[Setting]) -> Result<Config, ConfigError> {
 
 /// Help about the settings.
 pub(super) fn help() -> Vec<SettingHelp> {
-    settings::help(TABLE, Config::refined(), Config::refined())
+    settings::help(TABLE, Config::refined(Habitat::Lab), Config::refined(Habitat::Sockets))
 }
 
 const TABLE: Table<Config> = &[&[
@@ -92,6 +93,11 @@ const TABLE: Table<Config> = &[&[
         key: "validates",
         help: "whether a window grows only while it is used",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
+    },
+    Entry {
+        key: "slack",
+        help: "queuing delay below which nothing is taken for a queue",
+        value: &Span { range: Duration::ZERO..=ms(100), field: |c| &mut c.slack },
     },
     Entry {
         key: "base_of",
@@ -162,6 +168,6 @@ mod tests {
 
     #[test]
     fn each_setting_is_a_field_of_its_own() {
-        settings::tests::assert_own_fields(TABLE, Config::refined(), &["rules"]);
+        settings::tests::assert_own_fields(TABLE, Config::refined(Habitat::Lab), &["rules"]);
     }
 }

@@ -84,11 +84,12 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::Habitat;
 
     const CALM: f64 = 0.0;
 
     fn window() -> (Config, Window) {
-        let config = Config::refined();
+        let config = Config::refined(Habitat::Lab);
         (config, Window::new(&config, 1024))
     }
 
