@@ -109,7 +109,7 @@ impl Place<'_> {
         };
         let start = Time::ZERO + draw("start", &flow.start.0);
         let rtt = flow.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0));
-        let times = Times { start, stop: flow.stop.map(|stop| Time::ZERO + stop.0) };
+        let times = Times { start, stop: flow.stop.as_ref().map(|stop| Time::ZERO + draw("stop", &stop.0)) };
         let from = self.site.sender(&mut self.network, &flow.from, instance)?;
         let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
         let net = &mut self.network;

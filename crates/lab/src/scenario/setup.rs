@@ -133,8 +133,8 @@ pub struct Flow {
     /// When each starts. Default 0s.
     #[serde(default = "zero_spans")]
     pub start: Text<Spans>,
-    /// When all stop. Default: at the end of the run.
-    pub stop: Option<Text<Duration>>,
+    /// When each stops. Default: at the end of the run.
+    pub stop: Option<Text<Spans>>,
 }
 
 /// What a flow sends.
