@@ -192,6 +192,13 @@ impl Scheme {
         self.sink(stream, settings, random).map(drop)
     }
 
+    /// Says why the parties of a stream over a tree cannot be built, if they cannot.
+    pub fn check_tree(&self, stream: &Stream, settings: &[Setting]) -> Result<(), ConfigError> {
+        let (tree, random) = (self.tree()?, Random::new(0, "check"));
+        (tree.sender)(stream, settings, random.clone())?;
+        (tree.receiver)(stream, settings, random).map(drop)
+    }
+
     /// The parties of a reliable stream over a tree.
     pub fn tree(&self) -> Result<Tree, ConfigError> {
         match self.parties {

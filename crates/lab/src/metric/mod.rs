@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_units::Time;
 
-pub use record::{ClientRecord, Fate, FlowRecord, LinkRecord, Passage, Record, SessionRecord};
+pub use record::{ClientRecord, Fate, FlowRecord, LinkRecord, Passage, Record, SessionRecord, TreeRecord};
 pub use trace::{Quantity, Trace};
 
 use crate::scenario::Text;
@@ -27,11 +27,13 @@ pub struct Measure {
     pub measure: Kind,
     /// Of which session.
     pub session: Option<String>,
+    /// Of which tree.
+    pub tree: Option<String>,
     /// Of which flow.
     pub flow: Option<String>,
     /// Divides by the same of this flow: the mean of the one group over that of the other, if `over` is mean.
     pub per: Option<String>,
-    /// Of which client of the session, from 0. Default: the mean of all.
+    /// Of which client of the session, or member of the tree, from 0. Default: the mean of all.
     pub client: Option<Text<usize>>,
     /// With `client`: the mean of that one and of every so-manieth after it.
     pub every: Option<Text<usize>>,
@@ -43,7 +45,7 @@ pub struct Measure {
     pub from: Option<Text<Duration>>,
     /// Until when. Default: the end of the run.
     pub to: Option<Text<Duration>>,
-    /// What is taken of several sessions or flows of one name. Default mean.
+    /// What is taken of several sessions, trees or flows of one name. Default mean.
     #[serde(default)]
     pub over: Over,
 }
@@ -60,15 +62,21 @@ pub enum Kind {
     TransientLoss,
     /// How many packets that is.
     TransientLostPackets,
-    /// Per cent of the packets of `session` or `flow` that the bottleneck dropped between `from` and `to` (§4.4).
+    /// Per cent of the packets of `session`, `tree` or `flow` that the bottleneck dropped between `from` and `to` (§4.4).
     SteadyLoss,
-    /// kbit/s of `session` or `flow` that left the bottleneck between `from` and `to` (§4.4).
+    /// kbit/s of `session`, `tree` or `flow` that left the bottleneck between `from` and `to` (§4.4).
     Throughput,
-    /// Per cent of the bottleneck's rate that all sessions of the one name and all flows of the other got together between `from` and `to`.
+    /// Per cent of the bottleneck's rate that all sessions, trees and flows of the names given got together between `from` and `to`.
     Share,
     /// kbit/s that `client` of `session` received between `from` and `to`; `from` is by default when that client has left
-    /// its start-up phase (§4.4).
+    /// its start-up phase (§4.4). Of a `tree`, what `client` gave to its application, packets counted whole.
     ClientRate,
+    /// kbit/s that the slowest member of `tree` gave to its application between `from` and `to`, packets counted whole.
+    SlowestRate,
+    /// The same, of payload only.
+    Goodput,
+    /// Per cent of the acknowledgements of `tree` that a link dropped, any link, over the whole run.
+    AcknowledgementLoss,
     /// Per cent of the time between `from` (default: its join) and `to` that `client` of `session` spent at `level` or above.
     TimeAtLevel,
     /// The level of `client` of `session` between `from` and `to`, averaged over time.
@@ -116,6 +124,10 @@ pub enum Over {
     Max,
     /// Their sum.
     Sum,
+    /// The mean of those above 0: of those that were there at all.
+    Present,
+    /// Jain's fairness index: 1 if all are alike, one over their number if one has everything.
+    Jain,
     /// The largest as a multiple of the smallest.
     Spread,
 }
@@ -125,12 +137,15 @@ impl Over {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = values.iter().sum();
+        let count = values.len() as f64;
         let value = match self {
             _ if values.is_empty() => return None,
-            Over::Mean => sum / values.len() as f64,
+            Over::Mean => sum / count,
             Over::Min => least,
             Over::Max => most,
             Over::Sum => sum,
+            Over::Present => sum / values.iter().filter(|value| **value > 0.0).count() as f64,
+            Over::Jain => sum * sum / (count * values.iter().map(|value| value * value).sum::<f64>()),
             Over::Spread => most / least,
         };
         value.is_finite().then_some(value)
@@ -142,18 +157,21 @@ impl Measure {
     pub(crate) fn check(&self) -> Result<(), String> {
         use Kind::*;
         let needs = |what: &str| Err(format!("this measure needs {what}"));
+        let named = [&self.session, &self.tree, &self.flow].into_iter().flatten().count();
         match self.measure {
             LinkLoss | LinkUse => Ok(()),
-            Share if self.session.is_none() && self.flow.is_none() => needs("a session, a flow or both"),
-            SteadyLoss | Throughput if self.session.is_some() == self.flow.is_some() => {
-                needs("either a session or a flow")
-            }
+            Share if named == 0 => needs("a session, a tree or a flow, or several of them"),
+            SteadyLoss | Throughput if named != 1 => needs("either a session, a tree or a flow"),
             _ if self.per.is_some() && (self.flow.is_none() || self.measure == Share) => {
                 needs("a flow to be compared with that in per")
             }
             SteadyLoss | Throughput | Share => Ok(()),
             OutstandingPackets | BackOffs | RoundTripRange | TimeOuts if self.flow.is_none() => needs("a flow"),
             OutstandingPackets | BackOffs | RoundTripRange | TimeOuts => Ok(()),
+            ClientRate if self.session.is_some() == self.tree.is_some() => needs("either a session or a tree"),
+            ClientRate => Ok(()),
+            SlowestRate | Goodput | AcknowledgementLoss if self.tree.is_none() => needs("a tree"),
+            SlowestRate | Goodput | AcknowledgementLoss => Ok(()),
             _ if self.session.is_none() => needs("a session"),
             FallTime | RiseTime if self.from.is_none() => needs("from"),
             ConvergenceTime | TimeAtLevel | FallTime | RiseTime if self.level.is_none() => needs("a level"),
@@ -207,21 +225,27 @@ impl Measure {
                 let kbps = sum.of_sources(record, |passages| passage::kbps(passages, from, to))?;
                 Some(kbps / record.bottleneck.kbps()? * 100.0)
             }
+            Kind::ClientRate if self.tree.is_some() => {
+                self.of_trees(record, |tree| self.of_clients(&tree.members, |member| member.received_kbps(from, to)))
+            }
+            Kind::SlowestRate => self.of_trees(record, |tree| tree.slowest_kbps(from, to)),
+            Kind::Goodput => self.of_trees(record, |tree| tree.goodput_kbps(from, to)),
+            Kind::AcknowledgementLoss => self.of_trees(record, TreeRecord::acknowledgement_loss_percent),
             Kind::ClientRate => each(&|session| {
-                self.of_clients(session, |client| {
+                self.of_clients(&session.clients, |client| {
                     let from = self.from.map_or_else(|| client.startup_end(session.startup), |from| at(from.0));
                     client.received_kbps(from, to)
                 })
             }),
             Kind::TimeAtLevel => each(&|session| {
-                self.of_clients(session, |client| {
+                self.of_clients(&session.clients, |client| {
                     let from = self.from.map_or(client.joined, |from| at(from.0));
                     levels::percent_at_or_above(&client.levels, level, from, to)
                 })
             }),
-            Kind::MeanLevel => {
-                each(&|session| self.of_clients(session, |client| levels::mean_level(&client.levels, from, to)))
-            }
+            Kind::MeanLevel => each(&|session| {
+                self.of_clients(&session.clients, |client| levels::mean_level(&client.levels, from, to))
+            }),
             Kind::Agreement => each(&|session| levels::agreement_percent(&session.clients, from, to)),
             Kind::FallTime => each(&|session| levels::reached(&session.clients, from, to, |now| now <= level)),
             Kind::RiseTime => each(&|session| levels::reached(&session.clients, from, to, |now| now >= level)),
@@ -234,7 +258,7 @@ impl Measure {
             Kind::RoundTripRange => self.of_flows(record, |each| flow::round_trip_range_ms(each, from, to)),
             Kind::TimeOuts => self.of_flows(record, |each| flow::time_outs_in_100_s(each, from, to)),
             Kind::Memberships => {
-                each(&|session| self.of_clients(session, |one| client::memberships_per_sec(one, from, to)))
+                each(&|session| self.of_clients(&session.clients, |one| client::memberships_per_sec(one, from, to)))
             }
             Kind::Dilation => each(&|session| client::worst_dilation(session, window(1), from, to)),
             Kind::LinkLoss => record.bottleneck.loss_percent(),
@@ -252,8 +276,10 @@ impl Measure {
 
     fn of_sources(&self, record: &Record, value: impl Fn(&[Passage]) -> Option<f64>) -> Option<f64> {
         let sessions = self.session.iter().filter_map(|name| record.sessions.get(name)).flatten();
+        let trees = self.tree.iter().filter_map(|name| record.trees.get(name)).flatten();
         let flows = self.flow.iter().filter_map(|name| record.flows.get(name)).flatten();
-        let passages = sessions.map(|session| &session.passages).chain(flows.map(|flow| &flow.passages));
+        let passages = sessions.map(|session| &session.passages).chain(trees.map(|tree| &tree.passages));
+        let passages = passages.chain(flows.map(|flow| &flow.passages));
         let values: Option<Vec<f64>> = passages.map(|passages| value(passages)).collect();
         self.over.of(&values?)
     }
@@ -264,12 +290,18 @@ impl Measure {
         self.over.of(&values?)
     }
 
-    fn of_clients(&self, session: &SessionRecord, value: impl Fn(&ClientRecord) -> Option<f64>) -> Option<f64> {
+    fn of_trees(&self, record: &Record, value: impl Fn(&TreeRecord) -> Option<f64>) -> Option<f64> {
+        let trees = self.tree.iter().filter_map(|name| record.trees.get(name)).flatten();
+        let values: Option<Vec<f64>> = trees.map(value).collect();
+        self.over.of(&values?)
+    }
+
+    fn of_clients(&self, clients: &[ClientRecord], value: impl Fn(&ClientRecord) -> Option<f64>) -> Option<f64> {
         let (first, every) = match (self.client, self.every) {
-            (Some(client), None) => return session.clients.get(client.0).and_then(value),
+            (Some(client), None) => return clients.get(client.0).and_then(value),
             (client, every) => (client.map_or(0, |client| client.0), every.map_or(1, |every| every.0.max(1))),
         };
-        let values: Option<Vec<f64>> = session.clients.iter().skip(first).step_by(every).map(value).collect();
+        let values: Option<Vec<f64>> = clients.iter().skip(first).step_by(every).map(value).collect();
         Over::Mean.of(&values?)
     }
 }
@@ -289,7 +321,9 @@ mod tests {
         assert_eq!(over(Over::Mean), Some(3.0));
         assert_eq!((over(Over::Min), over(Over::Max)), (Some(2.0), Some(4.0)));
         assert_eq!((over(Over::Sum), over(Over::Spread)), (Some(9.0), Some(2.0)));
-        assert_eq!(Over::Sum.of(&[]), None);
+        assert_eq!(over(Over::Jain), Some(81.0 / (3.0 * 29.0)));
+        assert_eq!(Over::Present.of(&[2.0, 0.0, 4.0]), Some(3.0));
+        assert_eq!((Over::Sum.of(&[]), Over::Present.of(&[0.0])), (None, None));
         assert_eq!(Over::Spread.of(&[0.0, 1.0]), None, "there is no multiple of nothing");
     }
 
@@ -303,5 +337,8 @@ mod tests {
             check("measure = \"fall_time\"\nsession = \"a\"\nlevel = 3").is_err_and(|error| error.contains("from"))
         );
         assert!(check("measure = \"link_use\"").is_ok());
+        assert!(check("measure = \"goodput\"\nsession = \"a\"").is_err_and(|error| error.contains("a tree")));
+        assert!(check("measure = \"client_rate\"\ntree = \"a\"").is_ok());
+        assert!(check("measure = \"mean_level\"\ntree = \"a\"").is_err_and(|error| error.contains("a session")));
     }
 }

@@ -14,6 +14,8 @@ pub struct Record {
     pub bottleneck: LinkRecord,
     /// Sessions by name; several if the scenario has several alike.
     pub sessions: BTreeMap<String, Vec<SessionRecord>>,
+    /// Streams over trees by name.
+    pub trees: BTreeMap<String, Vec<TreeRecord>>,
     /// Flows by name.
     pub flows: BTreeMap<String, Vec<FlowRecord>>,
 }
@@ -42,7 +44,22 @@ pub struct SessionRecord {
     pub passages: Vec<Passage>,
 }
 
-/// A client of a session.
+/// A reliable stream over a tree.
+#[derive(Debug, Clone, Default)]
+pub struct TreeRecord {
+    /// Its members. What one received is what its application was given, packets counted whole.
+    pub members: Vec<ClientRecord>,
+    /// Its packets at the bottleneck, in order.
+    pub passages: Vec<Passage>,
+    /// How much of a packet is payload.
+    pub payload_share: f64,
+    /// Acknowledgements that reached the node above.
+    pub acks_arrived: u64,
+    /// Acknowledgements that a link dropped, any link.
+    pub acks_dropped: u64,
+}
+
+/// A client of a session, or a member of a tree.
 #[derive(Debug, Clone, Default)]
 pub struct ClientRecord {
     /// When it joined.
@@ -135,9 +152,36 @@ impl SessionRecord {
     }
 }
 
+impl TreeRecord {
+    /// Rate of the member that was given least, headers counted.
+    pub(super) fn slowest_kbps(&self, from: Time, to: Time) -> Option<f64> {
+        let rates: Option<Vec<f64>> = self.members.iter().map(|member| member.received_kbps(from, to)).collect();
+        rates?.into_iter().reduce(f64::min)
+    }
+
+    /// The same without headers.
+    pub(super) fn goodput_kbps(&self, from: Time, to: Time) -> Option<f64> {
+        self.slowest_kbps(from, to).map(|kbps| kbps * self.payload_share)
+    }
+
+    pub(super) fn acknowledgement_loss_percent(&self) -> Option<f64> {
+        let sent = self.acks_arrived + self.acks_dropped;
+        (sent > 0).then(|| self.acks_dropped as f64 / sent as f64 * 100.0)
+    }
+}
+
 impl ClientRecord {
     /// How long a bin of `received` is.
     pub const BIN: Duration = Duration::from_millis(100);
+
+    /// Takes down what came.
+    pub(crate) fn receive(&mut self, now: Time, bytes: u64) {
+        let bin = (now.as_nanos() / ClientRecord::BIN.as_nanos() as u64) as usize;
+        if self.received.len() <= bin {
+            self.received.resize(bin + 1, 0);
+        }
+        self.received[bin] += bytes;
+    }
 
     /// When its start-up phase of `startup` ends. One that never received anything counts from its join.
     pub(super) fn startup_end(&self, startup: Duration) -> Time {
@@ -180,6 +224,19 @@ mod tests {
         let rate = client.received_kbps(Time::from_millis(50), Time::from_millis(400));
         assert_eq!(rate.map(f64::round), Some(160.0), "6000 bytes in 0.3 s");
         assert_eq!(client.received_kbps(Time::from_secs(1), Time::from_secs(1)), None);
+    }
+
+    #[test]
+    fn a_tree_is_as_fast_as_its_slowest_member() {
+        let member = |received: &[u64]| ClientRecord { received: received.to_vec(), ..ClientRecord::default() };
+        let members = vec![member(&[2_000, 2_000]), member(&[1_000, 2_000])];
+        let tree =
+            TreeRecord { members, payload_share: 0.5, acks_arrived: 30, acks_dropped: 10, ..TreeRecord::default() };
+        let end = Time::from_millis(200);
+        assert_eq!(tree.slowest_kbps(Time::ZERO, end), Some(120.0));
+        assert_eq!(tree.goodput_kbps(Time::ZERO, end), Some(60.0));
+        assert_eq!(tree.acknowledgement_loss_percent(), Some(25.0));
+        assert_eq!(TreeRecord::default().goodput_kbps(Time::ZERO, end), None);
     }
 
     #[test]

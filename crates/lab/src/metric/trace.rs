@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_units::Time;
 
-use super::{ClientRecord, Record, levels, passage};
+use super::{ClientRecord, Record, TreeRecord, levels, passage};
 use crate::scenario::Text;
 
-/// A value over time, of the first session or flow of the name.
+/// A value over time, of the first session, tree or flow of the name.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -17,6 +17,8 @@ pub struct Trace {
     pub trace: Quantity,
     /// Of which session.
     pub session: Option<String>,
+    /// Of which tree.
+    pub tree: Option<String>,
     /// Of which flow.
     pub flow: Option<String>,
     /// For levels and client rates: of which client, from 0. Default 0.
@@ -31,12 +33,14 @@ pub struct Trace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// kbit/s of `session` or `flow` that left the bottleneck in the window that ends there.
+    /// kbit/s of `session`, `tree` or `flow` that left the bottleneck in the window that ends there.
     Throughput,
-    /// Per cent of the packets of `session` or `flow` that were dropped in the window that ends there.
+    /// Per cent of the packets of `session`, `tree` or `flow` that were dropped in the window that ends there.
     Loss,
     /// kbit/s that `client` of `session` received in the window that ends there.
     ClientRate,
+    /// kbit/s that the slowest member of `tree` gave to its application in the window that ends there, packets counted whole.
+    SlowestRate,
     /// The level of `client` of `session`, at each of its changes.
     Level,
     /// Milliseconds: the round trips that the source of the stream `flow` measured, each when it was.
@@ -50,10 +54,11 @@ impl Trace {
             Quantity::Level | Quantity::ClientRate if self.session.is_none() => {
                 Err("a level or a client's rate needs a session".to_owned())
             }
+            Quantity::SlowestRate if self.tree.is_none() => Err("the rate of a slowest member needs a tree".to_owned()),
             Quantity::RoundTrip if self.flow.is_none() => Err("a round trip needs a flow".to_owned()),
             Quantity::Level | Quantity::RoundTrip => Ok(()),
-            _ if self.session.is_some() == self.flow.is_some() => {
-                Err("this needs either a session or a flow".to_owned())
+            _ if [&self.session, &self.tree, &self.flow].into_iter().flatten().count() != 1 => {
+                Err("this needs either a session, a tree or a flow".to_owned())
             }
             _ if self.window().is_zero() || self.step().is_zero() => Err("window and step must be above 0s".to_owned()),
             _ => Ok(()),
@@ -71,7 +76,10 @@ impl Trace {
     /// Seconds since the start of the run, and the value.
     pub fn values(&self, record: &Record) -> Vec<(f64, f64)> {
         let session = self.session.as_ref().and_then(|name| record.sessions.get(name)?.first());
+        let tree = self.tree.as_ref().and_then(|name| record.trees.get(name)?.first());
         let flow = self.flow.as_ref().and_then(|name| record.flows.get(name)?.first());
+        let passages = session.map(|session| &session.passages).or_else(|| tree.map(|tree| &tree.passages));
+        let passages = passages.or_else(|| flow.map(|flow| &flow.passages));
         match (self.trace, session, flow) {
             (Quantity::Level, Some(session), _) => {
                 let client = session.clients.get(self.client.map_or(0, |client| client.0));
@@ -86,16 +94,17 @@ impl Trace {
                 let client = session.clients.get(self.client.map_or(0, |client| client.0));
                 client.map_or(Vec::new(), |client| self.moving(client, record.end, ClientRecord::received_kbps))
             }
-            (Quantity::Throughput, Some(_), _) | (Quantity::Throughput, _, Some(_)) => {
-                let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);
-                self.moving(passages, record.end, passage::kbps)
+            (Quantity::SlowestRate, _, _) => {
+                tree.map_or(Vec::new(), |tree| self.moving(tree, record.end, TreeRecord::slowest_kbps))
             }
-            (Quantity::Loss, _, _) => {
-                let passages = session.map_or_else(|| flow.map_or(&[][..], |flow| &flow.passages), |s| &s.passages);
-                self.moving(passages, record.end, |passages, from, to| {
+            (Quantity::Throughput, _, _) => {
+                passages.map_or(Vec::new(), |passages| self.moving(&passages[..], record.end, passage::kbps))
+            }
+            (Quantity::Loss, _, _) => passages.map_or(Vec::new(), |passages| {
+                self.moving(&passages[..], record.end, |passages, from, to| {
                     Some(passage::loss_percent(passages, from, to).unwrap_or(0.0))
                 })
-            }
+            }),
             _ => Vec::new(),
         }
     }

@@ -7,11 +7,12 @@ use weir_core::registry::{self, Setting};
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{EndpointConfig, LinkId, Membership, Network, SessionConfig, StreamConfig, TcpConnection, Times, tcp};
 use weir_units::{Bytes, Random, Rate, Time};
+use weir_wire::CciForm;
 
 use super::RunError;
 use super::recorder::{Recorder, Sender};
 use super::site::Site;
-use crate::scenario::{Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, Udp};
+use crate::scenario::{Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, TreeStream, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -36,6 +37,11 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     for (name, session) in &setup.session {
         for instance in 0..session.count.0 {
             place.session(name, session, instance)?;
+        }
+    }
+    for (name, tree) in &setup.tree {
+        for instance in 0..tree.count.0 {
+            place.tree(name, tree, instance)?;
         }
     }
     for (name, flow) in &setup.flow {
@@ -67,7 +73,7 @@ impl Place<'_> {
         };
         let start = Time::ZERO + draw("start", &session.start.0, instance);
         let receivers = &session.receivers;
-        let members = receivers.members(draw);
+        let members = receivers.members(|key, spans, index| draw(&format!("receivers.{key}"), spans, index));
         let root = self.site.sender(&mut self.network, &session.at, instance)?;
         let config = SessionConfig {
             channels: scheme.channels(&agreed, &settings)?.len(),
@@ -87,9 +93,7 @@ impl Place<'_> {
         self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
         for (i, member) in members.into_iter().enumerate() {
             let node = self.site.receiver(&mut self.network, &receivers.at, member.rtt, i)?;
-            let told = receivers.rtt_setting.iter().zip(member.rtt);
-            let told = told.map(|(key, rtt)| Setting { key: key.clone(), value: nanos(rtt) });
-            let settings: Vec<Setting> = settings.iter().cloned().chain(told).collect();
+            let settings: Vec<Setting> = settings.iter().cloned().chain(receivers.told(&member)).collect();
             let random = self.network.random_for(&format!("session.{name}.receiver {instance} {i}"));
             let receiver = scheme.receiver(&agreed, &settings, random)?;
             let timing = EndpointConfig {
@@ -103,13 +107,50 @@ impl Place<'_> {
         Ok(())
     }
 
+    fn tree(&mut self, name: &str, tree: &TreeStream, instance: usize) -> Result<(), RunError> {
+        let parties = registry::find(&tree.scheme)?.tree()?;
+        let agreed = tree.agreed();
+        let draw = |key: &str, spans: &Spans, index: usize| {
+            spans.draw(index, &mut Random::new(self.seed, &format!("tree.{name}.{key} {instance} {index}")))
+        };
+        let start = Time::ZERO + draw("start", &tree.start.0, instance);
+        let members = tree.members.members(|key, spans, index| draw(&format!("members.{key}"), spans, index));
+        let root = self.site.sender(&mut self.network, &tree.at, instance)?;
+        let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
+        let id = self.network.add_session(root, config)?;
+        let random = self.network.random_for(&format!("tree.{name}.sender {instance}"));
+        let sender = (parties.sender)(&agreed, &tree.settings(0), random)?;
+        let times = Times::from(start);
+        let supply = Some(Supply::Endless);
+        let config = EndpointConfig { times, supply, accepts_peers: true, ..EndpointConfig::default() };
+        let mut nodes = vec![self.network.add_sender(id, sender, config)];
+        self.recorder.add_tree(name, self.network.flow_of(nodes[0]), tree.payload_share());
+        for (i, member) in members.into_iter().enumerate() {
+            let node = self.site.receiver(&mut self.network, &tree.members.at, member.rtt, i)?;
+            let settings: Vec<Setting> = tree.settings(i + 1).into_iter().chain(tree.members.told(&member)).collect();
+            let random = self.network.random_for(&format!("tree.{name}.member {instance} {i}"));
+            let receiver = (parties.receiver)(&agreed, &settings, random)?;
+            let config = EndpointConfig {
+                times: Times::from(member.joined),
+                clock_ahead: member.clock_ahead,
+                accepts_peers: true,
+                ..EndpointConfig::default()
+            };
+            let agent = self.network.add_receiver(id, node, receiver, config)?;
+            self.network.introduce(agent, nodes[tree.above(i)])?;
+            self.recorder.add_member(agent, member.joined);
+            nodes.push(agent);
+        }
+        Ok(())
+    }
+
     fn flow(&mut self, name: &str, flow: &Flow, instance: usize, wanted: bool) -> Result<(), RunError> {
         let draw = |key: &str, spans: &Spans| {
             spans.draw(instance, &mut Random::new(self.seed, &format!("flow.{name}.{key} {instance}")))
         };
         let start = Time::ZERO + draw("start", &flow.start.0);
         let rtt = flow.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0));
-        let times = Times { start, stop: flow.stop.map(|stop| Time::ZERO + stop.0) };
+        let times = Times { start, stop: flow.stop.as_ref().map(|stop| Time::ZERO + draw("stop", &stop.0)) };
         let from = self.site.sender(&mut self.network, &flow.from, instance)?;
         let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
         let net = &mut self.network;
@@ -141,11 +182,17 @@ impl Receivers {
     /// When and how each takes part; `draw` gives the span of a key and a receiver.
     fn members(&self, draw: impl Fn(&str, &Spans, usize) -> Duration) -> Vec<Member> {
         let member = |i| Member {
-            joined: Time::ZERO + draw("receivers.join", &self.join.0, i),
-            rtt: self.rtt.as_ref().map(|rtt| draw("receivers.rtt", &rtt.0, i)),
-            clock_ahead: draw("receivers.clock_offset", &self.clock_offset.0, i),
+            joined: Time::ZERO + draw("join", &self.join.0, i),
+            rtt: self.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0, i)),
+            clock_ahead: draw("clock_offset", &self.clock_offset.0, i),
         };
         (0..self.count.0).map(member).collect()
+    }
+
+    /// What a receiver is told of its own, if anything.
+    fn told(&self, member: &Member) -> Option<Setting> {
+        let (key, rtt) = self.rtt_setting.as_ref().zip(member.rtt)?;
+        Some(Setting { key: key.clone(), value: nanos(rtt) })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::Observation;
 use weir_core::observation::PaceCause;
+use weir_core::{Header, Observation};
 use weir_link::DropReason;
-use weir_sim::{AgentId, FlowId, LinkId, Monitor, Network, Packet};
+use weir_sim::{AgentId, Body, FlowId, LinkId, Monitor, Network, Packet};
 use weir_units::{Bytes, Time};
 
-use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord};
+use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord, TreeRecord};
 
 /// Watches a run.
 #[derive(Debug)]
@@ -27,6 +27,19 @@ pub(super) struct Recorder {
     flows: Vec<Flow>,
     /// By agent: the flow whose source it is.
     flow_of: Vec<Option<usize>>,
+    trees: Vec<Tree>,
+    /// By flow: the tree whose packets it carries.
+    tree_of: Vec<Option<usize>>,
+    /// By agent: its tree, and its place among the members.
+    member_of: Vec<Option<(usize, usize)>>,
+}
+
+/// A stream over a tree.
+#[derive(Debug)]
+struct Tree {
+    name: String,
+    slot: usize,
+    record: TreeRecord,
 }
 
 /// A unicast flow that is recorded.
@@ -61,6 +74,9 @@ impl Recorder {
             sessions: Vec::new(),
             flows: Vec::new(),
             flow_of: Vec::new(),
+            trees: Vec::new(),
+            tree_of: Vec::new(),
+            member_of: Vec::new(),
         }
     }
 
@@ -92,6 +108,22 @@ impl Recorder {
             set(&mut self.flow_of, agent.index(), self.flows.len());
         }
         self.flows.push(Flow { name: name.to_owned(), slot, sender, record: FlowRecord::default() });
+    }
+
+    /// Records a stream over a tree, whose members are to follow. Of a full packet, so much is payload.
+    pub(super) fn add_tree(&mut self, name: &str, flow: FlowId, payload_share: f64) {
+        let slot = self.slot(flow);
+        set(&mut self.tree_of, flow.index(), self.trees.len());
+        let record = TreeRecord { payload_share, ..TreeRecord::default() };
+        self.trees.push(Tree { name: name.to_owned(), slot, record });
+    }
+
+    /// Records a member of the tree that was added last.
+    pub(super) fn add_member(&mut self, agent: AgentId, joined: Time) {
+        let last = self.trees.len() - 1;
+        let members = &mut self.trees[last].record.members;
+        set(&mut self.member_of, agent.index(), (last, members.len()));
+        members.push(ClientRecord { joined, ..ClientRecord::default() });
     }
 
     /// Takes down what only shows from time to time: how much TCP senders have on the way, how often they timed out.
@@ -126,7 +158,12 @@ impl Recorder {
             let passages = std::mem::take(&mut self.passages[slot]);
             flows.entry(name).or_default().push(FlowRecord { passages, ..record });
         }
-        Record { end, sessions, flows, ..self.record }
+        let mut trees: BTreeMap<String, Vec<TreeRecord>> = BTreeMap::new();
+        for Tree { name, slot, record } in self.trees {
+            let passages = std::mem::take(&mut self.passages[slot]);
+            trees.entry(name).or_default().push(TreeRecord { passages, ..record });
+        }
+        Record { end, sessions, flows, trees, ..self.record }
     }
 
     fn source(&mut self, agent: AgentId) -> Option<&mut FlowRecord> {
@@ -137,6 +174,13 @@ impl Recorder {
     fn client(&mut self, agent: AgentId) -> Option<&mut ClientRecord> {
         let client = self.client_of.get(agent.index()).copied().flatten()?;
         self.clients.get_mut(client)
+    }
+
+    /// The tree of which the packet is an acknowledgement.
+    fn acknowledged(&mut self, packet: &Packet) -> Option<&mut TreeRecord> {
+        let tree = self.tree_of.get(packet.flow.index()).copied().flatten()?;
+        let is_ack = matches!(packet.body, Body::Endpoint(Header::TreeAck(_)));
+        is_ack.then(|| &mut self.trees[tree].record)
     }
 
     fn pass(&mut self, at: Time, packet: &Packet, fate: Fate) {
@@ -168,13 +212,16 @@ impl Monitor for Recorder {
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
-        let Some(client) = self.client(agent) else { return };
-        client.first_packet.get_or_insert(now);
-        let bin = (now.as_nanos() / ClientRecord::BIN.as_nanos() as u64) as usize;
-        if client.received.len() <= bin {
-            client.received.resize(bin + 1, 0);
+        if let Some(client) = self.client(agent) {
+            client.first_packet.get_or_insert(now);
+            client.receive(now, packet.size.count());
         }
-        client.received[bin] += packet.size.count();
+        self.acknowledged(packet).into_iter().for_each(|tree| tree.acks_arrived += 1);
+    }
+
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, _number: Option<u64>) {
+        let Some((tree, member)) = self.member_of.get(agent.index()).copied().flatten() else { return };
+        self.trees[tree].record.members[member].receive(now, bytes);
     }
 
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
@@ -185,6 +232,7 @@ impl Monitor for Recorder {
     }
 
     fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, _: DropReason) {
+        self.acknowledged(packet).into_iter().for_each(|tree| tree.acks_dropped += 1);
         if link == self.bottleneck {
             self.record.bottleneck.dropped += 1;
             self.pass(at, packet, Fate::Dropped);
@@ -204,7 +252,7 @@ fn is_back_off(cause: PaceCause) -> bool {
     matches!(cause, PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark)
 }
 
-fn set(list: &mut Vec<Option<usize>>, index: usize, value: usize) {
+fn set<T: Clone>(list: &mut Vec<Option<T>>, index: usize, value: T) {
     if list.len() <= index {
         list.resize(index + 1, None);
     }

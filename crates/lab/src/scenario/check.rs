@@ -1,6 +1,7 @@
 //! What a set-up must fulfil beyond its types: names that refer to each other, schemes and settings that exist.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Scheme, Setting};
@@ -8,7 +9,7 @@ use weir_sim::tcp::Flavour;
 use weir_wire::CciForm;
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Stream, Tcp, Traffic};
+use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
 use super::topology::Topology;
 use super::values::Text;
 
@@ -23,6 +24,10 @@ impl Setup {
             let checked = session.check().and_then(|()| session.has_place(&self.topology));
             checked.map_err(|error| format!("session.{name}: {error}"))?;
         }
+        for (name, tree) in &self.tree {
+            let checked = tree.check().and_then(|()| tree.has_place(&self.topology));
+            checked.map_err(|error| format!("tree.{name}: {error}"))?;
+        }
         for (name, flow) in &self.flow {
             let checked = flow.check().and_then(|()| flow.has_place(&self.topology));
             checked.map_err(|error| format!("flow.{name}: {error}"))?;
@@ -33,28 +38,29 @@ impl Setup {
             checked.map_err(|error| format!("change: {error}"))?;
         }
         for (name, measure) in &self.metrics {
-            let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.flow));
-            let checked = checked.and_then(|()| self.refers(&None, &measure.per));
+            let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.tree, &measure.flow));
+            let checked = checked.and_then(|()| self.refers(&None, &None, &measure.per));
             checked.map_err(|error| format!("metrics.{name}: {error}"))?;
         }
         for (name, trace) in &self.series {
-            let checked = trace.check().and_then(|()| self.refers(&trace.session, &trace.flow));
+            let checked = trace.check().and_then(|()| self.refers(&trace.session, &trace.tree, &trace.flow));
             checked.map_err(|error| format!("series.{name}: {error}"))?;
         }
         Ok(())
     }
 
-    fn refers(&self, session: &Option<String>, flow: &Option<String>) -> Result<(), String> {
-        if let Some(name) = session.as_ref().filter(|name| !self.session.contains_key(*name)) {
-            let suggestion = did_you_mean(name, self.session.keys().map(String::as_str));
-            return Err(format!("there is no session {name:?}{suggestion}"));
-        }
-        if let Some(name) = flow.as_ref().filter(|name| !self.flow.contains_key(*name)) {
-            let suggestion = did_you_mean(name, self.flow.keys().map(String::as_str));
-            return Err(format!("there is no flow {name:?}{suggestion}"));
-        }
-        Ok(())
+    fn refers(&self, session: &Option<String>, tree: &Option<String>, flow: &Option<String>) -> Result<(), String> {
+        is_there("session", session, &self.session)?;
+        is_there("tree", tree, &self.tree)?;
+        is_there("flow", flow, &self.flow)
     }
+}
+
+/// Whether what is asked for by name, if anything is, is one of those that there are.
+fn is_there<T>(what: &str, name: &Option<String>, known: &BTreeMap<String, T>) -> Result<(), String> {
+    let Some(name) = name.as_ref().filter(|name| !known.contains_key(*name)) else { return Ok(()) };
+    let suggestion = did_you_mean(name, known.keys().map(String::as_str));
+    Err(format!("there is no {what} {name:?}{suggestion}"))
 }
 
 impl Session {
@@ -66,15 +72,7 @@ impl Session {
 
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
         topology.has_place("at", &self.at, None)?;
-        let Receivers { at, rtt, rtt_setting, .. } = &self.receivers;
-        let checked = topology.has_place("at", at, Some(rtt.is_some()));
-        checked.map_err(|error| format!("receivers: {error}"))?;
-        match rtt_setting {
-            Some(_) if rtt.is_none() => {
-                Err("receivers: rtt_setting tells receivers their rtt, and there is none".to_owned())
-            }
-            _ => Ok(()),
-        }
+        self.receivers.has_place(topology).map_err(|error| format!("receivers: {error}"))
     }
 
     /// What its parties agree on.
@@ -90,6 +88,65 @@ impl Session {
     /// The scheme's settings, as its registry entry takes them.
     pub fn settings(&self) -> Vec<Setting> {
         settings(&self.settings)
+    }
+}
+
+impl Receivers {
+    fn has_place(&self, topology: &Topology) -> Result<(), String> {
+        topology.has_place("at", &self.at, Some(self.rtt.is_some()))?;
+        match self.rtt_setting {
+            Some(_) if self.rtt.is_none() => Err("rtt_setting tells receivers their rtt, and there is none".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TreeStream {
+    fn check(&self) -> Result<(), String> {
+        if self.degree.0 == 0 || self.members.count.0 == 0 {
+            return Err("a tree needs a degree of 1 or more, and a member".to_owned());
+        }
+        if self.header_size.0 >= self.packet_size.0 {
+            return Err("header_size must be below packet_size".to_owned());
+        }
+        if self.settings.contains_key(CHILDREN) {
+            return Err(format!("settings: {CHILDREN} follows from degree: leave it out"));
+        }
+        let widest = self.settings(0);
+        find(&self.scheme)?.check_tree(&self.agreed(), &widest).map_err(|error| error.to_string())
+    }
+
+    fn has_place(&self, topology: &Topology) -> Result<(), String> {
+        topology.has_place("at", &self.at, None)?;
+        self.members.has_place(topology).map_err(|error| format!("members: {error}"))
+    }
+
+    /// What its parties agree on.
+    pub fn agreed(&self) -> registry::Stream {
+        registry::Stream { packet_size: self.packet_size.0, feedback_size: self.feedback_size.0, habitat: Habitat::Lab }
+    }
+
+    /// The settings of a node, as its scheme's registry entry takes them. The sender is node 0, member i is node i + 1.
+    pub fn settings(&self, node: usize) -> Vec<Setting> {
+        let mut settings = settings(&self.settings);
+        settings.push(Setting { key: CHILDREN.to_owned(), value: self.children(node).len().to_string() });
+        settings
+    }
+
+    /// How much of a full packet is payload.
+    pub fn payload_share(&self) -> f64 {
+        1.0 - self.header_size.0.count() as f64 / self.packet_size.0.count() as f64
+    }
+
+    /// The node that member i is below.
+    pub fn above(&self, member: usize) -> usize {
+        member / self.degree.0
+    }
+
+    /// The members below a node.
+    fn children(&self, node: usize) -> Range<usize> {
+        let place = |node: usize| node.saturating_mul(self.degree.0).min(self.members.count.0);
+        place(node)..place(node + 1)
     }
 }
 
@@ -178,3 +235,6 @@ impl Tcp {
         })
     }
 }
+
+/// The setting that says how many are below a node.
+const CHILDREN: &str = "children";

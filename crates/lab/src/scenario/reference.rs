@@ -128,6 +128,7 @@ const ORDER: &[&str] = &[
     "Session",
     "LadderKeys",
     "Receivers",
+    "TreeStream",
     "Flow",
     "Traffic",
     "Tcp",

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
+use weir_wire::mtcp;
 
 use super::topology::Topology;
 use super::values::{Sizes, Spans, Text};
@@ -23,6 +24,9 @@ pub struct Setup {
     /// Multicast sessions, by name.
     #[serde(default)]
     pub session: BTreeMap<String, Session>,
+    /// Reliable streams over trees, by name.
+    #[serde(default)]
+    pub tree: BTreeMap<String, TreeStream>,
     /// Unicast traffic, by name.
     #[serde(default)]
     pub flow: BTreeMap<String, Flow>,
@@ -90,7 +94,7 @@ pub struct LadderKeys {
     pub ratio: Option<Text<f64>>,
 }
 
-/// The receivers of a session.
+/// The receivers of a session, or the members of a tree.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Receivers {
@@ -113,6 +117,41 @@ pub struct Receivers {
     pub clock_offset: Text<Spans>,
 }
 
+/// Reliable streams over trees that are alike, each with one sender and members of its own. The sender always has something to
+/// send. Each member is told how many are below it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TreeStream {
+    /// The scheme, by its registered name: `weir schemes` lists them with their settings.
+    pub scheme: String,
+    /// Settings of the scheme, by name; `children` follows from `degree`.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Text<String>>,
+    /// How many such streams there are. Default 1.
+    #[serde(default = "one")]
+    pub count: Text<usize>,
+    /// On which node the sender is; several such streams take the nodes of the list in turn. Not in a dumbbell.
+    #[serde(default)]
+    pub at: Vec<String>,
+    /// When the sender starts. Default 0s.
+    #[serde(default = "zero_spans")]
+    pub start: Text<Spans>,
+    /// The members.
+    pub members: Receivers,
+    /// How many members are below the sender and below each member: the first so many are below the sender, the next so many
+    /// below member 0, and so on. As many as there are members makes a tree of one level.
+    pub degree: Text<usize>,
+    /// Bytes of a full packet on the network. Default 1000.
+    #[serde(default = "packet_size")]
+    pub packet_size: Text<Bytes>,
+    /// Bytes of a full packet that are not payload. Default 42: MTCP's header over UDP and IPv4.
+    #[serde(default = "header_size")]
+    pub header_size: Text<Bytes>,
+    /// Bytes of an acknowledgement. Default 72: MTCP's over UDP and IPv4.
+    #[serde(default = "acknowledgement_size")]
+    pub feedback_size: Text<Bytes>,
+}
+
 /// Unicast flows that are alike.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -133,8 +172,8 @@ pub struct Flow {
     /// When each starts. Default 0s.
     #[serde(default = "zero_spans")]
     pub start: Text<Spans>,
-    /// When all stop. Default: at the end of the run.
-    pub stop: Option<Text<Duration>>,
+    /// When each stops. Default: at the end of the run.
+    pub stop: Option<Text<Spans>>,
 }
 
 /// What a flow sends.
@@ -273,6 +312,14 @@ fn feedback_size() -> Text<Bytes> {
     Text(Bytes::new(40))
 }
 
+fn header_size() -> Text<Bytes> {
+    Text(Bytes::new(UDP_OVER_IPV4 + mtcp::DATA_LEN as u64))
+}
+
+fn acknowledgement_size() -> Text<Bytes> {
+    Text(Bytes::new(UDP_OVER_IPV4 + mtcp::ACK_LEN as u64))
+}
+
 fn tick() -> Text<Duration> {
     Text(Duration::from_millis(10))
 }
@@ -288,3 +335,6 @@ fn zero_spans() -> Text<Spans> {
 fn clocks() -> Text<Spans> {
     Text(Spans::uniform(Duration::ZERO, Duration::from_secs(1000)))
 }
+
+/// Bytes of both headers.
+const UDP_OVER_IPV4: u64 = 28;
