@@ -63,7 +63,8 @@ fn entries<C>(table: Table<C>) -> impl Iterator<Item = &'static Entry<C>> {
     table.iter().copied().flatten()
 }
 
-/// The configuration `defaults` of `scheme`, changed by these settings; of two with one name the later counts.
+/// The configuration `defaults` of `scheme`, changed by these settings: by presets first, whatever their order, and of two
+/// with one name the later counts.
 pub(crate) fn read<C>(
     scheme: &'static str,
     table: Table<C>,
@@ -71,10 +72,13 @@ pub(crate) fn read<C>(
     settings: &[Setting],
 ) -> Result<C, ConfigError> {
     let mut config = defaults;
-    for Setting { key, value } in settings {
-        let Some(entry) = entries(table).find(|entry| entry.key == key) else {
-            return Err(ConfigError::UnknownSetting { scheme, key: key.clone() });
-        };
+    let find = |setting: &'_ Setting| {
+        let entry = entries(table).find(|entry| entry.key == setting.key);
+        entry.ok_or_else(|| ConfigError::UnknownSetting { scheme, key: setting.key.clone() })
+    };
+    let mut chosen = settings.iter().map(|setting| Ok((find(setting)?, setting))).collect::<Result<Vec<_>, _>>()?;
+    chosen.sort_by_key(|(entry, _)| !entry.value.is_preset());
+    for (entry, Setting { key, value }) in chosen {
         if !entry.value.set(&mut config, value) {
             let expected = format!("{}", entry.value.accepted());
             return Err(ConfigError::BadValue { key: key.clone(), value: value.clone(), expected });

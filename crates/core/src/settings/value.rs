@@ -20,6 +20,11 @@ pub(crate) trait Value<C> {
 
     /// What is accepted.
     fn accepted(&self) -> Accepted;
+
+    /// Whether it changes other settings, which then go on top.
+    fn is_preset(&self) -> bool {
+        false
+    }
 }
 
 /// The field of a configuration that a setting is.
@@ -117,6 +122,10 @@ impl<C> Value<C> for Preset<C> {
 
     fn accepted(&self) -> Accepted {
         Accepted { range: None, words: words(self.words) }
+    }
+
+    fn is_preset(&self) -> bool {
+        true
     }
 }
 

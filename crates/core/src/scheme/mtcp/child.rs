@@ -117,7 +117,7 @@ impl Child {
             heard: now,
             nacked: (first, 0),
             repairs: VecDeque::new(),
-            window: Window::new(config, packet_size),
+            window: Window::new(config, packet_size, 1.0),
         }
     }
 
@@ -227,6 +227,11 @@ impl Child {
         }
     }
 
+    /// Whether a packet is being sent again, so that its own timer is that of the repair (§3.5).
+    pub(super) fn is_repairing(&self, number: Seq) -> bool {
+        self.repairs.iter().any(|repair| repair.number == number)
+    }
+
     /// RTO_RTT.
     fn repair_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.rtt.value().unwrap_or(FIRST_ROUND_TRIP).max(1e-3))
@@ -243,7 +248,7 @@ impl Child {
                 let base = (delay - excess).max(1e-6);
                 // Vegas (Brakmo et al.): what the window could carry, less what it does.
                 let backlog = self.window.size() * excess / (base + excess);
-                self.window.on_acknowledged(config, repair.number, next, backlog, true);
+                self.window.on_acknowledged(config, repair.number, next, backlog);
             }
             !is_done
         });

@@ -70,7 +70,7 @@ impl Downlink {
             children: Vec::new(),
             first: Seq::new(0),
             sent: VecDeque::new(),
-            window: Window::new(&config, stream.packet_size.count()),
+            window: Window::new(&config, stream.packet_size.count(), config.least_window),
             transit: 0,
             settled: Seq::new(0),
             end: None,
@@ -228,13 +228,13 @@ impl Downlink {
             congested = Some(child.start());
         }
         if let Some(number) = congested {
+            self.limit_window();
             self.window.on_loss(number, next, self.config.nacks == NackRule::ThreeInARow);
         }
     }
 
     /// All children have a packet.
     fn complete(&mut self, _now: Time, number: Seq) {
-        let is_used = !self.config.validates || self.transit as f64 + 1.0 >= self.window.size() / 2.0;
         let next = self.next();
         if let Some(sent) = self.at(number)
             && core::mem::take(&mut sent.in_transit)
@@ -242,7 +242,17 @@ impl Downlink {
             self.transit -= 1;
         }
         let backlog = self.children.iter().map(Child::backlog).fold(0.0, f64::max);
-        self.window.on_acknowledged(&self.config, number, next, backlog, is_used);
+        if backlog > self.config.beta {
+            self.limit_window();
+        }
+        self.window.on_acknowledged(&self.config, number, next, backlog);
+    }
+
+    /// Congestion finds the window no higher than twice what is in transit.
+    fn limit_window(&mut self) {
+        if self.config.validates {
+            self.window.limit_to(self.transit as f64 + 1.0);
+        }
     }
 
     /// What is overdue is repaired, and is congestion; repairs go as their windows allow.
@@ -275,6 +285,14 @@ impl Downlink {
             let number = self.settled;
             let sent = *self.at(number)?;
             // What has not come here cannot be repaired from here: the child will have to ask again.
+            let is_repaired = || {
+                let mut lacking = self.children.iter().filter(|child| !child.has(number));
+                lacking.all(|child| child.is_repairing(number))
+            };
+            if sent.lacking > 0 && is_repaired() {
+                self.settled = number.next();
+                continue;
+            }
             if let (true, Some(here)) = (sent.lacking > 0, sent.here) {
                 // What came as a repair was sent long ago, so that its timer would have expired.
                 let timeout = timeout.filter(|_| sent.is_fresh);
@@ -297,6 +315,7 @@ impl Downlink {
         self.settled = number.next();
         let next = self.next();
         self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
+        self.limit_window();
         if self.window.on_timeout(number, next) {
             // τwnd is zero from here on (§3.9): what is on its way counts no more.
             self.transit = 0;

@@ -36,7 +36,7 @@ pub(super) fn help() -> Vec<SettingHelp> {
 const TABLE: Table<Config> = &[&[
     Entry {
         key: "rules",
-        help: "whose rules (give it first: what follows it goes on top)",
+        help: "whose rules; other settings go on top",
         value: &Preset {
             words: &[
                 ("refined", "the paper's with the additions of docs/papers/mtcp.md", |_| {}),
@@ -91,7 +91,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "validates",
-        help: "whether a window grows only while it is used",
+        help: "whether congestion finds a window no higher than twice what is in transit",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
     },
     Entry {

@@ -43,7 +43,7 @@ const RATES: RangeInclusive<Rate> = Rate::from_bps(1)..=Rate::from_mbps(10_000);
 const TABLE: Table<Config> = &[&[
     Entry {
         key: "quirks",
-        help: "whose RAP (give it first: what follows it goes on top)",
+        help: "whose RAP; other settings go on top",
         value: &Preset {
             words: &[
                 ("none", "that of the paper and docs/papers/rap.md", |_| {}),
