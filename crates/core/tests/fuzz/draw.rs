@@ -37,7 +37,7 @@ const NO_ACK: Ack = Ack {
     is_complete: false,
 };
 
-/// What is done to the two parties.
+/// What is done to the parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Start,
@@ -48,11 +48,11 @@ pub(crate) enum Operation {
     Other,
     /// An early or late deadline for one of them.
     Deadline,
-    /// Both are called at their deadlines, as by a driver, and until none is in the past.
+    /// All are called at their deadlines, as by a driver, and until none is in the past.
     Run,
-    /// What the other party sent arrives.
+    /// What another party sent arrives.
     Deliver,
-    /// What the other party sent is lost.
+    /// What another party sent is lost.
     Lose,
     /// An arbitrary packet arrives.
     Packet,
@@ -123,8 +123,8 @@ impl<'a> Draw<'a> {
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
             Operation::Other => Some(match self.u8() % 8 {
                 0 => Event::End,
-                1 => Event::PeerDown(PeerId(self.u32() % 4)),
-                2..5 => Event::PeerUp(PeerId(self.u32() % 4)),
+                1 => Event::PeerDown(PeerId(u32::from(self.u8() % 8))),
+                2..5 => Event::PeerUp(PeerId(u32::from(self.u8() % 8))),
                 _ => Event::Room { payloads: self.small_or_huge() },
             }),
             Operation::Run | Operation::Deliver | Operation::Lose | Operation::Packet => None,
@@ -144,12 +144,40 @@ impl<'a> Draw<'a> {
         let from = match (header, self.u8() % 8) {
             (_, 0) => Origin::Channel(ChannelId(self.u16())),
             (Header::Layered(layered), 1..7) => Origin::Channel(ChannelId(layered.channel)),
+            (Header::TreeData(_), 1..5) => Origin::Channel(ChannelId(0)),
+            (Header::TreeAck(_), 1..7) => Origin::Peer(PeerId(u32::from(self.u8() % 4))),
             (_, 7) => Origin::Unverified,
             _ => Origin::Peer(PeerId(0)),
         };
         let ecn = Ecn::from_bits(self.u8());
         let size = Bytes::new(self.u64() >> (self.u8() % 64));
         (from, Packet { header, size, ecn })
+    }
+
+    /// The packet with another value in one place, near to the one that was there.
+    pub(crate) fn corrupted(&mut self, packet: Packet) -> Packet {
+        let (place, by) = (self.u8() % 9, u32::from(self.number()));
+        let other = |value: u32| if place & 1 == 1 { value.wrapping_add(by) } else { value.wrapping_sub(by) };
+        let header = match packet.header {
+            Header::TreeData(data) => Header::TreeData(match place {
+                0..4 => Data { number: other(data.number), ..data },
+                4..6 => Data { sent_micros: other(data.sent_micros), ..data },
+                6 => Data { is_end: !data.is_end, ..data },
+                _ => Data { is_repair: !data.is_repair, ..data },
+            }),
+            Header::TreeAck(ack) => Header::TreeAck(match place {
+                0..2 => Ack { start: other(ack.start), ..ack },
+                2 => Ack { received: self.u64(), reported: 64, ..ack },
+                3 => Ack { received: self.u64(), ..ack },
+                4 => Ack { limit: other(ack.limit), ..ack },
+                5 => Ack { low_mark: other(ack.low_mark), ..ack },
+                6 => Ack { echo_micros: other(ack.echo_micros), has_echo: true, ..ack },
+                7 => Ack { min_cwnd: self.tree_number(), max_twnd: self.tree_number(), ..ack },
+                _ => Ack { is_complete: !ack.is_complete, ..ack },
+            }),
+            header => header,
+        };
+        Packet { header, ..packet }
     }
 
     fn header(&mut self, now: Time) -> Header {

@@ -1,6 +1,7 @@
 //! One party, an account of what it did, and the rules for all parties of all schemes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use weir_core::{
     Action, ChannelId, Destination, Endpoint, Event, Header, Observation, Origin, Packet, Payload, PeerId,
@@ -16,6 +17,12 @@ pub(crate) enum Role {
     Receiver,
     Source,
     Sink,
+    /// The sender of a tree.
+    Root,
+    /// A member of a tree without an application.
+    Agent,
+    /// A receiver of a tree.
+    Leaf,
 }
 
 /// A party, and what it has done.
@@ -29,13 +36,24 @@ pub(crate) struct Party {
     pub(crate) members: BTreeSet<u16>,
     /// Its level, as it last said.
     pub(crate) level: usize,
+    /// How far its clock is ahead.
+    ahead: Duration,
     /// Who it may write to: its first peer, if it knows one from the start, and who is up.
-    peers: BTreeSet<u32>,
+    pub(crate) peers: BTreeSet<u32>,
+    /// Who was up and is no more.
+    pub(crate) gone: BTreeSet<u32>,
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) delivered: u64,
+    /// Payloads that it has taken from its application.
+    pub(crate) taken: u64,
     /// Payloads that it has taken and kept.
     kept: BTreeSet<u64>,
+    /// Payloads with lower numbers are released.
+    released: u64,
+    /// For how many payloads its application has room, if it has said so.
+    room: Option<u64>,
+    pub(crate) is_complete: bool,
     finished: bool,
     /// What the last event led to.
     pub(crate) last: Turn,
@@ -50,19 +68,28 @@ pub(crate) struct Turn {
 
 impl Party {
     /// A party of a session with this number of channels.
-    pub(crate) fn new(role: Role, endpoint: Box<dyn Endpoint>, channels: u16) -> Party {
+    pub(crate) fn new(role: Role, endpoint: Box<dyn Endpoint>, channels: u16, ahead: Duration) -> Party {
         Party {
             role,
             endpoint,
             channels,
             members: BTreeSet::new(),
             level: 0,
+            ahead,
             // Nobody has told the sender of a session who its receivers are.
-            peers: if role == Role::Sender { BTreeSet::new() } else { BTreeSet::from([0]) },
+            peers: match role {
+                Role::Sender | Role::Root => BTreeSet::new(),
+                _ => BTreeSet::from([0]),
+            },
+            gone: BTreeSet::new(),
             offered: 0,
             sent: 0,
             delivered: 0,
+            taken: 0,
             kept: BTreeSet::new(),
+            released: 0,
+            room: None,
+            is_complete: false,
             finished: false,
             last: Turn::default(),
         }
@@ -71,14 +98,20 @@ impl Party {
     /// Something happens to it; it does what it wants, by the rules.
     pub(crate) fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
-            Event::Packet { from: Origin::Peer(PeerId(peer)), .. } | Event::PeerUp(PeerId(peer)) => {
-                self.peers.insert(peer);
+            // To a tree newcomers are announced.
+            Event::Packet { from: Origin::Peer(PeerId(peer)), .. } if !self.is_in_tree() => _ = self.peers.insert(peer),
+            Event::PeerUp(PeerId(peer)) => _ = self.peers.insert(peer),
+            Event::PeerDown(PeerId(peer)) if self.is_in_tree() => {
+                self.peers.remove(&peer);
+                self.gone.insert(peer);
             }
+            Event::Room { payloads } => self.room = Some(payloads),
             Event::Offer { packets } => self.offered = self.offered.saturating_add(packets),
             Event::Finish => self.finished = true,
             _ => {}
         }
         self.last = Turn::default();
+        let now = now + self.ahead;
         self.endpoint.handle(now, event);
         for _ in 0..MOST_ACTIONS {
             let Some(action) = self.endpoint.poll(now) else {
@@ -93,7 +126,7 @@ impl Party {
     /// Calls it until its deadline is ahead, as a driver does.
     pub(crate) fn catch_up(&mut self, now: Time, mut after_each: impl FnMut(&Party)) {
         for _ in 0..MOST_CALLS {
-            if self.endpoint.deadline().is_none_or(|at| at > now) {
+            if self.deadline().is_none_or(|at| at > now) {
                 return;
             }
             self.handle(now, Event::Deadline);
@@ -104,13 +137,22 @@ impl Party {
 
     /// The next deadline.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.endpoint.deadline()
+        self.endpoint.deadline().map(|at| Time::ZERO + at.since(Time::ZERO + self.ahead))
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether its payloads have an order, and its peers come and go.
+    fn is_in_tree(&self) -> bool {
+        matches!(self.role, Role::Root | Role::Agent | Role::Leaf)
     }
 
     fn carry_out(&mut self, event: Event<'_>, action: &Action) {
         match *action {
             Action::Send { to, packet, payload, .. } => {
-                self.check_sent(event, to, &packet);
+                self.check_sent(event, to, &packet, payload);
                 match payload {
                     Payload::Kept(number) => assert!(self.kept.contains(&number), "payload {number} is not kept"),
                     Payload::None | Payload::Fresh => {}
@@ -119,46 +161,68 @@ impl Party {
                 self.last.sent.push((to, packet));
             }
             Action::Join(ChannelId(channel)) => {
-                assert!(self.role == Role::Receiver && channel < self.channels, "{:?} joins {channel}", self.role);
+                let joins = matches!(self.role, Role::Receiver | Role::Agent | Role::Leaf);
+                assert!(joins && channel < self.channels, "{:?} joins {channel}", self.role);
                 assert!(self.members.insert(channel), "a member of channel {channel} joins it");
             }
             Action::Leave(ChannelId(channel)) => {
                 assert!(self.members.remove(&channel), "no member of channel {channel} leaves it");
             }
-            Action::Deliver { .. } => {
+            Action::Deliver { number } => {
                 assert!(matches!(event, Event::Packet { .. }) && self.last.delivered == 0, "nothing came to deliver");
-                self.deliver();
+                self.deliver(number);
             }
             Action::DeliverKept { number } => {
                 assert!(self.kept.contains(&number), "payload {number} is not kept");
-                self.deliver();
+                self.deliver(Some(number));
             }
             Action::Take { number } => {
-                assert!(self.sent + (self.kept.len() as u64) < self.offered, "nothing is offered");
-                self.kept.insert(number);
+                assert!(self.taken < self.offered, "nothing is offered");
+                self.taken += 1;
+                self.keep(number);
             }
             Action::Keep { number } => {
                 assert!(matches!(event, Event::Packet { .. }), "nothing came to keep");
-                self.kept.insert(number);
+                self.keep(number);
             }
-            Action::Release { below } => self.kept = self.kept.split_off(&below),
-            Action::Complete => {}
+            Action::Release { below } => {
+                self.kept = self.kept.split_off(&below);
+                self.released = self.released.max(below);
+            }
+            Action::Complete => {
+                assert!(!self.is_complete, "it is complete once");
+                self.is_complete = true;
+            }
             Action::Observe(Observation::Level { level, .. }) => self.level = level,
             Action::Observe(_) => {}
         }
     }
 
-    fn deliver(&mut self) {
+    /// A payload under a released number would never be forgotten.
+    fn keep(&mut self, number: u64) {
+        assert!(number >= self.released, "payload {number} is kept, and those below {} are released", self.released);
+        self.kept.insert(number);
+        assert!(!self.is_in_tree() || self.kept.len() <= MOST_KEPT, "{} payloads are kept", self.kept.len());
+    }
+
+    fn deliver(&mut self, number: Option<u64>) {
+        if self.is_in_tree() {
+            assert!(self.role == Role::Leaf && !self.is_complete, "{:?} delivers {number:?}", self.role);
+            assert_eq!(number, Some(self.delivered), "payloads are delivered in order");
+            assert_ne!(self.room, Some(0), "payload {number:?} is delivered where there is no room");
+            self.room = self.room.map(|room| room - 1);
+        }
         self.delivered += 1;
         self.last.delivered += 1;
     }
 
-    fn check_sent(&self, event: Event<'_>, to: Destination, packet: &Packet) {
+    fn check_sent(&self, event: Event<'_>, to: Destination, packet: &Packet, payload: Payload) {
         let role = self.role;
         assert!(packet.size > Bytes::ZERO && packet.size <= PACKET_SIZE, "{role:?} sends {packet:?}");
         match to {
             Destination::Channel(ChannelId(channel)) => {
-                assert!(role == Role::Sender && channel < self.channels, "{role:?} sends to channel {channel}");
+                let sends = matches!(role, Role::Sender | Role::Root);
+                assert!(sends && channel < self.channels, "{role:?} sends to channel {channel}");
                 assert!(!self.finished, "the sender sends data after the end");
             }
             Destination::Peer(PeerId(peer)) => {
@@ -181,7 +245,16 @@ impl Party {
             Header::Feedback(_) | Header::Probe(_) => {
                 assert!(!matches!(to, Destination::Channel(_)), "{role:?} sends {packet:?} to a channel");
             }
-            Header::TreeData(_) | Header::TreeAck(_) => panic!("{role:?} is in no tree: {packet:?}"),
+            Header::TreeData(data) => {
+                assert!(self.is_in_tree() && !self.finished, "{role:?} sends {packet:?}");
+                assert_ne!(data.is_repair, matches!(to, Destination::Channel(_)), "{packet:?} goes to {to:?}");
+                // The end has none.
+                assert_eq!(data.is_end, payload == Payload::None, "{packet:?} with {payload:?}");
+            }
+            Header::TreeAck(_) => {
+                assert!(matches!(role, Role::Agent | Role::Leaf) && !self.finished, "{role:?} sends {packet:?}");
+                assert_eq!(to, Destination::Peer(PeerId(0)), "{role:?} reports to the member above it");
+            }
             Header::Experimental(_) => panic!("no scheme of the registry is under trial: {packet:?}"),
         }
     }
@@ -189,6 +262,9 @@ impl Party {
 
 /// A sender that is called a long time after its last deadline has fewer packets due.
 const MOST_ACTIONS: u32 = 20_000;
+
+/// Payloads: twice the largest buffer of a member.
+const MOST_KEPT: usize = 10_000;
 
 /// Deadlines in a row at one instant.
 const MOST_CALLS: u32 = 10_000;

@@ -1,14 +1,16 @@
-//! What two parties agree on, and how they are built.
+//! What the parties agree on, and how they are built.
+
+use std::time::Duration;
 
 use weir_core::Endpoint;
 use weir_core::layers::Ladder;
-use weir_core::registry::{ConfigError, Habitat, Parties, SCHEMES, Scheme, Session, Setting, Stream};
+use weir_core::registry::{ConfigError, Habitat, Parties, Scheme, Session, Setting, Stream, Tree};
 use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 
 use crate::draw::Draw;
 use crate::extra;
-use crate::party::Role;
+use crate::party::{Party, Role};
 
 /// A scheme, what its parties agree on, and settings that it accepts.
 #[derive(Debug)]
@@ -16,16 +18,17 @@ pub(crate) struct Setup {
     pub(crate) scheme: &'static Scheme,
     pub(crate) session: Session,
     pub(crate) stream: Stream,
+    /// Nobody sends what no party has sent.
+    pub(crate) is_honest: bool,
+    /// What the receiving application has room for at first, where that is limited.
+    pub(crate) room: Option<u64>,
+    /// How far the clocks of a tree's members are ahead of that of its sender, or behind.
+    ahead: [Duration; 3],
     settings: Vec<Setting>,
 }
 
-/// The schemes of the registry whose parties can be a pair.
-pub(crate) fn schemes() -> Vec<&'static Scheme> {
-    SCHEMES.iter().copied().filter(|scheme| scheme.is_layered() || scheme.is_paced()).collect()
-}
-
-/// Two endpoints and their parts.
-pub(crate) type Roles = [(Role, Box<dyn Endpoint>); 2];
+/// Endpoints and their parts.
+type Roles = Vec<(Role, Box<dyn Endpoint>)>;
 
 impl Setup {
     /// What the bytes say: the habitat, the form, and a few settings.
@@ -39,11 +42,19 @@ impl Setup {
             scheme,
             session: Session { ladder, packet_size: PACKET_SIZE, form, habitat },
             stream: Stream { packet_size: PACKET_SIZE, feedback_size: Bytes::new(80), habitat },
+            is_honest: false,
+            room: None,
+            ahead: [Duration::ZERO; 3],
             settings: extra::settings(scheme),
         };
         for _ in 0..draw.u8() % 4 {
             let (which, what) = (draw.u8(), draw.u8());
             setup.try_setting(usize::from(which), usize::from(what));
+        }
+        if let Parties::Tree(_) = scheme.parties {
+            setup.is_honest = draw.u8() & 1 == 0;
+            setup.room = Some(u64::from(draw.u8())).filter(|room| room & 1 == 0);
+            setup.ahead = [(); 3].map(|()| Duration::from_secs(1) * (1 << (draw.u8() % 24)));
         }
         setup
     }
@@ -62,31 +73,54 @@ impl Setup {
         }
     }
 
+    /// The settings of a member of a tree that has so many below it.
+    fn of_node(&self, children: u64) -> Vec<Setting> {
+        let mut settings = self.settings.clone();
+        if self.scheme.settings().iter().any(|setting| setting.key == CHILDREN) {
+            settings.push(Setting { key: CHILDREN.to_owned(), value: children.to_string() });
+        }
+        settings
+    }
+
     /// How many channels there are.
-    pub(crate) fn channels(&self) -> u16 {
+    fn channels(&self) -> u16 {
+        if let Parties::Tree(_) = self.scheme.parties {
+            return 1;
+        }
         let channels = self.scheme.is_layered().then(|| self.scheme.channels(&self.session, &self.settings));
         channels.map_or(0, |channels| channels.expect("the settings are accepted").len() as u16)
     }
 
-    /// The two parties.
-    pub(crate) fn build(&self) -> Result<Roles, ConfigError> {
-        let Setup { scheme, session, stream, settings } = self;
+    /// The parties.
+    pub(crate) fn parties(&self) -> Result<Vec<Party>, ConfigError> {
+        let (channels, ahead) = (self.channels(), self.ahead);
+        let party = |((role, endpoint), ahead)| Party::new(role, endpoint, channels, ahead);
+        Ok(self.build()?.into_iter().zip(ahead).map(party).collect())
+    }
+
+    fn build(&self) -> Result<Roles, ConfigError> {
+        let Setup { scheme, session, stream, settings, .. } = self;
         let random = || Random::new(1, "party");
         Ok(match scheme.parties {
-            Parties::Layered(_) => [
+            Parties::Layered(_) => vec![
                 (Role::Sender, scheme.sender(session, settings, random())?),
                 (Role::Receiver, scheme.receiver(session, settings, random())?),
             ],
-            Parties::Paced(_) => [
+            Parties::Paced(_) => vec![
                 (Role::Source, scheme.source(stream, settings, random())?),
                 (Role::Sink, scheme.sink(stream, settings, random())?),
             ],
-            Parties::Tree(_) => {
-                return Err(ConfigError::NotFor { scheme: scheme.name, what: "sessions of two parties" });
-            }
+            Parties::Tree(Tree { sender, agent, receiver }) => vec![
+                (Role::Root, sender(stream, &self.of_node(1), random())?),
+                (Role::Agent, agent(stream, &self.of_node(1), random())?),
+                (Role::Leaf, receiver(stream, &self.of_node(0), random())?),
+            ],
         })
     }
 }
+
+/// The setting that says for how many children a node waits.
+const CHILDREN: &str = "children";
 
 pub(crate) const PACKET_SIZE: Bytes = Bytes::new(500);
 
