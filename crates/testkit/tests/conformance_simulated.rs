@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use weir_core::registry::SCHEMES;
-use weir_testkit::conformance::{Case, Host, NO_LIMIT_KBPS, Scenario, cases, simulated};
+use weir_testkit::conformance::{Case, Host, NO_LIMIT_KBPS, Scenario, cases, simulated, tree};
 
 #[test]
 fn every_scheme_has_scenarios() {
-    let tested: BTreeSet<&str> = cases().map(|case| case.scheme.name).collect();
+    let schemes = cases().map(|case| case.scheme).chain(tree::cases().map(|case| case.scheme));
+    let tested: BTreeSet<&str> = schemes.map(|scheme| scheme.name).collect();
     assert!(SCHEMES.iter().all(|scheme| tested.contains(scheme.name)), "only {tested:?}");
 }
 
@@ -70,5 +71,50 @@ fn the_same_seed_gives_the_same_outcome() {
         };
         assert_eq!(run(1), run(1), "{case}");
         assert_ne!(run(1), run(2), "{case}");
+    }
+}
+
+#[test]
+fn every_scenario_for_trees_holds_in_the_simulator_with_every_scheme() {
+    for case in tree::cases() {
+        for seed in 1..=3 {
+            case.assert_holds(&tree::run(&case, seed), &format!("simulated, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn a_scenario_for_trees_without_one_of_its_impairments_does_not_hold() {
+    for case in tree::cases() {
+        for removed in case.scenario.impairments {
+            let left = case.scenario.impairments.iter().filter(|impairment| *impairment != removed).copied();
+            let impairments = left.collect::<Vec<_>>().leak();
+            let changed = tree::Case { scenario: tree::Scenario { impairments, ..case.scenario }, ..case };
+            let broken = case.broken(&tree::run(&changed, 1));
+            assert!(!broken.is_empty(), "{case}: nothing tells of {removed:?}");
+        }
+    }
+}
+
+/// Loss strikes other packets where one is a microsecond earlier, so that runs differ, but not in how long they take.
+#[test]
+fn clocks_that_differ_make_a_stream_over_a_tree_no_slower() {
+    let with_clocks = |case: &tree::Case| !case.scenario.clocks_ahead.is_empty();
+    for case in tree::cases().filter(with_clocks) {
+        let same = tree::Case { scenario: tree::Scenario { clocks_ahead: &[], ..case.scenario }, ..case };
+        let seconds = |case: &tree::Case| {
+            let runs = (1..=3).map(|seed| tree::run(case, seed).confirmed[0].as_secs_f64());
+            runs.sum::<f64>()
+        };
+        let ratio = seconds(&case) / seconds(&same);
+        assert!((0.8..1.25).contains(&ratio), "{case}: {ratio:.3} of the time");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_over_a_tree() {
+    for case in tree::cases().filter(|case| !case.scenario.impairments.is_empty()) {
+        assert_eq!(tree::run(&case, 1), tree::run(&case, 1), "{case}");
+        assert_ne!(tree::run(&case, 1), tree::run(&case, 2), "{case}");
     }
 }

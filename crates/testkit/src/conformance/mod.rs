@@ -4,12 +4,15 @@
 //! between network namespaces, behind token buckets of the kernel. Both give an [`Outcome`], and the same code judges it.
 //! So each driver tests the other. The bands are those of the protocol's arithmetic, which each scenario tells.
 //!
+//! Streams over a tree have scenarios of their own, in [`tree`].
+//!
 //! Not here: the papers' experiments, which need other traffic, and files, which are tested with the program itself.
 
 mod claim;
 mod scenarios;
 pub mod simulated;
 pub mod sockets;
+pub mod tree;
 
 use std::fmt;
 use std::time::Duration;
