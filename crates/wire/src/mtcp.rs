@@ -67,7 +67,7 @@ impl Data {
     /// The header of session `tsi`.
     pub fn encode(&self, tsi: u16) -> [u8; DATA_LEN] {
         let mut out = [0; DATA_LEN];
-        let flags = u8::from(self.is_repair) * REPAIR | u8::from(self.is_end) * END;
+        let flags = (u8::from(self.is_repair) * REPAIR) | (u8::from(self.is_end) * END);
         out[..6].copy_from_slice(&head(DATA, flags, tsi));
         out[6..10].copy_from_slice(&self.number.to_be_bytes());
         out[10..14].copy_from_slice(&self.sent_micros.to_be_bytes());
