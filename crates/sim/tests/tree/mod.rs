@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 }
 
 pub(crate) const STREAM: Stream =
-    Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
+    Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(72), habitat: Habitat::Lab };
 
 /// The network of Fig. 9 with `receivers`, all below the sender or in a tree of the network's shape.
 pub(crate) fn fig_9(receivers: usize, is_one_level: bool) -> Plan {

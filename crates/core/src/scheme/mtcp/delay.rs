@@ -8,19 +8,33 @@ use weir_units::Time;
 /// time at which it was read. What that is wrong by is the same for all that follow, and cancels out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SenderClock {
-    /// The last stamp, and what it is here.
-    last: Option<(u32, i64)>,
+    last: Option<Reading>,
+}
+
+/// A stamp, when it was read, and when its packet was sent.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    stamp: u32,
+    read: i64,
+    sent: i64,
 }
 
 impl SenderClock {
-    /// When a packet with this stamp was sent, microseconds: the time nearest to that of the stamp before.
-    pub(super) fn sent(&mut self, now: Time, stamp: u32) -> i64 {
-        let sent = match self.last {
-            None => now.as_micros() as i64,
-            Some((last, sent)) => sent + i64::from(stamp.wrapping_sub(last) as i32),
-        };
-        self.last = Some((stamp, sent));
+    /// When a packet with this stamp was sent, microseconds; the clock goes on from there.
+    pub(super) fn note(&mut self, now: Time, stamp: u32) -> i64 {
+        let read = now.as_micros() as i64;
+        let sent = self.sent(now, stamp).unwrap_or(read);
+        self.last = Some(Reading { stamp, read, sent });
         sent
+    }
+
+    /// The same, of a stamp that somebody repeats; `None` before the first.
+    pub(super) fn sent(&self, now: Time, stamp: u32) -> Option<i64> {
+        let Reading { stamp: last, read, sent } = self.last?;
+        // Both clocks have gone on for as long since: the stamp lies near that, however long ago the last one was.
+        let elapsed = now.as_micros() as i64 - read;
+        let ahead = stamp.wrapping_sub(last.wrapping_add(elapsed as u32)) as i32;
+        Some(sent + elapsed + i64::from(ahead))
     }
 }
 
@@ -116,11 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn stamps_go_on_where_32_bits_wrap() {
+    fn stamps_go_on_where_32_bits_wrap_and_after_hours_of_silence() {
         let (mut clock, now) = (SenderClock::default(), Time::from_micros(1_000));
-        assert_eq!(clock.sent(now, u32::MAX - 9), 1_000);
-        assert_eq!(clock.sent(now, 5), 1_015);
-        assert_eq!(clock.sent(now, u32::MAX), 1_009);
+        assert_eq!(clock.sent(now, 7), None);
+        assert_eq!(clock.note(now, u32::MAX - 9), 1_000);
+        assert_eq!(clock.note(now, 5), 1_015);
+        assert_eq!(clock.sent(now, u32::MAX), Some(1_009));
+        let later = Time::from_secs(30_000);
+        assert_eq!(clock.sent(later, later.as_micros() as u32 - 1_010 - 20), Some(later.as_micros() as i64 - 20));
     }
 
     #[test]
@@ -128,7 +145,7 @@ mod tests {
         let delays = |ahead: u64, stamp: u32| {
             let mut clock = SenderClock::default();
             [(10, 0), (25, 12), (40, 20)].map(|(came, sent)| {
-                let sent = clock.sent(Time::from_micros(ahead + came), stamp.wrapping_add(sent));
+                let sent = clock.note(Time::from_micros(ahead + came), stamp.wrapping_add(sent));
                 relative_delay(Time::from_micros(ahead + came + 5), sent)
             })
         };

@@ -25,6 +25,8 @@ use super::window::Window;
 pub(super) struct Downlink {
     config: Config,
     stream: Stream,
+    /// It is the sender's: it knows what was sent.
+    is_root: bool,
     pub(super) children: Vec<Child>,
     /// The oldest packet that a child may lack.
     first: Seq,
@@ -63,10 +65,11 @@ struct Sent {
 }
 
 impl Downlink {
-    pub(super) fn new(stream: &Stream, config: Config) -> Downlink {
+    pub(super) fn new(stream: &Stream, config: Config, is_root: bool) -> Downlink {
         Downlink {
             config,
             stream: *stream,
+            is_root,
             children: Vec::new(),
             first: Seq::new(0),
             sent: VecDeque::new(),
@@ -154,7 +157,7 @@ impl Downlink {
     /// all and was not sent again.
     pub(super) fn on_data(&mut self, now: Time, number: Seq, stamp: u32, is_fresh: bool, out: &mut Outbox) {
         self.know(number);
-        let micros = self.clock.sent(now, stamp);
+        let micros = self.clock.note(now, stamp);
         let Some(sent) = self.at(number) else { return };
         (sent.stamp, sent.micros, sent.here, sent.is_fresh) = (stamp, micros, Some(now), is_fresh);
         if sent.lacking > 0 && is_fresh {
@@ -178,7 +181,12 @@ impl Downlink {
             self.add(now, peer, out);
         }
         let Some(place) = self.place(peer) else { return };
-        self.know(Seq::new(self.next().extend(ack.start, 32).value().saturating_sub(1)));
+        if !self.is_root {
+            // A child may be ahead of its agent.
+            let reported = u64::from(64 - ack.received.leading_zeros());
+            let end = self.next().extend(ack.start, 32).value() + reported;
+            end.checked_sub(1).into_iter().for_each(|last| self.know(Seq::new(last)));
+        }
         let next = self.next();
         let (first, sent) = (self.first, &mut self.sent);
         let mut complete = Vec::new();
@@ -199,8 +207,8 @@ impl Downlink {
         child.heard = now;
         child.note_summary(ack, self.config.low_mark);
         self.complete_children += usize::from(child.summary.is_complete && !was_complete);
-        if ack.has_echo {
-            let whole = relative_delay(now, self.clock.sent(now, ack.echo_micros));
+        if let Some(sent) = self.clock.sent(now, ack.echo_micros).filter(|_| ack.has_echo) {
+            let whole = relative_delay(now, sent);
             let held = if self.config.subtracts_held { f64::from(ack.held) * HELD_UNIT } else { 0.0 };
             child.note_delay(now, whole, whole - held);
         }
@@ -468,7 +476,7 @@ mod tests {
 
     fn node(config: Config) -> (Downlink, Outbox) {
         let stream = Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
-        (Downlink::new(&stream, config), Outbox::default())
+        (Downlink::new(&stream, config, false), Outbox::default())
     }
 
     /// The numbers of the repairs that it wants sent.
@@ -492,7 +500,7 @@ mod tests {
         node.children[0].note_delay(Time::ZERO, 7.0, 7.0);
         node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(990));
         // The stamp is that of time 0, as an earlier packet has shown.
-        node.clock.sent(Time::ZERO, 0);
+        node.clock.note(Time::ZERO, 0);
         node.on_data(Time::from_millis(5_500), Seq::new(0), 0, true, &mut out);
         assert_eq!(repairs(&mut out), [0; 0]);
         let mut at = Vec::new();

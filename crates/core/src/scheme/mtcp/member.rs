@@ -76,7 +76,7 @@ impl Member {
             random,
             arrivals: Arrivals::default(),
             end: None,
-            downlink: Downlink::new(stream, config),
+            downlink: Downlink::new(stream, config, false),
             reading: Reading { has_application, delivered: Seq::new(0), room: None, is_complete: false },
             released: Seq::new(0),
             newest: None,

@@ -46,7 +46,7 @@ impl Sender {
         Sender {
             config,
             stream: *stream,
-            downlink: Downlink::new(stream, config),
+            downlink: Downlink::new(stream, config, true),
             offered: 0,
             has_ended: false,
             end: None,

@@ -4,9 +4,9 @@
 //! every receiver, the stream ends for everyone, and the sender hears of that. A scenario says what is done to the
 //! packets, and each of these impairments must have struck. Not here: rates, which schemes claim by arithmetic of their own.
 
-mod doubling;
 mod run;
 mod scenarios;
+mod tapped;
 
 use std::fmt;
 use std::time::Duration;
@@ -87,6 +87,8 @@ pub struct Outcome {
     pub members: Vec<MemberOutcome>,
     /// Packets that went out twice.
     pub doubled: u64,
+    /// By how many seconds each member's clock was ahead of the sender's.
+    pub clocks_ahead: Vec<i64>,
 }
 
 /// What came of a member.
@@ -120,6 +122,8 @@ impl Case {
         let confirmed = outcome.confirmed.first().copied();
         check(outcome.confirmed.len() == 1, format!("the end is confirmed at {:?}", outcome.confirmed));
         for ((member, what), number) in self.scenario.members.iter().zip(&outcome.members).zip(1..) {
+            let (asked, ahead) = (self.ahead(number), outcome.clocks_ahead[number - 1]);
+            check(asked == ahead, format!("the clock of member {number} was {ahead} s ahead"));
             check(what.misdirected == 0, format!("member {number} wrote to {} strangers", what.misdirected));
             if member.is_agent {
                 check(what.delivered.is_empty(), format!("agent {number} delivers {} payloads", what.delivered.len()));
@@ -170,6 +174,10 @@ impl Case {
             }
             Impairment::Loss(_) | Impairment::Overtaking(_) => {}
         }
+    }
+
+    fn ahead(&self, member: usize) -> i64 {
+        self.scenario.clocks_ahead.get(member - 1).copied().unwrap_or(0)
     }
 
     fn slow_reader(&self) -> Option<(usize, Duration)> {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_core::registry::{Build, Habitat, Setting, Stream};
@@ -15,7 +15,7 @@ use weir_sim::{
 use weir_units::{Bytes, Time};
 use weir_wire::CciForm;
 
-use super::doubling::Doubling;
+use super::tapped::{Tap, Tapped};
 use super::{BEGIN, BUFFER, Case, Impairment, Member, MemberOutcome, Outcome, READER_ROOM};
 
 /// Runs a case; the same seed gives the same outcome.
@@ -28,10 +28,10 @@ pub fn run(case: &Case, seed: u64) -> Outcome {
     network.connect(router, root, &free, &free);
     let ends = case.scenario.members.iter().map(|member| connect(&mut network, router, case, member));
     let (nodes, links): (Vec<NodeId>, Vec<[LinkId; 2]>) = ends.unzip();
-    let doubled = Arc::new(AtomicU64::new(0));
-    let agents = add_parties(&mut network, case, root, &nodes, &doubled);
+    let taps: Vec<Arc<Tap>> = (0..=nodes.len()).map(|_| Arc::default()).collect();
+    let agents = add_parties(&mut network, case, root, &nodes, &taps);
     let members = vec![MemberOutcome::default(); nodes.len()];
-    let outcome = Outcome { confirmed: Vec::new(), members, doubled: 0 };
+    let outcome = Outcome { confirmed: Vec::new(), members, doubled: 0, clocks_ahead: Vec::new() };
     let waiting = links.iter().map(|_| [VecDeque::new(), VecDeque::new()]).collect();
     let mut watch = Watch { case, agents, links, waiting, outcome };
     let mut rest = SILENCE;
@@ -46,7 +46,14 @@ pub fn run(case: &Case, seed: u64) -> Outcome {
     for (member, links) in watch.outcome.members.iter_mut().zip(&watch.links) {
         member.lost = links.map(|link| network.link_counters(link).lost);
     }
-    Outcome { doubled: doubled.load(Ordering::Relaxed), ..watch.outcome }
+    let clock = |tap: &Arc<Tap>| (tap.start_nanos.load(Ordering::Relaxed) / 1_000_000_000) as i64;
+    // The members start when the network does.
+    let begin = clock(&taps[0]) - BEGIN.since(Time::ZERO).as_secs() as i64;
+    Outcome {
+        doubled: taps.iter().map(|tap| tap.doubled.load(Ordering::Relaxed)).sum(),
+        clocks_ahead: taps[1..].iter().map(|tap| clock(tap) - begin).collect(),
+        ..watch.outcome
+    }
 }
 
 /// A member's node, and its links: to it, and from it.
@@ -65,18 +72,12 @@ fn connect(network: &mut Network, router: NodeId, case: &Case, member: &Member) 
 }
 
 /// The sender and the members, each introduced to the one above it.
-fn add_parties(
-    network: &mut Network,
-    case: &Case,
-    root: NodeId,
-    nodes: &[NodeId],
-    doubled: &Arc<AtomicU64>,
-) -> Vec<AgentId> {
+fn add_parties(network: &mut Network, case: &Case, root: NodeId, nodes: &[NodeId], taps: &[Arc<Tap>]) -> Vec<AgentId> {
     let scenario = &case.scenario;
     let tree = case.scheme.tree().expect("the list has schemes for trees");
     let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
     let session = network.add_session(root, config).expect("a channel");
-    let sender = endpoint(network, case, 0, tree.sender, doubled);
+    let sender = endpoint(network, case, 0, tree.sender, &taps[0]);
     let config = EndpointConfig {
         times: Times::from(BEGIN),
         clock_ahead: CLOCKS,
@@ -87,11 +88,10 @@ fn add_parties(
     let mut agents = vec![network.add_sender(session, sender, config)];
     for ((member, node), number) in scenario.members.iter().zip(nodes).zip(1..) {
         let build = if member.is_agent { tree.agent } else { tree.receiver };
-        let party = endpoint(network, case, number, build, doubled);
-        let ahead = scenario.clocks_ahead.get(number - 1).copied().unwrap_or(0);
+        let party = endpoint(network, case, number, build, &taps[number]);
         let reader = case.slow_reader().filter(|(slow, _)| *slow == number);
         let config = EndpointConfig {
-            clock_ahead: Duration::from_secs(CLOCKS.as_secs().saturating_add_signed(ahead)),
+            clock_ahead: Duration::from_secs(CLOCKS.as_secs().saturating_add_signed(case.ahead(number))),
             accepts_peers: true,
             reader: reader.map(|(_, gap)| ReaderConfig { capacity: READER_ROOM, gap, pauses: None }),
             ..EndpointConfig::default()
@@ -103,13 +103,7 @@ fn add_parties(
 }
 
 /// A party that waits for those below it, as a scheme can that has the setting.
-fn endpoint(
-    network: &Network,
-    case: &Case,
-    number: usize,
-    build: Build<Stream>,
-    doubled: &Arc<AtomicU64>,
-) -> Box<dyn Endpoint> {
+fn endpoint(network: &Network, case: &Case, number: usize, build: Build<Stream>, tap: &Arc<Tap>) -> Box<dyn Endpoint> {
     let below = case.scenario.members.iter().filter(|member| member.above == number).count();
     let mut wanted = vec![("children", below as u64)];
     wanted.extend(case.slow_reader().map(|_| ("buffer", BUFFER)));
@@ -124,10 +118,7 @@ fn endpoint(
         _ => None,
     });
     let random = network.random_for(&format!("doubling {number}"));
-    match share {
-        Some(share) => Box::new(Doubling::new(party, share, random, doubled)),
-        None => party,
-    }
+    Box::new(Tapped::new(party, share.unwrap_or(0.0), random, tap))
 }
 
 /// Writes down what happens.
@@ -144,9 +135,9 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn is_over(&self) -> bool {
-        let members = self.case.scenario.members.iter().zip(&self.outcome.members);
+        let mut members = self.case.scenario.members.iter().zip(&self.outcome.members);
         let is_complete = |(member, what): (&Member, &MemberOutcome)| member.is_agent || !what.complete.is_empty();
-        !self.outcome.confirmed.is_empty() && members.map(is_complete).all(|is_complete| is_complete)
+        !self.outcome.confirmed.is_empty() && members.all(is_complete)
     }
 
     /// The member that an agent is, from 0 on.
