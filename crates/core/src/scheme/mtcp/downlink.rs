@@ -32,14 +32,18 @@ pub(super) struct Downlink {
     first: Seq,
     sent: VecDeque<Sent>,
     window: Window,
-    /// Packets in transit to the children.
+    /// Packets in transit to the children, and the most of late.
     transit: u64,
+    peak: f64,
     /// Of lower numbers none is complete or overdue for the first time any more.
     settled: Seq,
     /// The number at which the stream ends.
     pub(super) end: Option<Seq>,
     clock: SenderClock,
     next_probe: Option<Time>,
+    /// When half the window is left unused for a moment again, and until when it is (decision 6).
+    next_drain: Time,
+    drains_until: Option<Time>,
     deadline: Option<Time>,
     complete_children: usize,
     /// All children for which it waits were there at one time.
@@ -75,10 +79,13 @@ impl Downlink {
             sent: VecDeque::new(),
             window: Window::new(&config, stream.packet_size.count(), config.least_window),
             transit: 0,
+            peak: 0.0,
             settled: Seq::new(0),
             end: None,
             clock: SenderClock::default(),
             next_probe: None,
+            next_drain: Time::ZERO,
+            drains_until: None,
             deadline: None,
             complete_children: 0,
             has_begun: config.children == 0,
@@ -116,7 +123,7 @@ impl Downlink {
                 (sent.lacking == 0).then_some(number)
             })
             .collect();
-        complete.into_iter().for_each(|number| self.complete(now, number));
+        complete.into_iter().for_each(|number| self.complete(number));
         self.arm();
     }
 
@@ -214,7 +221,7 @@ impl Downlink {
         }
         child.settle_repairs(now, &self.config);
         self.on_missing(now, place, ack);
-        complete.into_iter().for_each(|number| self.complete(now, number));
+        complete.into_iter().for_each(|number| self.complete(number));
         self.repair(now, out);
         self.arm();
     }
@@ -242,24 +249,31 @@ impl Downlink {
     }
 
     /// All children have a packet.
-    fn complete(&mut self, _now: Time, number: Seq) {
-        let next = self.next();
+    fn complete(&mut self, number: Seq) {
+        let (next, transit) = (self.next(), self.transit as f64);
+        // It rises at once, and falls over some windows.
+        self.peak = transit.max(self.peak - self.peak / PEAK_MEMORY);
         if let Some(sent) = self.at(number)
             && core::mem::take(&mut sent.in_transit)
         {
             self.transit -= 1;
         }
-        let backlog = self.children.iter().map(Child::backlog).fold(0.0, f64::max);
+        let backlog = self.backlog();
         if backlog > self.config.beta {
             self.limit_window();
         }
         self.window.on_acknowledged(&self.config, number, next, backlog);
     }
 
+    /// Packets that wait in queues on the way to the slowest child.
+    fn backlog(&self) -> f64 {
+        self.children.iter().map(Child::backlog).fold(0.0, f64::max)
+    }
+
     /// Congestion finds the window no higher than twice what is in transit.
     fn limit_window(&mut self) {
         if self.config.validates {
-            self.window.limit_to(self.transit as f64 + 1.0);
+            self.window.limit_to(self.peak);
         }
     }
 
@@ -332,6 +346,13 @@ impl Downlink {
         }
     }
 
+    /// Uses half the window for a moment, so that the queue that it keeps does not become the base of the delay.
+    fn drain(&mut self, now: Time) {
+        let has_queue = self.backlog() >= self.config.alpha / 2.0;
+        let Some(span) = self.config.base_of.filter(|_| now >= self.next_drain && has_queue) else { return };
+        (self.next_drain, self.drains_until) = (now + span / 3, Some(now + DRAIN));
+    }
+
     /// Asks every child for a round trip.
     fn probe(&mut self, now: Time, out: &mut Outbox) {
         self.next_probe = Some(now + PROBE_INTERVAL);
@@ -357,10 +378,12 @@ impl Downlink {
             let is_silent = |child: &&Child| now >= child.heard + CHILD_SILENCE;
             let silent: Vec<PeerId> = self.children.iter().filter(is_silent).map(|child| child.peer).collect();
             silent.into_iter().for_each(|peer| self.remove(now, peer));
+            self.drain(now);
             self.probe(now, out);
             self.observe(out);
         }
         self.orphans.retain(|(_, until)| *until > now);
+        self.drains_until = self.drains_until.filter(|until| *until > now);
         self.repair(now, out);
         self.arm();
     }
@@ -373,7 +396,7 @@ impl Downlink {
         }
         let repair = self.children.iter().filter_map(Child::deadline).min();
         let first = self.oldest().map(|(_, due)| due);
-        self.deadline = [repair, first, self.next_probe, orphans].into_iter().flatten().min();
+        self.deadline = [repair, first, self.next_probe, orphans, self.drains_until].into_iter().flatten().min();
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -396,7 +419,9 @@ impl Downlink {
         if self.children.is_empty() {
             return own;
         }
-        let here = Summary { min_cwnd: self.window.size(), max_twnd: self.transit as f64, ..own };
+        let share = if self.drains_until.is_some() { 0.5 } else { 1.0 };
+        let min_cwnd = (share * self.window.size()).max(self.config.least_window);
+        let here = Summary { min_cwnd, max_twnd: self.transit as f64, ..own };
         self.children.iter().map(|child| child.summary).fold(here, |all, child| Summary {
             min_cwnd: all.min_cwnd.min(child.min_cwnd),
             max_twnd: all.max_twnd.max(child.max_twnd),
@@ -425,7 +450,7 @@ impl Downlink {
         out.push(Action::Observe(Observation::Window(WindowReport {
             window_packets: self.window.size(),
             transit_packets: self.transit,
-            backlog_packets: self.children.iter().map(Child::backlog).fold(0.0, f64::max),
+            backlog_packets: self.backlog(),
             children: self.children.len(),
             low_mark: self.children.iter().map(|child| child.summary.low_mark.value()).min().unwrap_or(0),
             limit: self.children.iter().map(|child| child.summary.limit.value()).min().unwrap_or(0),
@@ -460,6 +485,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 const CHILD_SILENCE: Duration = Duration::from_secs(15);
 /// Orphans ask the nodes above them in turn, and give up each after seven seconds.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
+/// In packets.
+const PEAK_MEMORY: f64 = 128.0;
+/// Long enough for the sender to hear of it, and for a short queue to empty.
+const DRAIN: Duration = Duration::from_millis(300);
 /// A packet is overdue after this long while no relative delay is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 const MOST_ROUND_TRIP: Duration = Duration::from_secs(60);
