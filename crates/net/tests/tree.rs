@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use weir_core::registry::{Build, Habitat, Setting, Stream, find};
+use weir_core::registry::{Build, Habitat, Scheme, Setting, Stream, find};
 use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_link::{LinkConfig, Loss};
 use weir_net::InterfaceChoice;
@@ -49,7 +49,7 @@ struct Outcome {
 /// and no more for so long.
 fn run(payloads: u64, loss: f64, pause: Option<Duration>) -> Outcome {
     let network = Network::new(loss);
-    let tree = find("mtcp").and_then(|scheme| scheme.tree()).expect("it is a tree");
+    let tree = find("mtcp").and_then(Scheme::tree).expect("it is a tree");
     let (root, at_root) = network.open(tree.sender, 1, None);
     let (agent, at_agent) = network.open(tree.agent, 2, Some(at_root));
     let receivers = [(at_root, 3), (at_agent, 4), (at_agent, 5)];

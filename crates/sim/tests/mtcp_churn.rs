@@ -40,7 +40,7 @@ fn run(seed: u64, low_mark: &str) -> Result<(), String> {
     let mut dead: BTreeSet<usize> = BTreeSet::new();
     for _ in 0..3 {
         let number = 1 + (random.bits() % members as u64) as usize;
-        if dead.insert(number) && random.bits() % 2 == 0 {
+        if dead.insert(number) && random.bits().is_multiple_of(2) {
             plan.leave.insert(number, moment(&mut random));
         }
     }

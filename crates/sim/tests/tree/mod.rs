@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_core::observation::WindowReport;
-use weir_core::registry::{Build, Setting, Stream, find};
+use weir_core::registry::{Build, Scheme, Setting, Stream, find};
 use weir_core::{Observation, registry::Habitat};
 use weir_link::LinkConfig;
 use weir_sim::traffic::Supply;
@@ -95,11 +95,11 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
     }
     let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
     let session = net.add_session(nodes[0], config).expect("a channel");
-    let tree = find("mtcp").and_then(|scheme| scheme.tree()).expect("it is a tree");
+    let tree = find("mtcp").and_then(Scheme::tree).expect("it is a tree");
     let sender = add(&mut net, session, plan, None, tree.sender, nodes[0], Time::from_secs(1), 0);
     let mut members = vec![sender];
-    for number in 1..nodes.len() {
-        let member = add(&mut net, session, plan, Some(plan.supply), tree.receiver, nodes[number], Time::ZERO, number);
+    for (number, node) in nodes.iter().enumerate().skip(1) {
+        let member = add(&mut net, session, plan, Some(plan.supply), tree.receiver, *node, Time::ZERO, number);
         members.push(member);
     }
     for number in 1..members.len() {
