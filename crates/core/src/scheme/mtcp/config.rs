@@ -23,7 +23,7 @@ pub struct Config {
     pub floor: Duration,
     /// The congestion window never falls below this many packets.
     pub least_window: f64,
-    /// Congestion finds the window no higher than twice what is in transit (RFC 7661).
+    /// Congestion finds the window no higher than twice the most that was in transit of late (RFC 7661).
     pub validates: bool,
     /// Queuing delays below this are not told from what the hosts' scheduling adds (decision 15).
     pub slack: Duration,

@@ -91,7 +91,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "validates",
-        help: "whether congestion finds a window no higher than twice what is in transit",
+        help: "whether congestion finds a window no higher than twice the most in transit of late",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
     },
     Entry {
