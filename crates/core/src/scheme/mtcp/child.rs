@@ -31,8 +31,8 @@ pub(super) struct Child {
     excess: f64,
     rate: DeliveryRate,
     pub(super) summary: Summary,
-    /// When it was heard last.
-    pub(super) heard: Time,
+    /// Probes since it was heard last.
+    pub(super) unanswered: u32,
     /// The packet that its last acknowledgements named first among the missing, and how many of them did.
     nacked: (Seq, u32),
     repairs: VecDeque<Repair>,
@@ -114,7 +114,7 @@ impl Child {
                 low_mark: first,
                 is_complete: false,
             },
-            heard: now,
+            unanswered: 0,
             nacked: (first, 0),
             repairs: VecDeque::new(),
             window: Window::new(config, packet_size, 1.0),

@@ -90,18 +90,20 @@ pub(super) struct BaseDelay {
     span: Option<Duration>,
     least: Option<f64>,
     before: Option<f64>,
-    since: Time,
+    /// When the current half of the span began, with its first sample.
+    since: Option<Time>,
 }
 
 impl BaseDelay {
     pub(super) fn new(span: Option<Duration>) -> BaseDelay {
-        BaseDelay { span, least: None, before: None, since: Time::ZERO }
+        BaseDelay { span, least: None, before: None, since: None }
     }
 
     /// Takes a sample; gives by how much it is above the base.
     pub(super) fn excess(&mut self, now: Time, delay: f64) -> f64 {
-        if self.span.is_some_and(|span| now.since(self.since) > span / 2) {
-            (self.before, self.least, self.since) = (self.least, None, now);
+        let since = *self.since.get_or_insert(now);
+        if self.span.is_some_and(|span| now.since(since) > span / 2) {
+            (self.before, self.least, self.since) = (self.least, None, Some(now));
         }
         self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
         let base = self.least.into_iter().chain(self.before).fold(delay, f64::min);

@@ -28,6 +28,8 @@ pub(super) struct Downlink {
     /// It is the sender's: it knows what was sent.
     is_root: bool,
     pub(super) children: Vec<Child>,
+    /// Members below that are there, also those that were given up.
+    present: Vec<PeerId>,
     /// The oldest packet that a child may lack.
     first: Seq,
     sent: VecDeque<Sent>,
@@ -75,6 +77,7 @@ impl Downlink {
             stream: *stream,
             is_root,
             children: Vec::new(),
+            present: Vec::new(),
             first: Seq::new(0),
             sent: VecDeque::new(),
             window: Window::new(&config, stream.packet_size.count(), config.least_window),
@@ -95,9 +98,13 @@ impl Downlink {
 
     /// A child has come. It gets everything that is still here.
     pub(super) fn add(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
-        if self.place(peer).is_some() {
-            return;
+        if !self.present.contains(&peer) {
+            self.present.push(peer);
+            self.attach(now, peer, out);
         }
+    }
+
+    fn attach(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
         self.children.push(Child::new(peer, self.first, now, &self.config, self.stream.packet_size.count()));
         self.has_begun |= self.children.len() as u64 >= self.config.children;
         self.sent.iter_mut().for_each(|sent| sent.lacking += 1);
@@ -108,6 +115,11 @@ impl Downlink {
 
     /// A child is gone: nothing waits for it any more.
     pub(super) fn remove(&mut self, now: Time, peer: PeerId) {
+        self.present.retain(|present| *present != peer);
+        self.detach(now, peer);
+    }
+
+    fn detach(&mut self, now: Time, peer: PeerId) {
         let Some(place) = self.place(peer) else { return };
         let child = self.children.remove(place);
         self.complete_children -= usize::from(child.summary.is_complete);
@@ -182,10 +194,10 @@ impl Downlink {
         if self.place(peer).is_none() {
             // It was given up, and is back: it can be served if what it lacks is still here.
             let start = self.next().extend(ack.start, 32);
-            if start < self.first {
+            if start < self.first || !self.present.contains(&peer) {
                 return;
             }
-            self.add(now, peer, out);
+            self.attach(now, peer, out);
         }
         let Some(place) = self.place(peer) else { return };
         if !self.is_root {
@@ -211,7 +223,7 @@ impl Downlink {
             return;
         }
         let was_complete = child.summary.is_complete;
-        child.heard = now;
+        child.unanswered = 0;
         child.note_summary(ack, self.config.low_mark);
         self.complete_children += usize::from(child.summary.is_complete && !was_complete);
         if let Some(sent) = self.clock.sent(now, ack.echo_micros).filter(|_| ack.has_echo) {
@@ -356,7 +368,8 @@ impl Downlink {
     /// Asks every child for a round trip.
     fn probe(&mut self, now: Time, out: &mut Outbox) {
         self.next_probe = Some(now + PROBE_INTERVAL);
-        for child in &self.children {
+        for child in &mut self.children {
+            child.unanswered += 1;
             let header = Header::Probe(Probe { kind: Kind::Probe, clock_micros: now.as_micros() as u32 });
             let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
             out.push(Action::send(Destination::Peer(child.peer), packet));
@@ -367,7 +380,7 @@ impl Downlink {
     pub(super) fn on_echo(&mut self, now: Time, peer: PeerId, clock_micros: u32) {
         let round_trip = Duration::from_micros(u64::from((now.as_micros() as u32).wrapping_sub(clock_micros)));
         let Some(place) = self.place(peer).filter(|_| round_trip < MOST_ROUND_TRIP) else { return };
-        self.children[place].heard = now;
+        self.children[place].unanswered = 0;
         self.children[place].note_round_trip(now, round_trip);
         self.arm();
     }
@@ -375,9 +388,9 @@ impl Downlink {
     /// Does what is due.
     pub(super) fn on_deadline(&mut self, now: Time, out: &mut Outbox) {
         if self.next_probe.is_some_and(|at| at <= now) && !self.children.is_empty() {
-            let is_silent = |child: &&Child| now >= child.heard + CHILD_SILENCE;
+            let is_silent = |child: &&Child| child.unanswered >= MOST_UNANSWERED;
             let silent: Vec<PeerId> = self.children.iter().filter(is_silent).map(|child| child.peer).collect();
-            silent.into_iter().for_each(|peer| self.remove(now, peer));
+            silent.into_iter().for_each(|peer| self.detach(now, peer));
             self.drain(now);
             self.probe(now, out);
             self.observe(out);
@@ -481,8 +494,8 @@ const CONGESTION_RUN: u32 = 3;
 pub(super) const HELD_UNIT: f64 = 16e-6;
 /// §3.3.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// A child that answers no probe for this long is given up.
-const CHILD_SILENCE: Duration = Duration::from_secs(15);
+/// A child that answers none of so many probes is given up: after 14 s, or later if this host slept.
+const MOST_UNANSWERED: u32 = 8;
 /// Orphans ask the nodes above them in turn, and give up each after seven seconds.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// In packets.
@@ -536,7 +549,7 @@ mod tests {
         while at.len() < 5 {
             let due = node.deadline().expect("a packet is not acknowledged");
             // The child is there, and says so: it is not given up.
-            node.children[0].heard = due;
+            node.children[0].unanswered = 0;
             node.on_deadline(due, &mut out);
             at.extend(repairs(&mut out).iter().map(|_| due));
         }

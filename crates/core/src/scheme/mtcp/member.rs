@@ -292,7 +292,7 @@ impl Member {
         self.downlink.on_deadline(now, &mut self.out);
         self.on_change(now);
         if self.patience <= now {
-            self.turn_to_next(now);
+            self.lose_patience(now);
         } else if self.ack.is_some_and(|at| at <= now) {
             self.acknowledge(now, false);
         } else if self.update <= now {
@@ -306,6 +306,14 @@ impl Member {
     /// Whether a peer is one of the nodes above that it knows. Children come later.
     fn is_above(&self, peer: PeerId) -> bool {
         u64::from(peer.0) < self.config.uplinks
+    }
+
+    /// The node above has said nothing for too long; but not if this host has slept, and could not hear it.
+    fn lose_patience(&mut self, now: Time) {
+        match now.since(self.patience) < LATE {
+            true => self.turn_to_next(now),
+            false => self.patience = now + ABOVE_SILENCE,
+        }
     }
 
     /// The node above is lost: the next one takes its place, and holds everything above this subtree's low mark.
@@ -386,6 +394,8 @@ impl Endpoint for Member {
 pub(super) const CHANNEL: ChannelId = ChannelId(0);
 /// A node above that says nothing for this long, not even a probe, is lost.
 const ABOVE_SILENCE: Duration = Duration::from_secs(7);
+/// A deadline that is later than this is no host's usual lateness.
+const LATE: Duration = Duration::from_secs(2);
 /// §3.11.
 const FIRST_UPDATE: Duration = Duration::from_millis(500);
 const UPDATE_STEP: Duration = Duration::from_secs(1);
