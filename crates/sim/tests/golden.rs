@@ -145,7 +145,7 @@ fn add_tree(net: &mut Network, scheme: &Scheme, tree: Tree, root: NodeId, bell: 
     (net.flow_of(members[0]), lossy)
 }
 
-/// The settings of a member of a tree that has so many below it.
+/// The settings of a member of a tree with this number of children.
 fn of_node(scheme: &Scheme, children: usize) -> Vec<Setting> {
     let waits = scheme.settings().into_iter().filter(|setting| setting.key == "children");
     waits.map(|setting| Setting { key: setting.key.to_owned(), value: children.to_string() }).collect()

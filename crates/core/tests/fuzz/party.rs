@@ -40,7 +40,7 @@ pub(crate) struct Party {
     ahead: Duration,
     /// Who it may write to: its first peer, if it knows one from the start, and who is up.
     pub(crate) peers: BTreeSet<u32>,
-    /// Who was up and is no more.
+    /// Peers that were up and have gone down.
     pub(crate) gone: BTreeSet<u32>,
     pub(crate) offered: u64,
     pub(crate) sent: u64,

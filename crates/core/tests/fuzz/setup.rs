@@ -73,7 +73,7 @@ impl Setup {
         }
     }
 
-    /// The settings of a member of a tree that has so many below it.
+    /// The settings of a member of a tree with this number of children.
     fn of_node(&self, children: u64) -> Vec<Setting> {
         let mut settings = self.settings.clone();
         if self.scheme.settings().iter().any(|setting| setting.key == CHILDREN) {

@@ -96,10 +96,10 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
     let config = SessionConfig { channels: 1, form: CciForm::Short, membership: Membership::default() };
     let session = net.add_session(nodes[0], config).expect("a channel");
     let tree = find("mtcp").and_then(Scheme::tree).expect("it is a tree");
-    let sender = add(&mut net, session, plan, None, tree.sender, nodes[0], Time::from_secs(1), 0);
+    let sender = add(&mut net, session, plan, tree.sender, nodes[0], 0);
     let mut members = vec![sender];
     for (number, node) in nodes.iter().enumerate().skip(1) {
-        let member = add(&mut net, session, plan, Some(plan.supply), tree.receiver, *node, Time::ZERO, number);
+        let member = add(&mut net, session, plan, tree.receiver, *node, number);
         members.push(member);
     }
     for number in 1..members.len() {
@@ -111,17 +111,17 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
     Site { net, nodes, routers, sender, members }
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call for the sender and one for members")]
+/// Member `number`, on `node`; 0 is the sender, on the root.
 fn add(
     net: &mut Network,
     session: SessionId,
     plan: &Plan,
-    receives: Option<Supply>,
     build: Build<Stream>,
     node: NodeId,
-    start: Time,
     number: usize,
 ) -> AgentId {
+    let is_sender = number == 0;
+    let start = if is_sender { Time::from_secs(1) } else { Time::ZERO };
     let children = plan.above.iter().filter(|above| **above == number).count();
     let mut settings = plan.settings.clone();
     settings.push(Setting { key: "children".to_owned(), value: children.to_string() });
@@ -133,12 +133,12 @@ fn add(
         times: Times { start, stop: plan.leave.get(&number).copied() },
         accepts_peers: true,
         clock_ahead: (plan.clocks_ahead)(number),
-        supply: receives.is_none().then_some(plan.supply),
+        supply: is_sender.then_some(plan.supply),
         ..EndpointConfig::default()
     };
-    match receives {
-        None => net.add_sender(session, endpoint, config),
-        Some(_) => net.add_receiver(session, node, endpoint, config).expect("a way"),
+    match is_sender {
+        true => net.add_sender(session, endpoint, config),
+        false => net.add_receiver(session, node, endpoint, config).expect("a way"),
     }
 }
 

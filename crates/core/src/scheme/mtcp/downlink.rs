@@ -494,7 +494,7 @@ const CONGESTION_RUN: u32 = 3;
 pub(super) const HELD_UNIT: f64 = 16e-6;
 /// §3.3.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// A child that answers none of so many probes is given up: after 14 s, or later if this host slept.
+/// A child is given up after this many probes without an answer: in 14 s, or later if this host slept.
 const MOST_UNANSWERED: u32 = 8;
 /// Orphans ask the nodes above them in turn, and give up each after seven seconds.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);

@@ -53,7 +53,7 @@ pub enum Impairment {
     Doubling(f64),
     /// The delay of every member's link varies so that packets overtake one another both ways: a link's `jitter`.
     Overtaking(&'static str),
-    /// The application of a member reads a payload in so many milliseconds, where the others read as fast as they come.
+    /// The application of a member takes this many milliseconds for a payload, where the others read as fast as they come.
     SlowReader {
         /// The member's number.
         member: usize,

@@ -1,4 +1,4 @@
-//! An endpoint between which and the network somebody sits. He doubles packets at times, which links do not, and reads its clock.
+//! An endpoint behind a tap, which sends some packets twice, as links do not, and reads the clock that the endpoint sees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
