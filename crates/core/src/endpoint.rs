@@ -15,7 +15,8 @@
 //! - *Peers.* A [`PeerId`] names one correspondent for the whole session and is never reused. Peers from the configuration
 //!   are numbered from 0 and are there at [`Event::Start`]. Others appear while the session runs, with [`Event::PeerUp`],
 //!   after they have proved that they receive at their address. Whoever has not proved it is [`Origin::Unverified`], and can
-//!   only be answered at once, with [`Destination::Reply`].
+//!   only be answered at once, with [`Destination::Reply`]. An endpoint that has been told where it is reached itself may
+//!   tell others, and may contact those of whom it hears ([`Action::Contact`]).
 //! - *Channels.* Any party may send to a channel, whether or not it is a member; packets travel from the party's own node, and
 //!   do not come back to it. A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
@@ -35,7 +36,7 @@ use weir_units::{Bytes, Ecn, Time};
 
 use crate::observation::Observation;
 
-pub use weir_wire::Header;
+pub use weir_wire::{Header, Locator};
 
 /// One party of a protocol: a sender, a receiver, an agent between them, or a manager of several of these.
 pub trait Endpoint: Debug + Send {
@@ -52,6 +53,11 @@ pub trait Endpoint: Debug + Send {
 /// What can happen to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
+    /// Others can contact this party here. It is told right before [`Event::Start`], if at all.
+    Reachable {
+        /// What to tell others.
+        at: Locator,
+    },
     /// The session starts: a sender may send, a receiver may join.
     Start,
     /// A packet arrived. The time of the event is its arrival, not when the driver got round to it.
@@ -65,6 +71,13 @@ pub enum Event<'a> {
     Deadline,
     /// A new correspondent has proved its address. This comes before its first packet.
     PeerUp(PeerId),
+    /// Who was to be contacted has answered. Whoever does not answer for a while is forgotten, and nothing is told of it.
+    Reached {
+        /// Where.
+        at: Locator,
+        /// Its number. It may be that of a correspondent who was there before.
+        peer: PeerId,
+    },
     /// A correspondent has said goodbye, or has been silent for too long. Nothing more comes from it.
     PeerDown(PeerId),
     /// This host threw `packets` away after the network had delivered them (its receive buffer was full). They will be
@@ -107,6 +120,16 @@ pub enum Action {
         /// The next packet to the same destination goes out right behind this one: the driver hands both to the system at
         /// once, so that the first link on the path sees a pair.
         with_next: bool,
+    },
+    /// Make a correspondent of the party that is reached here: [`Event::Reached`] tells when it is one.
+    Contact {
+        /// What that party has told of itself.
+        at: Locator,
+    },
+    /// Say goodbye to a correspondent. Nothing more goes there or comes from there.
+    Part {
+        /// Its number.
+        peer: PeerId,
     },
     /// Become a member of a channel. Takes effect when the network has acted on it: the first packet tells.
     Join(ChannelId),

@@ -20,5 +20,5 @@ pub mod registry;
 pub mod scheme;
 mod settings;
 
-pub use endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, Payload, PeerId};
+pub use endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId};
 pub use observation::Observation;

@@ -28,6 +28,8 @@ impl Endpoint for AllChannels {
             Event::Packet { .. }
             | Event::Deadline
             | Event::PeerUp(_)
+            | Event::Reachable { .. }
+            | Event::Reached { .. }
             | Event::PeerDown(_)
             | Event::HostDropped { .. }
             | Event::Offer { .. }

@@ -157,6 +157,9 @@ pub enum Impossible {
         /// The peer.
         peer: PeerId,
     },
+    /// To contact somebody through no socket.
+    #[error("the endpoint contacts others, and has no socket for that")]
+    NoCalls,
     /// To reply when nobody unverified has sent anything.
     #[error("the endpoint replies, and no packet of an unverified origin is being handled")]
     NobodyToReplyTo,

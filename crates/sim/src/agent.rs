@@ -126,6 +126,21 @@ impl Agent {
         self.put_out(now, id, fabric);
     }
 
+    /// An agent that it has contacted is there.
+    pub(crate) fn on_reached(
+        &mut self,
+        now: Time,
+        id: AgentId,
+        at: AgentId,
+        fabric: &mut Fabric,
+        monitor: &mut impl Monitor,
+    ) {
+        if let Program::Party(party) = &mut self.program {
+            party.on_reached(&mut Turn { now, id, flow: self.flow, fabric, monitor }, at);
+        }
+        self.put_out(now, id, fabric);
+    }
+
     /// The endpoint, if it is one.
     pub(crate) fn party(&self) -> Option<&Party> {
         match &self.program {

@@ -36,6 +36,8 @@ pub(crate) enum Control {
     Membership(TreeId, Pending),
     /// The first agent has stopped and says goodbye to the second, behind all that it has sent.
     Goodbye(AgentId, AgentId),
+    /// The first agent has contacted the second, which is there if it has started.
+    Reached(AgentId, AgentId),
 }
 
 /// Where a packet to one agent is on its way: an index into the fabric's routes. For a packet to a channel, the number of its

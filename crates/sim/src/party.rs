@@ -5,7 +5,7 @@ mod carry_out;
 
 use std::time::Duration;
 
-use weir_core::{Action, ChannelId, Endpoint, Event, Origin, Packet as ProtocolPacket, PeerId};
+use weir_core::{Action, ChannelId, Endpoint, Event, Locator, Origin, Packet as ProtocolPacket, PeerId};
 use weir_units::Time;
 
 use crate::agent::Turn;
@@ -29,6 +29,7 @@ pub(crate) struct Party {
     wake: Option<Time>,
     peers: Peers,
     started: bool,
+    stopped: bool,
     /// Whether agents that it does not know become its peers with their first packet.
     accepts_peers: bool,
 }
@@ -43,6 +44,7 @@ impl Party {
             wake: None,
             peers: Peers::default(),
             started: false,
+            stopped: false,
             accepts_peers: false,
         }
     }
@@ -92,7 +94,7 @@ impl Party {
 
     /// The agents to whom it says goodbye.
     pub(crate) fn correspondents(&self) -> impl Iterator<Item = AgentId> + '_ {
-        self.peers.iter().map(|(_, peer)| peer.agent)
+        self.peers.iter().filter(|(_, peer)| !peer.is_gone).map(|(_, peer)| peer.agent)
     }
 
     /// Whether a goodbye from an agent is of interest, now or when a packet that is on its way has come.
@@ -104,10 +106,18 @@ impl Party {
         self.started
     }
 
+    /// Whether it can be contacted now.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.started && !self.stopped && self.accepts_peers
+    }
+
     pub(crate) fn start(&mut self, turn: &mut Turn<'_, impl Monitor>) {
         self.started = true;
         if self.peers.is_empty() {
             self.add_senders(turn);
+        }
+        if self.accepts_peers {
+            self.handle(turn, Event::Reachable { at: locator(turn.id) });
         }
         let room = self.host.as_mut().and_then(|host| host.open(turn.now));
         room.into_iter().for_each(|payloads| self.handle(turn, Event::Room { payloads }));
@@ -132,16 +142,27 @@ impl Party {
         if self.started {
             self.host.iter_mut().for_each(|host| host.stop());
             self.handle(turn, Event::Finish);
+            self.stopped = true;
         }
     }
 
     /// An agent has said goodbye, and nothing that it has sent is on its way any more.
     pub(crate) fn on_goodbye(&mut self, turn: &mut Turn<'_, impl Monitor>, agent: AgentId) {
-        let Some((id, _)) = self.peers.find(agent) else { return };
+        let Some((id, _)) = self.peers.find(agent).filter(|(_, peer)| !peer.is_gone) else { return };
         self.peers.get_mut(id).into_iter().for_each(|peer| peer.is_gone = true);
         if self.started {
             self.handle(turn, Event::PeerDown(id));
         }
+    }
+
+    /// An agent that the endpoint has contacted is there.
+    pub(crate) fn on_reached(&mut self, turn: &mut Turn<'_, impl Monitor>, agent: AgentId) {
+        if self.stopped {
+            return;
+        }
+        let known = self.peers.find(agent).filter(|(_, peer)| !peer.is_gone);
+        let peer = known.map_or_else(|| self.peers.add(agent), |(id, _)| id);
+        self.handle(turn, Event::Reached { at: locator(agent), peer });
     }
 
     #[inline]
@@ -189,9 +210,9 @@ impl Party {
     #[inline]
     fn origin(&mut self, now: Time, agent: AgentId, act: &mut impl FnMut(&mut Party, &Action)) -> Option<Origin> {
         match self.peers.find(agent) {
-            Some((_, peer)) if peer.is_gone => None,
-            Some((id, _)) => Some(Origin::Peer(id)),
-            None if self.accepts_peers => Some(self.accept(now, agent, act)),
+            Some((id, peer)) if !peer.is_gone => Some(Origin::Peer(id)),
+            _ if self.accepts_peers => Some(self.accept(now, agent, act)),
+            Some(_) => None,
             None => Some(Origin::Unverified),
         }
     }
@@ -264,4 +285,17 @@ impl Party {
     fn clock_ahead(&self) -> Duration {
         self.host.as_ref().map_or(Duration::ZERO, |host| host.clock_ahead())
     }
+}
+
+/// Where an agent can be contacted: its number, in place of an address.
+fn locator(agent: AgentId) -> Locator {
+    let mut at = Locator::default();
+    at.0[..4].copy_from_slice(&(agent.index() as u32).to_be_bytes());
+    at
+}
+
+/// The agent at a locator; it need not exist.
+fn agent_at(at: Locator) -> AgentId {
+    let [a, b, c, d, ..] = at.0;
+    AgentId::new(u32::from_be_bytes([a, b, c, d]) as usize)
 }

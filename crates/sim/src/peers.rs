@@ -23,7 +23,7 @@ pub(crate) struct Peer {
     pub(crate) agent: AgentId,
     /// How packets get there, once that has been asked for.
     pub(crate) route: Option<Route>,
-    /// It has said goodbye. Nothing more comes from it.
+    /// One of the two has said goodbye. If they meet again, the agent gets another number.
     pub(crate) is_gone: bool,
 }
 
@@ -62,17 +62,17 @@ impl Peers {
         }
     }
 
-    /// The number of an agent, and what is known of it.
+    /// The last number of an agent, and what is known of it.
     #[inline]
     pub(crate) fn find(&self, agent: AgentId) -> Option<(PeerId, Peer)> {
         match self {
             Peers::One(peer) => (peer.agent == agent).then_some((PeerId(0), *peer)),
-            Peers::None | Peers::Many(_) => self.iter().find(|(_, peer)| peer.agent == agent),
+            Peers::None | Peers::Many(_) => self.iter().rfind(|(_, peer)| peer.agent == agent),
         }
     }
 
     /// All of them, in the order of their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PeerId, Peer)> + '_ {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (PeerId, Peer)> + '_ {
         self.all().iter().enumerate().map(|(number, peer)| (PeerId(number as u32), *peer))
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use weir_link::Counters;
 use weir_units::Time;
 
-use crate::agent::Received;
+use crate::agent::{Agent, Received};
 use crate::fabric::{Control, Due};
+use crate::party::Party;
 use crate::together::Outcome;
 use crate::{AgentId, FlowId, LinkId, Monitor, Network, NodeId};
 
@@ -81,7 +82,16 @@ impl Network {
             Control::Link(link, config) => self.fabric.change_link(now, link, &config, monitor),
             Control::Membership(tree, pending) => self.fabric.change_above(now, tree, pending),
             Control::Goodbye(from, to) => self.bring_goodbye(from, to, monitor),
+            Control::Reached(by, at) if self.is_reachable(at) => {
+                self.agents[by.index()].on_reached(now, by, at, &mut self.fabric, monitor);
+            }
+            Control::Reached(..) => {}
         }
+    }
+
+    /// Whether an agent takes part, and takes those who contact it.
+    fn is_reachable(&self, agent: AgentId) -> bool {
+        self.agents.get(agent.index()).and_then(Agent::party).is_some_and(Party::is_reachable)
     }
 
     /// An endpoint that has stopped says goodbye to those whom it knows, if they may know it.

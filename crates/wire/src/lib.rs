@@ -13,6 +13,7 @@ pub mod fec;
 mod header;
 mod layered;
 pub mod lct;
+mod locator;
 pub mod mtcp;
 mod paced;
 pub mod probe;
@@ -23,6 +24,7 @@ pub mod rtp;
 pub use experimental::Experimental;
 pub use header::{Header, MAX_SPECIMEN, Specimen};
 pub use layered::{CciForm, Layered};
+pub use locator::Locator;
 pub use paced::{Feedback, Paced};
 pub use probe::Probe;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use weir_core::{ChannelId, Event, Header, Origin, Packet, PeerId};
+use weir_core::{ChannelId, Event, Header, Locator, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
+use weir_wire::mtcp::join::{Ask, Join, Node, Offer, Standing};
 use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::{Kind, Probe};
 use weir_wire::{Experimental, Feedback, Layered, Paced};
@@ -12,13 +13,14 @@ use weir_wire::{Experimental, Feedback, Layered, Paced};
 pub(crate) const OPERATION: usize = 32;
 
 /// One of each variant. A variant that is missing in [`Draw::header`] does not compile; it belongs in this list, too.
-pub(crate) const HEADERS: [Header; 7] = [
+pub(crate) const HEADERS: [Header; 8] = [
     Header::Layered(Layered { signal: false, slot: 0, channel: 0, sequence: 0, clock_micros: 0 }),
     Header::Paced(Paced { sequence: 0 }),
     Header::Feedback(Feedback { newest: 0, reports: 0, arrived: 0, marked: 0, held: 0 }),
     Header::Probe(Probe { kind: Kind::Probe, clock_micros: 0 }),
     Header::TreeData(Data { number: 0, sent_micros: 0, is_repair: false, is_end: false }),
     Header::TreeAck(NO_ACK),
+    Header::TreeJoin(Join::Node(Node { at: Locator([0; 18]), level: 0, is_above: false })),
     Header::Experimental(Experimental([0; 16])),
 ];
 
@@ -31,6 +33,7 @@ const NO_ACK: Ack = Ack {
     limit: 0,
     low_mark: 0,
     held: 0,
+    receivers: 0,
     reported: 0,
     has_echo: false,
     is_update: false,
@@ -121,7 +124,9 @@ impl<'a> Draw<'a> {
             Operation::Deadline => Some(Event::Deadline),
             Operation::HostDropped => Some(Event::HostDropped { packets: self.small_or_huge() }),
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
-            Operation::Other => Some(match self.u8() % 8 {
+            Operation::Other => Some(match self.u8() % 10 {
+                8 => Event::Reachable { at: self.locator() },
+                9 => Event::Reached { at: self.locator(), peer: PeerId(u32::from(self.u8() % 8)) },
                 0 => Event::End,
                 1 => Event::PeerDown(PeerId(u32::from(self.u8() % 8))),
                 2..5 => Event::PeerUp(PeerId(u32::from(self.u8() % 8))),
@@ -129,6 +134,13 @@ impl<'a> Draw<'a> {
             }),
             Operation::Run | Operation::Deliver | Operation::Lose | Operation::Packet => None,
         }
+    }
+
+    /// One of a few.
+    fn locator(&mut self) -> Locator {
+        let mut at = Locator::default();
+        at.0[0] = self.u8() % 8;
+        at
     }
 
     fn small_or_huge(&mut self) -> u64 {
@@ -197,6 +209,7 @@ impl<'a> Draw<'a> {
             }),
             Header::TreeData(_) => Header::TreeData(self.tree_data(now)),
             Header::TreeAck(_) => Header::TreeAck(self.tree_ack(now)),
+            Header::TreeJoin(_) => Header::TreeJoin(self.tree_join(now)),
             Header::Experimental(_) => Header::Experimental(Experimental(self.array())),
         }
     }
@@ -237,10 +250,40 @@ impl<'a> Draw<'a> {
             limit: self.tree_number(),
             low_mark: self.tree_number(),
             held: self.number(),
+            receivers: self.u16() % 8,
             reported: self.u8() % 80,
             has_echo: bits & 1 == 1,
             is_update: bits & 2 == 2,
             is_complete: bits & 12 == 12,
+        }
+    }
+
+    fn tree_join(&mut self, now: Time) -> Join {
+        let bits = self.u8();
+        match bits % 3 {
+            0 => Join::Ask(Ask {
+                need: self.tree_number(),
+                clock_micros: self.stamp(now),
+                joins: bits & 64 == 64,
+                returns: bits & 32 == 32,
+                from_now: bits & 16 == 16,
+                door: (bits & 8 == 8).then(|| self.locator()),
+            }),
+            1 => Join::Offer(Offer {
+                first: u64::from(self.tree_number()),
+                next: u64::from(self.tree_number()),
+                clock_micros: self.stamp(now),
+                places: u16::from(self.u8()),
+                level: self.u8() % 20,
+                standing: match bits >> 5 {
+                    0 => Standing::Stranger,
+                    1..5 => Standing::Child,
+                    5 => Standing::CatchingUp,
+                    6 => Standing::TooSlow,
+                    _ => Standing::TooLate,
+                },
+            }),
+            _ => Join::Node(Node { at: self.locator(), level: bits >> 5, is_above: bits & 16 == 16 }),
         }
     }
 

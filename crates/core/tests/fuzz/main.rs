@@ -77,7 +77,7 @@ fn every_kind_of_event_and_header_is_generated() {
         events.extend(draw.event(operation).as_ref().map(name_of_event));
         headers.insert(name_of_header(&packet.header));
     }
-    assert_eq!(events.len(), 9, "{events:?}, and packets");
+    assert_eq!(events.len(), 11, "{events:?}, and packets");
     assert_eq!(headers.len(), draw::HEADERS.len(), "{headers:?}");
 }
 
@@ -85,6 +85,8 @@ fn every_kind_of_event_and_header_is_generated() {
 fn name_of_event(event: &Event<'_>) -> &'static str {
     match event {
         Event::Start => "start",
+        Event::Reachable { .. } => "reachable",
+        Event::Reached { .. } => "reached",
         Event::Packet { .. } => "packet",
         Event::Deadline => "deadline",
         Event::HostDropped { .. } => "host dropped",
@@ -105,6 +107,7 @@ fn name_of_header(header: &Header) -> &'static str {
         Header::Probe(_) => "probe",
         Header::TreeData(_) => "tree data",
         Header::TreeAck(_) => "tree acknowledgement",
+        Header::TreeJoin(_) => "tree join",
         Header::Experimental(_) => "experimental",
     }
 }

@@ -100,7 +100,7 @@ impl Party {
         match event {
             // To a tree newcomers are announced.
             Event::Packet { from: Origin::Peer(PeerId(peer)), .. } if !self.is_in_tree() => _ = self.peers.insert(peer),
-            Event::PeerUp(PeerId(peer)) => _ = self.peers.insert(peer),
+            Event::PeerUp(PeerId(peer)) | Event::Reached { peer: PeerId(peer), .. } => _ = self.peers.insert(peer),
             Event::PeerDown(PeerId(peer)) if self.is_in_tree() => {
                 self.peers.remove(&peer);
                 self.gone.insert(peer);
@@ -159,6 +159,11 @@ impl Party {
                 }
                 self.sent += 1;
                 self.last.sent.push((to, packet));
+            }
+            Action::Contact { .. } => assert!(self.is_in_tree(), "{:?} contacts others", self.role),
+            Action::Part { peer: PeerId(peer) } => {
+                assert!(self.peers.remove(&peer), "it parts from {peer}, which is not there");
+                self.gone.insert(peer);
             }
             Action::Join(ChannelId(channel)) => {
                 let joins = matches!(self.role, Role::Receiver | Role::Agent | Role::Leaf);
@@ -254,6 +259,10 @@ impl Party {
             Header::TreeAck(_) => {
                 assert!(matches!(role, Role::Agent | Role::Leaf) && !self.finished, "{role:?} sends {packet:?}");
                 assert_eq!(to, Destination::Peer(PeerId(0)), "{role:?} reports to the member above it");
+            }
+            Header::TreeJoin(_) => {
+                assert!(self.is_in_tree() && !self.finished, "{role:?} sends {packet:?}");
+                assert!(matches!(to, Destination::Peer(_)), "{packet:?} goes to {to:?}");
             }
             Header::Experimental(_) => panic!("no scheme of the registry is under trial: {packet:?}"),
         }

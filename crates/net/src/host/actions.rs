@@ -26,6 +26,8 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 let Some(route) = self.route(*to, packet, handled)? else { return Ok(()) };
                 return self.send(route, packet, *payload, *with_next);
             }
+            Action::Contact { at } => return self.contact(*at),
+            Action::Part { peer } => return self.part(*peer),
             Action::Join(channel) => return self.change_membership(self.input.join(*channel)),
             Action::Leave(channel) => return self.change_membership(self.input.leave(*channel)),
             Action::Deliver { number } => {

@@ -129,6 +129,8 @@ pub enum PeerChange {
     Busy,
     /// It has proved its address, or its stream has begun.
     Up,
+    /// The endpoint has contacted it, and it has answered.
+    Reached,
     /// It is gone.
     Down(Departure),
 }
@@ -140,7 +142,7 @@ pub enum Departure {
     Bye,
     /// This side's protocol is complete.
     Complete,
-    /// This side's application ended the session.
+    /// This side's application or protocol ended the session.
     Stopped,
     /// It has said nothing for too long.
     Silent,

@@ -48,7 +48,8 @@ struct Taken {
 
 impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     pub(super) fn new(tenant: Tenant<P>, application: &'a mut A) -> Driver<'a, P, A> {
-        let Tenant { clock, tick, endpoint, sessions, peers, input, outgoing, link, statistics } = tenant;
+        let Tenant { clock, tick, endpoint, sessions, calls, reachable_at, peers, input, outgoing, link, statistics } =
+            tenant;
         let party = Party {
             application,
             clock,
@@ -56,6 +57,8 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             endpoint,
             first: PeerId(0),
             sessions,
+            calls,
+            reachable_at,
             peers,
             input,
             outgoing,

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use weir_core::{Endpoint, Event, Origin, Packet, PeerId};
+use weir_core::{Endpoint, Event, Locator, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 
 use super::application::Application;
@@ -28,6 +28,9 @@ pub(super) struct Party<'a, P: Profile, A> {
     /// The peer that the endpoint calls 0.
     pub(super) first: PeerId,
     pub(super) sessions: Sessions<P>,
+    pub(super) calls: Option<Calls>,
+    /// Where others can contact this party.
+    pub(super) reachable_at: Option<Locator>,
     pub(super) peers: Peers<P::Association>,
     pub(super) input: Input,
     pub(super) outgoing: Outgoing,
@@ -41,6 +44,16 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) is_closed: bool,
     /// Something has happened that the application should not wait a tick to act on.
     pub(super) has_changed: bool,
+}
+
+/// How an endpoint contacts others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calls {
+    /// Through which unicast socket, on which interface.
+    pub(super) socket: usize,
+    pub(super) interface: u32,
+    /// This host's.
+    pub(super) ssrc: u32,
 }
 
 /// How far the endpoint's session is.
@@ -128,6 +141,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// The session starts. An application whose room is limited says so before.
     pub(super) fn begin(&mut self, now: Time) -> Result<()> {
+        if let Some(at) = self.reachable_at {
+            self.event(now, Event::Reachable { at }, None)?;
+        }
         self.told.room = self.application.room();
         if let Some(payloads) = self.told.room {
             self.event(now, Event::Room { payloads }, None)?;

@@ -2,15 +2,16 @@
 
 use std::net::SocketAddr;
 
-use weir_core::{Event, PeerId};
+use weir_core::{Event, Locator, PeerId};
 use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
 use super::application::{Application, Departure, PeerChange};
-use super::party::{Party, Stage, Told};
+use super::party::{Calls, Party, Stage, Told};
 use super::peers::News;
-use crate::error::Result;
+use crate::error::{Impossible, Result};
 use crate::profile::Profile;
+use crate::socket::{address_at, locator, scoped};
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     /// What the endpoint calls a peer; `None` for one from before it was made.
@@ -58,6 +59,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 self.associate(peer);
                 return self.open(now, peer, address, &terms);
             }
+            News::Reached => return self.on_reached(now, peer, address),
             News::Changed(PeerChange::Down(why)) => return self.close(now, peer, address, why),
             News::Changed(change) => change,
         };
@@ -73,6 +75,36 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         } else {
             self.event(now, Event::PeerUp(peer), None)
         }
+    }
+
+    /// A peer that the endpoint wanted to contact has answered.
+    fn on_reached(&mut self, now: Time, peer: PeerId, address: SocketAddr) -> Result<()> {
+        self.statistics.peers += 1;
+        self.associate(peer);
+        self.application.peer(now, peer, address, PeerChange::Reached);
+        let name = self.name_of(peer).unwrap_or(peer);
+        self.event(now, Event::Reached { at: locator(address), peer: name }, None)
+    }
+
+    /// The endpoint contacts whoever is at a locator.
+    pub(super) fn contact(&mut self, at: Locator) -> Result<()> {
+        let Some(Calls { socket, ssrc, interface }) = self.calls else { return Err(Impossible::NoCalls.into()) };
+        self.peers.want(socket, scoped(address_at(at), interface), ssrc, self.time);
+        Ok(())
+    }
+
+    /// The endpoint says goodbye to a peer.
+    pub(super) fn part(&mut self, name: PeerId) -> Result<()> {
+        let peer = self.peer_of(name);
+        if !self.peers.was_there(peer) {
+            return Err(Impossible::NoPeer { peer: name }.into());
+        }
+        let address = self.peers.address(peer).filter(|_| self.peers.is_open(peer));
+        let Some((_, address)) = address else { return Ok(()) };
+        self.peers.leave(self.time, peer, Departure::Stopped);
+        self.application.peer(self.time, peer, address, PeerChange::Down(Departure::Stopped));
+        self.has_changed = true;
+        Ok(())
     }
 
     fn associate(&mut self, peer: PeerId) {

@@ -25,6 +25,8 @@ pub(super) enum News {
     Offered(Terms),
     /// How it stands with it has changed.
     Changed(PeerChange),
+    /// The endpoint wanted it, and here it is.
+    Reached,
 }
 
 /// A message of the handshake that is to be sent.
@@ -70,6 +72,8 @@ struct Peer<A> {
     association: Option<A>,
     /// What the application was last told.
     told: Option<PeerChange>,
+    /// The endpoint wants to contact it, and is not told if nobody answers until then.
+    wanted_until: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -123,6 +127,19 @@ impl<A: Copy> Peers<A> {
         self.configured = self.next;
     }
 
+    /// The endpoint wants to contact a server. If it is a peer already, that is news again.
+    pub(super) fn want(&mut self, socket: usize, address: SocketAddr, ssrc: u32, now: Time) {
+        match self.find(address) {
+            Some(id) if self.is_open(id) => self.news.push_back((id, News::Reached)),
+            Some(id) if self.all.get(&id).is_some_and(|peer| peer.wanted_until.is_some()) => {}
+            known => {
+                known.into_iter().for_each(|id| self.forget(id));
+                let id = self.add(socket, address, State::Contact(Contact::new(ssrc, self.silence, now)));
+                self.all.entry(id).and_modify(|peer| peer.wanted_until = Some(now + self.silence));
+            }
+        }
+    }
+
     /// Takes up to `most` peers at a time from now on.
     pub(super) fn admit(&mut self, admission: Admission, most: usize) {
         self.server = Some(Server { admission, most });
@@ -132,7 +149,7 @@ impl<A: Copy> Peers<A> {
         let peer = PeerId(self.next);
         self.next += 1;
         self.by_address.insert(address, peer);
-        self.all.insert(peer, Peer { address, socket, state, association: None, told: None });
+        self.all.insert(peer, Peer { address, socket, state, association: None, told: None, wanted_until: None });
         peer
     }
 
@@ -226,17 +243,23 @@ impl<A: Copy> Peers<A> {
 
     /// Something came from a server that this host contacts.
     fn on_contact(&mut self, id: PeerId, act: impl FnOnce(&mut Contact) -> Option<ContactNews>) {
-        let Some(State::Contact(contact)) = self.all.get_mut(&id).map(|peer| &mut peer.state) else { return };
+        let Some(Peer { state: State::Contact(contact), wanted_until, .. }) = self.all.get_mut(&id) else { return };
         let was_running = contact.is_running();
         let news = act(contact);
         let has_begun = contact.is_running() && !was_running;
         match news {
             Some(ContactNews::Offered(terms)) => self.news.push_back((id, News::Offered(terms))),
+            Some(ContactNews::Busy) if wanted_until.is_some() => return self.forget(id),
             Some(ContactNews::Busy) => self.tell(id, PeerChange::Busy),
             None => {}
         }
         if has_begun {
-            self.tell(id, PeerChange::Up);
+            let is_wanted = self.all.get_mut(&id).is_some_and(|peer| peer.wanted_until.take().is_some());
+            if is_wanted {
+                self.news.push_back((id, News::Reached));
+            } else {
+                self.tell(id, PeerChange::Up);
+            }
         }
     }
 
@@ -315,7 +338,9 @@ impl<A: Copy> Peers<A> {
     /// The host of a peer says that nobody listens there.
     pub(super) fn on_refused(&mut self, now: Time, address: SocketAddr) {
         let Some(id) = self.find(address) else { return };
+        let is_wanted = self.all.get(&id).is_some_and(|peer| peer.wanted_until.is_some());
         match self.all.get_mut(&id).map(|peer| &mut peer.state) {
+            Some(State::Contact(_)) if is_wanted => return self.forget(id),
             Some(State::Contact(contact)) => contact.on_refusal(now),
             Some(State::Admitted { refused, .. }) => *refused = refused.or(Some(now)),
             Some(State::Leaving { .. }) => return self.forget(id),
@@ -328,7 +353,9 @@ impl<A: Copy> Peers<A> {
     pub(super) fn deadline(&self) -> Option<Time> {
         let due = |peer: &Peer<A>| match &peer.state {
             State::Known => None,
-            State::Contact(contact) => Some(contact.deadline()),
+            State::Contact(contact) => {
+                Some(peer.wanted_until.map_or(contact.deadline(), |until| until.min(contact.deadline())))
+            }
             State::Admitted { heard, refused, .. } => Some(gone_at(*heard, *refused, self.silence).0),
             State::Leaving { next, .. } => Some(*next),
         };
@@ -344,10 +371,11 @@ impl<A: Copy> Peers<A> {
     }
 
     fn look_at(&mut self, now: Time, id: PeerId) {
-        let Some(Peer { address, socket, state, .. }) = self.all.get_mut(&id) else { return };
-        let (socket, to) = (*socket, *address);
+        let Some(Peer { address, socket, state, wanted_until, .. }) = self.all.get_mut(&id) else { return };
+        let (socket, to, wanted_until) = (*socket, *address, *wanted_until);
         match state {
             State::Known => {}
+            State::Contact(_) if wanted_until.is_some_and(|until| until <= now) => self.forget(id),
             State::Contact(contact) => {
                 let question = contact.poll(now).map(|message| message.encode().to_vec());
                 let (is_over, is_refused) = (contact.is_over(now), contact.is_refused());
@@ -355,7 +383,7 @@ impl<A: Copy> Peers<A> {
                 self.outbox.extend(question.map(|bytes| Outbound { socket, to, bytes }));
                 if is_over {
                     self.tell(id, PeerChange::Down(if is_refused { Departure::Refused } else { Departure::Silent }));
-                } else if is_unanswered {
+                } else if is_unanswered && wanted_until.is_none() {
                     self.tell(id, PeerChange::Unanswered { is_refused });
                 }
             }

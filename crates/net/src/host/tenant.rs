@@ -8,10 +8,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use weir_capture::Capture;
-use weir_core::{ChannelId, Endpoint};
+use weir_core::{ChannelId, Endpoint, Locator};
 
 use super::link::{LinkInFront, ModelledLink};
 use super::outgoing::Outgoing;
+use super::party::Calls;
 use super::peers::Peers;
 use super::statistics::{Amount, Statistics};
 use crate::clock::Clock;
@@ -20,7 +21,7 @@ use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
 use crate::profile::Profile;
-use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket};
+use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, locator};
 
 /// How to run a tenant.
 #[derive(Debug, Clone)]
@@ -87,6 +88,8 @@ pub struct Tenant<P: Profile> {
     pub(super) tick: Duration,
     pub(super) endpoint: Option<Box<dyn Endpoint>>,
     pub(super) sessions: Sessions<P>,
+    pub(super) calls: Option<Calls>,
+    pub(super) reachable_at: Option<Locator>,
     pub(super) peers: Peers<P::Association>,
     pub(super) input: Input,
     pub(super) outgoing: Outgoing,
@@ -104,6 +107,8 @@ impl<P: Profile> Tenant<P> {
             tick: config.tick,
             endpoint: None,
             sessions: Sessions { all: Vec::new(), unicasts: Vec::new() },
+            calls: None,
+            reachable_at: None,
             peers: Peers::new(config.silence),
             input: Input::new(&config.sockets),
             outgoing: Outgoing::new(clock),
@@ -176,6 +181,16 @@ impl<P: Profile> Tenant<P> {
     /// Adds a peer to contact when the run begins; the session starts when it has answered. `ssrc` is this host's.
     pub fn add_contact(&mut self, socket: usize, address: SocketAddr, ssrc: u32) {
         self.peers.add_contact(socket, address, ssrc, self.clock.now());
+    }
+
+    /// The endpoint may contact others, through this socket. `ssrc` is this host's.
+    pub fn call_through(&mut self, socket: usize, interface: &Interface, ssrc: u32) {
+        self.calls = Some(Calls { socket, interface: interface.index, ssrc });
+    }
+
+    /// The endpoint is told that others can contact it at this address of a socket of its own.
+    pub fn reachable_at(&mut self, address: SocketAddr) {
+        self.reachable_at = Some(locator(address));
     }
 
     /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.

@@ -12,6 +12,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use weir_core::Locator;
 use weir_units::Bytes;
 
 use crate::error::NetError;
@@ -70,6 +71,24 @@ pub(crate) fn sockaddr(address: SocketAddr, interface: u32) -> SockAddr {
     SockAddr::from(scoped(address, interface))
 }
 
+/// What protocols carry of an address.
+pub fn locator(address: SocketAddr) -> Locator {
+    let mut at = Locator::default();
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    at.0[..16].copy_from_slice(&ip.octets());
+    at.0[16..].copy_from_slice(&address.port().to_be_bytes());
+    at
+}
+
+/// The address in a locator.
+pub fn address_at(at: Locator) -> SocketAddr {
+    let [ip @ .., high, low] = at.0;
+    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_be_bytes([high, low]))
+}
+
 /// The address on this interface, where it means nothing without one.
 pub(crate) fn scoped(address: SocketAddr, interface: u32) -> SocketAddr {
     match address {
@@ -114,6 +133,14 @@ pub fn header_len(address: IpAddr) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_address_comes_back_from_its_locator() {
+        for text in ["192.0.2.7:5005", "[2001:db8::7]:65535"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert_eq!(address_at(locator(address)), address);
+        }
+    }
+
     use super::*;
 
     #[test]

@@ -4,9 +4,9 @@ use weir_core::{Action, ChannelId, Destination, Header, Packet as ProtocolPacket
 use weir_units::Bytes;
 use weir_wire::{CciForm, Specimen};
 
-use super::Party;
+use super::{Party, agent_at};
 use crate::agent::Turn;
-use crate::fabric::{Fabric, Route};
+use crate::fabric::{Control, Fabric, Route};
 use crate::ranges::{Attachment, Located};
 use crate::traffic::Supplier;
 use crate::{Address, AgentId, Body, Monitor, Packet, SessionId};
@@ -22,6 +22,11 @@ impl Party {
         let done = match action {
             // What an agent sends in one instant goes onto its first link in one piece, so pairs need no care.
             Action::Send { to, packet, payload, with_next: _ } => self.send(turn, handled, *to, packet, *payload),
+            Action::Contact { at } => {
+                turn.fabric.schedule(turn.now, Control::Reached(turn.id, agent_at(*at)));
+                Ok(())
+            }
+            Action::Part { peer } => self.part(turn, *peer),
             Action::Join(channel) => self.change(turn, *channel, true),
             Action::Leave(channel) => self.change(turn, *channel, false),
             Action::Deliver { number } => self.deliver(turn, handled, *number),
@@ -51,6 +56,15 @@ impl Party {
         let member = at.member.ok_or("it sends to this session, and was not attached to it to join channels")?;
         turn.monitor.member(turn.now, turn.id, channel.0, join);
         turn.fabric.change(turn.now, at.session, member, number, join);
+        Ok(())
+    }
+
+    /// Says goodbye. Who has gone already is not told.
+    fn part(&mut self, turn: &mut Turn<'_, impl Monitor>, peer: PeerId) -> Result<(), Refused> {
+        let peer = self.peers.get_mut(peer).ok_or(NO_PEER)?;
+        if !std::mem::replace(&mut peer.is_gone, true) {
+            turn.fabric.schedule(turn.now, Control::Goodbye(turn.id, peer.agent));
+        }
         Ok(())
     }
 
@@ -184,7 +198,7 @@ impl Party {
     /// Which agent the endpoint knows by this name, and the route there.
     #[inline]
     fn route_to(&mut self, turn: &mut Turn<'_, impl Monitor>, peer: PeerId) -> Result<(AgentId, Route), Refused> {
-        let peer = self.peers.get_mut(peer).ok_or("it has no such peer")?;
+        let peer = self.peers.get_mut(peer).ok_or(NO_PEER)?;
         let route = match peer.route {
             Some(route) => route,
             None => *peer.route.insert(turn.fabric.route(turn.id, peer.agent).ok_or(NO_ROUTE)?),
@@ -230,6 +244,7 @@ fn refuse(turn: &Turn<'_, impl Monitor>, why: Refused, action: &Action) -> ! {
     panic!("the endpoint of agent {} wants at {} what cannot be done: {why}: {action:?}", turn.id.index(), turn.now)
 }
 
+const NO_PEER: Refused = "it has no such peer";
 const NO_CHANNEL: Refused = "its sessions have no such channel";
 const NO_ROUTE: Refused = "no links lead there";
 const NO_PACKET: Refused = "no packet is being handled";

@@ -95,7 +95,11 @@ impl Endpoint for Scripted {
             Event::End => Some(Seen::End),
             Event::Room { payloads } => Some(Seen::Room(payloads)),
             Event::Finish => Some(Seen::Finish),
-            Event::Start | Event::Deadline | Event::HostDropped { .. } => None,
+            Event::Start
+            | Event::Deadline
+            | Event::HostDropped { .. }
+            | Event::Reachable { .. }
+            | Event::Reached { .. } => None,
         };
         self.log.0.lock().expect("no endpoint has panicked").extend(seen.map(|seen| (now, seen)));
         let due = self.plan.partition_point(|(at, _)| *at <= now);

@@ -36,6 +36,7 @@ pub struct Scenario {
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
     peers::PEERS_LAST,
+    peers::CONTACTED,
     replies::STRANGERS_GET_REPLIES,
     channels::EVERYBODY_SENDS,
     ranges::CHANNELS_FOLLOW_ONE_ANOTHER,

@@ -1,8 +1,9 @@
-//! A peer's number is for the whole session, whether it was configured or appeared while the session ran.
+//! Peers: numbers are for the whole session, and parties contact those of whom they hear.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use weir_core::{Destination, Event, Origin, PeerId};
+use weir_core::{Action, Destination, Event, Locator, Origin, PeerId};
 
 use super::script::{FIRST, say, tag};
 use super::{Account, Outcome, Party, Scenario, Script, Seen, Setup, ms};
@@ -76,3 +77,68 @@ fn numbers_of_callers(host: &Account) -> BTreeMap<u8, PeerId> {
 }
 
 const FAREWELL: u8 = 100;
+
+pub(super) const CONTACTED: Scenario = Scenario {
+    name: "a party can be contacted where it is reached, and left again",
+    setup: setup_contact,
+    check: check_contact,
+};
+
+/// The host tells where it is reached, by a way that is none of the network's. Twice the caller contacts it, speaks, is answered,
+/// and leaves.
+fn setup_contact() -> Setup {
+    let told: Arc<Mutex<Option<Locator>>> = Arc::default();
+    let tells = Arc::clone(&told);
+    let host = Script::default().on(move |event, out| match *event {
+        Event::Reachable { at } => *tells.lock().unwrap_or_else(PoisonError::into_inner) = Some(at),
+        Event::Packet { from: Origin::Peer(peer), packet } => {
+            out.extend(tag(packet).map(|(_, number)| say(Destination::Peer(peer), ANSWER, number)));
+        }
+        _ => {}
+    });
+    let caller = [300, 1000].into_iter().fold(Script::default(), |caller, at| caller.at(ms(at), Action::Complete));
+    let caller = caller.on(move |event, out| match *event {
+        Event::Deadline => {
+            let at = told.lock().unwrap_or_else(PoisonError::into_inner);
+            out.extend(at.map(|at| Action::Contact { at }));
+        }
+        Event::Reached { peer, .. } => out.push_back(say(Destination::Peer(peer), CALL, 7)),
+        Event::Packet { from: Origin::Peer(peer), .. } => out.push_back(Action::Part { peer }),
+        _ => {}
+    });
+    let host = Party { accepts_peers: true, ..Party::new(host) };
+    Setup { parties: vec![host, Party::new(caller)], sessions: vec![], lasts: ms(3000) }
+}
+
+fn check_contact(outcome: &Outcome) {
+    let seen = |party: usize| outcome.parties[party].seen.iter().map(|(_, seen)| *seen);
+    let Some(Seen::Reachable(at)) = seen(0).next() else { panic!("the host is told first where it is reached") };
+    let reached: Vec<PeerId> = seen(1)
+        .filter_map(|seen| match seen {
+            Seen::Reached(place, peer) => Some((place, peer)),
+            _ => None,
+        })
+        .map(|(place, peer)| {
+            assert_eq!(place, at, "it is reached where it said");
+            peer
+        })
+        .collect();
+    assert_eq!(reached, [PeerId(0), PeerId(1)], "each contact has a number of its own");
+    let of_host: Vec<Seen> = seen(0).filter(|seen| !matches!(seen, Seen::Reachable(_) | Seen::Start)).collect();
+    for (peer, events) in [PeerId(0), PeerId(1)].into_iter().zip(of_host.chunks(3)) {
+        let [Seen::PeerUp(up), heard, Seen::PeerDown(down)] = events else {
+            panic!("it comes, calls and goes: {of_host:?}")
+        };
+        assert_eq!((*up, heard.tagged(), *down), (peer, Some((Origin::Peer(peer), CALL, 7)), peer));
+    }
+    assert_eq!(of_host.len(), 6);
+    let answers: Vec<_> = seen(1).filter_map(|seen| seen.tagged()).collect();
+    assert_eq!(answers, reached.iter().map(|peer| (Origin::Peer(*peer), ANSWER, 7)).collect::<Vec<_>>());
+    assert!(
+        !seen(1).any(|seen| matches!(seen, Seen::PeerDown(_))),
+        "whoever leaves is not told that the other is gone"
+    );
+}
+
+const CALL: u8 = 101;
+const ANSWER: u8 = 102;

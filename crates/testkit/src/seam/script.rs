@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_core::{Action, Destination, Endpoint, Event, Header, Origin, Packet, Payload, PeerId};
+use weir_core::{Action, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::{Experimental, experimental};
 
@@ -29,12 +29,16 @@ pub struct Log(Arc<Mutex<Vec<(Duration, Seen)>>>);
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
+    /// [`Event::Reachable`].
+    Reachable(Locator),
     /// [`Event::Start`].
     Start,
     /// [`Event::Packet`].
     Packet(Origin, Packet),
     /// [`Event::PeerUp`].
     PeerUp(PeerId),
+    /// [`Event::Reached`].
+    Reached(Locator, PeerId),
     /// [`Event::PeerDown`].
     PeerDown(PeerId),
     /// [`Event::HostDropped`].
@@ -119,10 +123,12 @@ impl Seen {
     /// The event; `None` for a deadline, of which drivers may bring as many as they like.
     fn of(event: &Event<'_>) -> Option<Seen> {
         Some(match *event {
+            Event::Reachable { at } => Seen::Reachable(at),
             Event::Start => Seen::Start,
             Event::Packet { from, packet } => Seen::Packet(from, *packet),
             Event::Deadline => return None,
             Event::PeerUp(peer) => Seen::PeerUp(peer),
+            Event::Reached { at, peer } => Seen::Reached(at, peer),
             Event::PeerDown(peer) => Seen::PeerDown(peer),
             Event::HostDropped { packets } => Seen::HostDropped(packets),
             Event::Offer { packets } => Seen::Offer(packets),

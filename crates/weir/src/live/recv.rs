@@ -175,7 +175,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             PeerChange::Unanswered { is_refused: false } => "unanswered",
             PeerChange::Unanswered { is_refused: true } => "refused",
             PeerChange::Busy => "busy",
-            PeerChange::Up => "running",
+            PeerChange::Up | PeerChange::Reached => "running",
             PeerChange::Down(why) => {
                 self.ending = Some(why);
                 return;

@@ -150,7 +150,7 @@ impl Application<Rtp> for LiveSender<'_> {
                 (self.viewer, self.last_departure) = (None, Some(why));
                 word(why)
             }
-            PeerChange::Unanswered { .. } | PeerChange::Busy => return,
+            PeerChange::Reached | PeerChange::Unanswered { .. } | PeerChange::Busy => return,
         };
         let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned() };
         self.show(&LiveSenderEvent::Viewer(event));

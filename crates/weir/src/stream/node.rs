@@ -55,7 +55,7 @@ impl<'a> Node<'a> {
     pub(super) fn peer(&mut self, now: Time, peer: PeerId, address: SocketAddr, change: PeerChange) -> bool {
         let is_above = self.above == Some(peer);
         let what = match change {
-            PeerChange::Up => "up",
+            PeerChange::Up | PeerChange::Reached => "up",
             PeerChange::Unanswered { .. } => "unanswered",
             PeerChange::Busy => "busy",
             PeerChange::Down(Departure::Bye) => "bye",

@@ -164,6 +164,7 @@ fn tenant(
         added.unwrap_or_else(|error| panic!("no sockets for the channels: {error}"));
     }
     tenant.add_unicast_session(ExperimentalProfile { tsi: UNICAST_TSI });
+    let local = socket.local();
     let socket = tenant.add_unicast(socket).expect("it has a session");
     for acquaintance in acquaintances {
         match *acquaintance {
@@ -171,7 +172,10 @@ fn tenant(
             Acquaintance::Contact(address) => tenant.add_contact(socket, address, number as u32),
         }
     }
+    let interface = Interface::choose(&InterfaceChoice::Name("lo".to_owned()), Ipv4Addr::LOCALHOST.into());
+    tenant.call_through(socket, &interface.expect("every host has a loopback"), number as u32);
     if party.accepts_peers {
+        tenant.reachable_at(local);
         tenant.admit([number as u8; 32], MOST_PEERS);
     }
     tenant
