@@ -4,6 +4,10 @@ use core::time::Duration;
 
 use weir_units::Rate;
 
+use crate::endpoint::PeerId;
+
+pub use weir_wire::mtcp::join::Standing;
+
 /// One observation. Its time is that of the call that produced it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -28,6 +32,8 @@ pub enum Observation {
     RoundTrip(Duration),
     /// How a node of a tree stands.
     Window(WindowReport),
+    /// A tree that builds itself has changed next to this node.
+    Tree(TreeReport),
     /// Packets of a unicast stream are missing before the one that came. They may still come.
     Missing {
         /// How many.
@@ -65,6 +71,31 @@ pub struct WindowReport {
     pub limit: u64,
     /// Smoothed round-trip time to the farthest child, once it is known.
     pub round_trip: Option<Duration>,
+}
+
+/// What has changed in a tree next to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeReport {
+    /// This node has found the one above it.
+    Attached {
+        /// The node above.
+        above: PeerId,
+        /// Nodes between this one and the sender, and itself.
+        level: u8,
+        /// The stream does not wait for this node until it has caught up.
+        catches_up: bool,
+    },
+    /// The node above is lost, and this one looks for another.
+    Seeking,
+    /// This node has no place in the tree any more.
+    Out(Standing),
+    /// What a member below is to this node.
+    Below {
+        /// The member.
+        peer: PeerId,
+        /// What it is.
+        standing: Standing,
+    },
 }
 
 /// Why a pace was looked at.

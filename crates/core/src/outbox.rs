@@ -23,6 +23,10 @@ impl Outbox {
         self.actions.push_back(action);
     }
 
+    pub(crate) fn extend(&mut self, actions: impl IntoIterator<Item = Action>) {
+        self.actions.extend(actions);
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Action> {
         if let Some(number) = self.delivery.take() {

@@ -12,18 +12,24 @@ use weir_units::{Random, Time};
 
 #[test]
 fn no_survivor_loses_a_payload_when_nodes_leave_and_die() {
-    let failed: Vec<String> = (1..=SEEDS).filter_map(|seed| run(seed, "yes").err()).collect();
+    let failed: Vec<String> = (1..=SEEDS).filter_map(|seed| run(seed, "yes", false).err()).collect();
+    assert!(failed.is_empty(), "{} of {SEEDS} runs failed: {failed:#?}", failed.len());
+}
+
+#[test]
+fn no_survivor_loses_a_payload_when_nodes_of_a_tree_that_builds_itself_leave_and_die() {
+    let failed: Vec<String> = (1..=SEEDS).filter_map(|seed| run(seed, "yes", true).err()).collect();
     assert!(failed.is_empty(), "{} of {SEEDS} runs failed: {failed:#?}", failed.len());
 }
 
 #[test]
 fn without_the_low_mark_survivors_lose_payloads() {
-    let failed = (1..=SEEDS / 10).filter(|seed| run(*seed, "no").is_err()).count();
+    let failed = (1..=SEEDS / 10).filter(|seed| run(*seed, "no", false).is_err()).count();
     assert!(failed > 0, "the low mark is not needed for these runs");
 }
 
 /// A run in which some members leave and some die. What went wrong, if anything did.
-fn run(seed: u64, low_mark: &str) -> Result<(), String> {
+fn run(seed: u64, low_mark: &str, builds_itself: bool) -> Result<(), String> {
     let mut random = Random::new(seed, "churn");
     let members = 12 + (random.bits() % 20) as usize;
     let mut plan = Plan {
@@ -36,7 +42,13 @@ fn run(seed: u64, low_mark: &str) -> Result<(), String> {
     // Deep trees, whose agents matter.
     plan.above = (1..=members).map(|number| (number - 1) / 2).collect();
     plan = plan.set("low_mark", low_mark).set("buffer", "200");
-    let moment = |random: &mut Random| Time::from_millis(1_500 + random.bits() % 8_000);
+    if builds_itself {
+        // Small nodes make deep trees.
+        plan = Plan { builds_itself, ..plan.set("fan_out", "3").set("receivers", &members.to_string()) };
+    }
+    // A tree that builds itself takes its time.
+    let first = if builds_itself { 6_000 } else { 1_500 };
+    let moment = |random: &mut Random| Time::from_millis(first + random.bits() % 8_000);
     let mut dead: BTreeSet<usize> = BTreeSet::new();
     for _ in 0..3 {
         let number = 1 + (random.bits() % members as u64) as usize;

@@ -25,6 +25,8 @@ pub enum Header {
     TreeData(mtcp::Data),
     /// What a member of a tree reports to the node above it.
     TreeAck(mtcp::Ack),
+    /// How a member of a tree finds the node above it.
+    TreeJoin(mtcp::join::Join),
     /// A packet of a protocol that is being tried out.
     Experimental(Experimental),
 }
@@ -65,6 +67,7 @@ impl Specimen {
             Header::Probe(probe) => put(out, &probe.encode(self.tsi)),
             Header::TreeData(data) => put(out, &data.encode(self.tsi)),
             Header::TreeAck(ack) => put(out, &ack.encode(self.tsi)),
+            Header::TreeJoin(join) => join.encode(self.tsi, out),
             Header::Experimental(fields) => put(out, &fields.encode(self.tsi)),
         }
     }
@@ -81,12 +84,12 @@ impl Specimen {
             Header::Paced(_) => Ok(Header::Paced(Rtp::decode(&message[..len])?.0.paced())),
             Header::Feedback(_) => feedback(&message[..len]).map(Header::Feedback),
             Header::Probe(_) => Probe::decode(&message[..len]).map(|(probe, _)| Header::Probe(probe)),
-            Header::TreeData(_) | Header::TreeAck(_) => {
-                mtcp::Message::decode(&message[..len]).map(|(message, _)| match message {
+            Header::TreeData(_) | Header::TreeAck(_) | Header::TreeJoin(_) => mtcp::Message::decode(&message[..len])
+                .map(|(message, _)| match message {
                     mtcp::Message::Data(data, _) => Header::TreeData(data),
                     mtcp::Message::Ack(ack) => Header::TreeAck(ack),
-                })
-            }
+                    mtcp::Message::Join(join) => Header::TreeJoin(join),
+                }),
             Header::Experimental(_) => {
                 Experimental::decode(&message[..len]).map(|(fields, ..)| Header::Experimental(fields))
             }
@@ -131,6 +134,7 @@ mod tests {
             Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros: 7 }),
             Header::TreeData(mtcp::Data { number: 9, sent_micros: 8, is_repair: true, is_end: false }),
             Header::TreeAck(ack),
+            Header::TreeJoin(mtcp::join::Join::Offer(mtcp::join::Offer { next: 5, ..Default::default() })),
             Header::Experimental(Experimental([7; 16])),
         ];
         for header in headers {

@@ -4,15 +4,21 @@
 //!
 //! - data (kind 1): number 32, sender's clock in microseconds 32; the payload follows. Flags: 1 repair, 2 end of the stream.
 //! - acknowledgement (kind 2): how long the packet of the echo was held, in 16 µs, 16; first missing number 32; how many
-//!   packets from there on are reported 8, zero 8, 16; the report, one bit a packet, 64; echoed clock 32; minimum congestion
+//!   packets from there on are reported 8, zero 8, receivers below 16; the report, one bit a packet, 64; echoed clock 32; minimum congestion
 //!   window 32 and maximum transit window 32, both in 1/256 packets; the limit and the low mark, two numbers, 32 each. Flags:
 //!   1 the echo is there, 2 window update, 4 everything below has the whole stream.
+//!
+//! Kinds 3 to 5 build the tree ([`join`]).
 //!
 //! Numbers are the lowest 32 bits of 64. Differences from the paper: the report may have 64 packets at most, the echo is of any
 //! packet that was not a repair and not only of the one before the first missing one, buffers are advertised as the number
 //! up to which there is room, and the low mark is new.
 
+pub mod join;
+
 use crate::{DecodeError, take_array};
+
+use join::Join;
 
 /// Data on the stream's channel, or sent again to one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +52,8 @@ pub struct Ack {
     pub low_mark: u32,
     /// Between the arrival of the packet that is echoed and this acknowledgement, in 16 µs.
     pub held: u16,
+    /// Receivers in the subtree, itself included; 65535 are as many or more.
+    pub receivers: u16,
     /// How many packets `received` is about.
     pub reported: u8,
     /// Whether there is an echo.
@@ -85,6 +93,7 @@ impl Ack {
         out[6..8].copy_from_slice(&self.held.to_be_bytes());
         out[8..12].copy_from_slice(&self.start.to_be_bytes());
         out[12] = self.reported;
+        out[14..16].copy_from_slice(&self.receivers.to_be_bytes());
         out[16..24].copy_from_slice(&self.received.to_be_bytes());
         let words = [self.echo_micros, self.min_cwnd, self.max_twnd, self.limit, self.low_mark];
         for (place, word) in out[24..].chunks_exact_mut(4).zip(words) {
@@ -101,6 +110,8 @@ pub enum Message<'a> {
     Data(Data, &'a [u8]),
     /// An acknowledgement.
     Ack(Ack),
+    /// What builds the tree.
+    Join(Join),
 }
 
 impl Message<'_> {
@@ -124,6 +135,7 @@ impl Message<'_> {
                 Ok((Message::Data(Data { number, sent_micros, is_repair, is_end }, rest), tsi))
             }
             ACK => Ok((Message::Ack(ack(flags, &mut rest)?), tsi)),
+            kind @ (ASK | OFFER | NODE) => Ok((Message::Join(Join::decode(kind, flags, &mut rest)?), tsi)),
             kind => Err(DecodeError::Value { field: "MTCP kind", value: u64::from(kind) }),
         }
     }
@@ -132,7 +144,7 @@ impl Message<'_> {
 fn ack(flags: u8, rest: &mut &[u8]) -> Result<Ack, DecodeError> {
     let held = u16::from_be_bytes(take_array(rest, "MTCP held time")?);
     let start = word(rest)?;
-    let [reported, ..]: [u8; 4] = take_array(rest, "MTCP report length")?;
+    let [reported, _, high, low]: [u8; 4] = take_array(rest, "MTCP report length")?;
     if reported > MAX_REPORTED {
         return Err(DecodeError::Value { field: "MTCP report length", value: u64::from(reported) });
     }
@@ -155,6 +167,7 @@ fn ack(flags: u8, rest: &mut &[u8]) -> Result<Ack, DecodeError> {
         limit,
         low_mark,
         held,
+        receivers: u16::from_be_bytes([high, low]),
         reported,
         has_echo,
         is_update,
@@ -175,6 +188,9 @@ const MAGIC: &[u8; 2] = b"WM";
 const VERSION: u8 = 1;
 const DATA: u8 = 1;
 const ACK: u8 = 2;
+const ASK: u8 = 3;
+const OFFER: u8 = 4;
+const NODE: u8 = 5;
 const REPAIR: u8 = 1;
 const END: u8 = 2;
 const ECHO: u8 = 1;
@@ -214,14 +230,14 @@ mod tests {
 
         #[test]
         fn decoding_an_encoded_acknowledgement_gives_it_back(
-            words in any::<[u32; 6]>(), bits in any::<u64>(), held in any::<u16>(), reported in 0..=MAX_REPORTED,
+            words in any::<[u32; 6]>(), bits in any::<u64>(), (held, receivers) in any::<(u16, u16)>(), reported in 0..=MAX_REPORTED,
             flags in any::<[bool; 3]>(), tsi in any::<u16>()
         ) {
             let [start, echo_micros, min_cwnd, max_twnd, limit, low_mark] = words;
             let received = bits & u64::MAX.checked_shr(64 - u32::from(reported)).unwrap_or(0) & !1;
             let [has_echo, is_update, is_complete] = flags;
             let ack = Ack {
-                received, start, echo_micros, min_cwnd, max_twnd, limit, low_mark, held, reported,
+                received, start, echo_micros, min_cwnd, max_twnd, limit, low_mark, held, receivers, reported,
                 has_echo, is_update, is_complete,
             };
             let message = ack.encode(tsi);

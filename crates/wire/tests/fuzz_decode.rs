@@ -38,6 +38,11 @@ fn any_bytes_are_decoded_or_refused() {
                 assert!(bytes.len() == mtcp::ACK_LEN && ack.reported <= mtcp::MAX_REPORTED);
                 assert!(ack.received & 1 == 0 && ack.received.checked_shr(ack.reported.into()).unwrap_or(0) == 0);
             }
+            Ok((mtcp::Message::Join(join), tsi)) => {
+                let mut again = [0; mtcp::join::MAX_JOIN_LEN];
+                let len = join.encode(tsi, &mut again);
+                assert_eq!(mtcp::Message::decode(&again[..len]), Ok((mtcp::Message::Join(join), tsi)));
+            }
             Err(_) => {}
         }
         if let Ok((header, payload)) = Rtp::decode(bytes) {

@@ -91,6 +91,7 @@ impl Profile for AlcProfile {
             | Header::Feedback(_)
             | Header::TreeData(_)
             | Header::TreeAck(_)
+            | Header::TreeJoin(_)
             | Header::Experimental(_) => None,
         }
     }

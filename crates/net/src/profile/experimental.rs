@@ -31,7 +31,8 @@ impl Profile for ExperimentalProfile {
             | Header::Feedback(_)
             | Header::Probe(_)
             | Header::TreeData(_)
-            | Header::TreeAck(_) => None,
+            | Header::TreeAck(_)
+            | Header::TreeJoin(_) => None,
         }
     }
 

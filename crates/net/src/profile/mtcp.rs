@@ -35,6 +35,7 @@ impl Profile for MtcpProfile {
                 out[..ACK_LEN].copy_from_slice(&ack.encode(self.tsi));
                 Some(ACK_LEN)
             }
+            Header::TreeJoin(join) => Some(join.encode(self.tsi, out)),
             Header::Probe(asked) => {
                 out[..probe::LEN].copy_from_slice(&asked.encode(self.tsi));
                 Some(probe::LEN)
@@ -59,6 +60,7 @@ impl Profile for MtcpProfile {
                 Found::Packet { header: Header::TreeData(data), label: Some(()), payload }
             }
             (Ok((Message::Ack(ack), _)), _) => plain(Header::TreeAck(ack)),
+            (Ok((Message::Join(join), _)), _) => plain(Header::TreeJoin(join)),
             (_, Ok((probe, _))) => plain(Header::Probe(probe)),
             _ => Found::Undecodable,
         });

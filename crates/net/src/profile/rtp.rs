@@ -90,6 +90,7 @@ impl Profile for RtpProfile {
             | Header::Probe(_)
             | Header::TreeData(_)
             | Header::TreeAck(_)
+            | Header::TreeJoin(_)
             | Header::Experimental(_) => None,
         }
     }

@@ -2,14 +2,14 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use weir_core::observation::WindowReport;
+use weir_core::observation::{TreeReport, WindowReport};
 use weir_core::registry::{Build, Scheme, Setting, Stream, find};
 use weir_core::{Observation, registry::Habitat};
 use weir_link::LinkConfig;
-use weir_sim::traffic::Supply;
+use weir_sim::traffic::{ReaderConfig, Supply};
 use weir_sim::{
     AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times, topology,
 };
@@ -31,8 +31,16 @@ pub(crate) struct Plan {
     pub(crate) hosts: Option<&'static str>,
     /// Members know all nodes above them.
     pub(crate) knows_all_above: bool,
+    /// Members find the node above them, and know the sender.
+    pub(crate) builds_itself: bool,
+    /// When members come, by number, if not at once.
+    pub(crate) come: BTreeMap<usize, Time>,
     /// When members leave, by number.
     pub(crate) leave: BTreeMap<usize, Time>,
+    /// What members read, by number, where they do not take everything at once.
+    pub(crate) readers: BTreeMap<usize, ReaderConfig>,
+    /// Settings of one member.
+    pub(crate) own_settings: BTreeMap<usize, Vec<Setting>>,
 }
 
 pub(crate) const STREAM: Stream =
@@ -51,7 +59,11 @@ pub(crate) fn fig_9(receivers: usize, is_one_level: bool) -> Plan {
         clocks_ahead: |_| Duration::ZERO,
         hosts: None,
         knows_all_above: false,
+        builds_itself: false,
+        come: BTreeMap::new(),
         leave: BTreeMap::new(),
+        readers: BTreeMap::new(),
+        own_settings: BTreeMap::new(),
     }
 }
 
@@ -103,6 +115,10 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
         members.push(member);
     }
     for number in 1..members.len() {
+        if plan.builds_itself {
+            net.introduce(members[number], members[0]).expect("a way");
+            continue;
+        }
         for above in plan.all_above(number).into_iter().take(if plan.knows_all_above { usize::MAX } else { 1 }) {
             net.introduce(members[number], members[above]).expect("a way");
         }
@@ -121,12 +137,20 @@ fn add(
     number: usize,
 ) -> AgentId {
     let is_sender = number == 0;
-    let start = if is_sender { Time::from_secs(1) } else { Time::ZERO };
+    let start = plan.come.get(&number).copied().unwrap_or(if is_sender && !plan.builds_itself {
+        Time::from_secs(1)
+    } else {
+        Time::ZERO
+    });
     let children = plan.above.iter().filter(|above| **above == number).count();
     let mut settings = plan.settings.clone();
-    settings.push(Setting { key: "children".to_owned(), value: children.to_string() });
     let uplinks = if plan.knows_all_above { plan.all_above(number).len().max(1) } else { 1 };
-    settings.push(Setting { key: "uplinks".to_owned(), value: uplinks.to_string() });
+    let set = |key: &str, value: String| Setting { key: key.to_owned(), value };
+    match plan.builds_itself {
+        true => settings.push(set("tree", "found".to_owned())),
+        false => settings.extend([set("children", children.to_string()), set("uplinks", uplinks.to_string())]),
+    }
+    settings.extend(plan.own_settings.get(&number).into_iter().flatten().cloned());
     let random = net.random_for(&format!("member {number}"));
     let endpoint = build(&STREAM, &settings, random).expect("good settings");
     let config = EndpointConfig {
@@ -134,6 +158,7 @@ fn add(
         accepts_peers: true,
         clock_ahead: (plan.clocks_ahead)(number),
         supply: is_sender.then_some(plan.supply),
+        reader: plan.readers.get(&number).copied(),
         ..EndpointConfig::default()
     };
     match is_sender {
@@ -145,14 +170,19 @@ fn add(
 /// What each member got.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Notes {
+    /// The number of the next payload that each member gets.
     pub(crate) delivered: BTreeMap<AgentId, u64>,
+    /// Members that need not begin at the start.
+    pub(crate) late: BTreeSet<AgentId>,
     pub(crate) complete: BTreeMap<AgentId, Time>,
     pub(crate) reports: Vec<(Time, AgentId, WindowReport)>,
+    pub(crate) tree: Vec<(Time, AgentId, TreeReport)>,
 }
 
 impl Monitor for Notes {
     fn deliver(&mut self, _now: Time, agent: AgentId, _bytes: u64, number: Option<u64>) {
-        let next = self.delivered.entry(agent).or_default();
+        let begins_at = self.late.contains(&agent).then_some(number).flatten().unwrap_or_default();
+        let next = self.delivered.entry(agent).or_insert(begins_at);
         assert_eq!(number, Some(*next), "{agent:?} gets payloads in order");
         *next += 1;
     }
@@ -164,6 +194,9 @@ impl Monitor for Notes {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         if let Observation::Window(report) = observation {
             self.reports.push((now, agent, *report));
+        }
+        if let Observation::Tree(report) = observation {
+            self.tree.push((now, agent, *report));
         }
     }
 }

@@ -34,11 +34,28 @@ impl Arrivals {
             self.beyond.resize(index + 1, false);
         }
         let is_news = !core::mem::replace(&mut self.beyond[index], true);
+        self.advance();
+        is_news
+    }
+
+    /// What is below `number` is not wanted.
+    pub(super) fn begin_at(&mut self, number: Seq) {
+        let skipped = number.since(self.start).min(self.beyond.len() as u64);
+        self.beyond.drain(..skipped as usize);
+        self.start = self.start.max(number);
+        self.advance();
+    }
+
+    /// Whether a packet has come.
+    pub(super) fn has(&self, number: Seq) -> bool {
+        number < self.start || self.beyond.get(number.since(self.start) as usize).is_some_and(|has_come| *has_come)
+    }
+
+    fn advance(&mut self) {
         while self.beyond.front() == Some(&true) {
             self.beyond.pop_front();
             self.start = self.start.next();
         }
-        is_news
     }
 
     /// A bit for each of the packets from `start` on, and how many these are: up to the last that has come.

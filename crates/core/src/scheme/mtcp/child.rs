@@ -2,21 +2,26 @@
 //! below.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Seq, Time};
 use weir_wire::mtcp::Ack;
 
-use crate::endpoint::PeerId;
+use crate::endpoint::{Locator, PeerId};
 
 use super::config::Config;
 use super::delay::{BaseDelay, Timeout};
+use super::newcomers::Pace;
 use super::window::Window;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) peer: PeerId,
+    /// Where it takes children itself.
+    pub(super) door: Option<Locator>,
+    pub(super) pace: Pace,
     /// It has all packets below.
     start: Seq,
     /// Of the packets from `start` on it has those whose bit is set.
@@ -50,6 +55,8 @@ pub(super) struct Summary {
     pub(super) limit: Seq,
     /// All below have all lower numbers.
     pub(super) low_mark: Seq,
+    /// Receivers in the subtree.
+    pub(super) receivers: u32,
     /// All below have the whole stream.
     pub(super) is_complete: bool,
 }
@@ -98,6 +105,8 @@ impl Child {
     pub(super) fn new(peer: PeerId, first: Seq, now: Time, config: &Config, packet_size: u64) -> Child {
         Child {
             peer,
+            door: None,
+            pace: Pace::default(),
             start: first,
             beyond: 0,
             rtd: Timeout::new(config.floor),
@@ -112,6 +121,7 @@ impl Child {
                 max_twnd: 0.0,
                 limit: first,
                 low_mark: first,
+                receivers: 0,
                 is_complete: false,
             },
             unanswered: 0,
@@ -169,6 +179,7 @@ impl Child {
                 true => low_mark.extend(ack.low_mark, 32).clamp(low_mark, self.start),
                 false => self.start,
             },
+            receivers: ack.receivers.into(),
             is_complete: self.summary.is_complete | ack.is_complete,
         };
     }
@@ -203,6 +214,11 @@ impl Child {
         (0..reported).filter(move |bit| beyond >> bit & 1 == 0).map(move |bit| Seq::new(start.value() + bit))
     }
 
+    /// Whether it has children of its own: its window has a bound then.
+    pub(super) fn has_children(&self) -> bool {
+        self.summary.min_cwnd.is_finite()
+    }
+
     /// The first packet that it lacks.
     pub(super) fn start(&self) -> Seq {
         self.start
@@ -225,6 +241,14 @@ impl Child {
             }
             Some(_) => {}
         }
+    }
+
+    /// Asks for the packets that it lacks first, up to `next`.
+    pub(super) fn request_ahead(&mut self, now: Time, next: Seq) {
+        let end = next.value().min(self.start.value() + MOST_AHEAD);
+        let lacking = (self.start.value()..end).map(Seq::new).filter(|number| !self.has(*number));
+        let lacking: Vec<Seq> = lacking.collect();
+        lacking.into_iter().for_each(|number| self.request(now, number));
     }
 
     /// Whether a packet is being sent again, so that its own timer is that of the repair (§3.5).
@@ -289,6 +313,8 @@ fn shifted(bits: u64, by: u64) -> u64 {
     bits.checked_shr(u32::try_from(by).unwrap_or(u32::MAX)).unwrap_or(0)
 }
 
+/// Repairs at a time of a child that catches up.
+const MOST_AHEAD: u64 = 64;
 /// Over how long a delivery rate is measured: several acknowledgements.
 const RATE_SPAN: Duration = Duration::from_millis(100);
 /// A round trip until one is measured, seconds (RFC 6298 §2.1).

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use weir_units::Rate;
+
 use crate::definition::Habitat;
 
 /// What the parties of a tree do where the paper leaves a choice.
@@ -43,10 +45,33 @@ pub struct Config {
     pub low_mark: bool,
     /// How many packets a member has room for.
     pub buffer: u64,
+    /// How many more packets a node keeps that everyone below has, for members that come late.
+    pub history: u64,
     /// Children without which a node lets nothing go: a sender waits for one at least.
     pub children: u64,
+    /// Receivers for which the sender waits before it sends.
+    pub receivers: u64,
+    /// Where a member finds the node above it.
+    pub tree: Shape,
+    /// A node takes no more children than this.
+    pub fan_out: u64,
+    /// A newcomer wants nothing from before it came.
+    pub from_now: bool,
+    /// The stream waits for no member that takes less than this while it could have more.
+    pub min_rate: Option<Rate>,
+    /// How long it waits for a member that is slower, or silent.
+    pub evict_after: Duration,
     /// Nodes above a member that it knows from its configuration, the nearest first: when one is lost it turns to the next.
     pub uplinks: u64,
+}
+
+/// Where a tree comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The configuration says who is above whom.
+    Given,
+    /// Members look for the node above them (decision 16).
+    Found,
 }
 
 /// When missing packets are taken as congestion.
@@ -83,7 +108,20 @@ impl Config {
             threshold: 64 * 1024,
             low_mark: true,
             buffer: 4096,
+            history: 0,
             children: 0,
+            receivers: 1,
+            tree: match habitat {
+                Habitat::Lab => Shape::Given,
+                Habitat::Sockets => Shape::Found,
+            },
+            fan_out: 16,
+            from_now: false,
+            min_rate: None,
+            evict_after: match habitat {
+                Habitat::Lab => Duration::from_secs(14),
+                Habitat::Sockets => Duration::from_secs(60),
+            },
             uplinks: 1,
         }
     }

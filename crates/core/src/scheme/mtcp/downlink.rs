@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use weir_units::{Ecn, Seq, Time};
 use weir_wire::Probe;
+use weir_wire::mtcp::join::Standing;
 use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::Kind;
 
@@ -16,23 +17,33 @@ use crate::observation::{Observation, WindowReport};
 use crate::outbox::Outbox;
 
 use super::child::{Child, Summary};
-use super::config::{Config, NackRule};
+use super::config::{Config, NackRule, Shape};
 use super::delay::{SenderClock, overdue, relative_delay};
+use super::newcomers::{Guest, NEAR, Position, Quota};
 use super::window::Window;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Downlink {
-    config: Config,
-    stream: Stream,
+    pub(super) config: Config,
+    pub(super) stream: Stream,
     /// It is the sender's: it knows what was sent.
-    is_root: bool,
+    pub(super) is_root: bool,
     pub(super) children: Vec<Child>,
+    pub(super) guests: Vec<Guest>,
+    pub(super) position: Position,
     /// Members below that are there, also those that were given up.
-    present: Vec<PeerId>,
-    /// The oldest packet that a child may lack.
-    first: Seq,
+    pub(super) present: Vec<PeerId>,
+    /// Those that are no members any more, and why.
+    pub(super) turned_out: Vec<(PeerId, Standing)>,
+    pub(super) quota: Quota,
+    /// What was named last, of children and of nodes above.
+    pub(super) turn: usize,
+    /// The oldest packet that is still here.
+    pub(super) first: Seq,
     sent: VecDeque<Sent>,
+    /// Payloads with lower numbers are not kept.
+    forgotten: Seq,
     window: Window,
     /// Packets in transit to the children, and the most of late.
     transit: u64,
@@ -77,9 +88,15 @@ impl Downlink {
             stream: *stream,
             is_root,
             children: Vec::new(),
+            guests: Vec::new(),
+            position: Position::default(),
             present: Vec::new(),
+            turned_out: Vec::new(),
+            quota: Quota::default(),
+            turn: 0,
             first: Seq::new(0),
             sent: VecDeque::new(),
+            forgotten: Seq::new(0),
             window: Window::new(&config, stream.packet_size.count(), config.least_window),
             transit: 0,
             peak: 0.0,
@@ -91,40 +108,66 @@ impl Downlink {
             drains_until: None,
             deadline: None,
             complete_children: 0,
-            has_begun: config.children == 0,
+            has_begun: match config.tree {
+                Shape::Given => config.children == 0,
+                Shape::Found => !is_root,
+            },
             orphans: Vec::new(),
         }
     }
 
-    /// A child has come. It gets everything that is still here.
+    /// A peer has come. Where the tree is given it is a child, and gets everything that is still here.
     pub(super) fn add(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
-        if !self.present.contains(&peer) {
+        if self.config.tree == Shape::Given && !self.present.contains(&peer) {
             self.present.push(peer);
-            self.attach(now, peer, out);
+            self.attach(now, self.new_child(now, peer), out);
         }
     }
 
-    fn attach(&mut self, now: Time, peer: PeerId, out: &mut Outbox) {
-        self.children.push(Child::new(peer, self.first, now, &self.config, self.stream.packet_size.count()));
-        self.has_begun |= self.children.len() as u64 >= self.config.children;
-        self.sent.iter_mut().for_each(|sent| sent.lacking += 1);
-        self.settled = self.first;
+    fn new_child(&self, now: Time, peer: PeerId) -> Child {
+        Child::new(peer, self.first, now, &self.config, self.stream.packet_size.count())
+    }
+
+    pub(super) fn attach(&mut self, now: Time, child: Child, out: &mut Outbox) {
+        let numbers = (self.first.value()..).map(Seq::new);
+        let lacked = numbers.zip(&mut self.sent).filter(|(number, _)| !child.has(*number));
+        lacked.for_each(|(_, sent)| sent.lacking += 1);
+        self.settled = self.settled.min(child.start()).max(self.first);
+        self.complete_children += usize::from(child.summary.is_complete);
+        self.children.push(child);
+        self.note_begin();
         self.probe(now, out);
         self.arm();
+    }
+
+    /// The stream begins once those are there for whom it waits.
+    fn note_begin(&mut self) {
+        self.has_begun |= match self.config.tree {
+            Shape::Given => self.children.len() as u64 >= self.config.children,
+            Shape::Found => u64::from(self.receivers()) >= self.config.receivers,
+        };
+    }
+
+    /// Receivers below.
+    pub(super) fn receivers(&self) -> u32 {
+        let guests = self.guests.iter().map(|guest| &guest.child);
+        self.children.iter().chain(guests).map(|child| child.summary.receivers).fold(0, u32::saturating_add)
     }
 
     /// A child is gone: nothing waits for it any more.
     pub(super) fn remove(&mut self, now: Time, peer: PeerId) {
         self.present.retain(|present| *present != peer);
-        self.detach(now, peer);
+        self.turned_out.retain(|(known, _)| *known != peer);
+        self.guests.retain(|guest| guest.child.peer != peer);
+        self.detach(now, peer, true);
     }
 
-    fn detach(&mut self, now: Time, peer: PeerId) {
-        let Some(place) = self.place(peer) else { return };
+    /// What the subtree of the child lacks is kept for a while if it `is_orphaned`.
+    pub(super) fn detach(&mut self, now: Time, peer: PeerId, is_orphaned: bool) -> Option<Child> {
+        let place = self.place(peer)?;
         let child = self.children.remove(place);
         self.complete_children -= usize::from(child.summary.is_complete);
-        // Without a bound the child has no children of its own.
-        if child.summary.min_cwnd.is_finite() && self.config.low_mark {
+        if child.has_children() && self.config.low_mark && is_orphaned {
             self.orphans.push((child.summary.low_mark, now + ORPHAN_GRACE));
         }
         let numbers = (self.first.value()..).map(Seq::new);
@@ -137,6 +180,7 @@ impl Downlink {
             .collect();
         complete.into_iter().for_each(|number| self.complete(number));
         self.arm();
+        Some(child)
     }
 
     /// As many children as it waits for have come. Some may have gone since.
@@ -146,7 +190,7 @@ impl Downlink {
 
     /// Every child has the whole stream below it.
     pub(super) fn is_complete(&self) -> bool {
-        self.complete_children == self.children.len()
+        self.complete_children == self.children.len() && self.guests.is_empty()
     }
 
     fn place(&self, peer: PeerId) -> Option<usize> {
@@ -154,7 +198,7 @@ impl Downlink {
     }
 
     /// The number after the last one that is known.
-    fn next(&self) -> Seq {
+    pub(super) fn next(&self) -> Seq {
         Seq::new(self.first.value() + self.sent.len() as u64)
     }
 
@@ -163,9 +207,21 @@ impl Downlink {
         self.sent.get_mut(usize::try_from(index).ok()?)
     }
 
+    /// What comes from now on has numbers from `number` on. Nothing is here, and nobody below.
+    pub(super) fn begin_at(&mut self, number: Seq) {
+        (self.first, self.settled) = (number, number);
+        self.sent.clear();
+    }
+
+    /// A packet has come before there was anybody below.
+    pub(super) fn has(&mut self, now: Time, number: Seq) {
+        self.know(number);
+        self.at(number).into_iter().for_each(|sent| sent.here = Some(now));
+    }
+
     /// Makes room for `number`, unless it is too far ahead.
     fn know(&mut self, number: Seq) {
-        let most = 2 * self.config.buffer;
+        let most = 2 * self.config.buffer + self.config.history;
         while self.next() <= number && number.since(self.first) < most {
             let lacking = self.children.iter().filter(|child| !child.has(self.next())).count() as u32;
             self.sent.push_back(Sent { stamp: 0, micros: 0, here: None, is_fresh: false, lacking, in_transit: false });
@@ -192,12 +248,21 @@ impl Downlink {
     /// Takes an acknowledgement of a child, and repairs what it lacks.
     pub(super) fn on_ack(&mut self, now: Time, peer: PeerId, ack: &Ack, out: &mut Outbox) {
         if self.place(peer).is_none() {
+            if self.is_below(peer) {
+                self.on_guest_ack(now, peer, ack, out);
+                return self.repair(now, out);
+            }
             // It was given up, and is back: it can be served if what it lacks is still here.
             let start = self.next().extend(ack.start, 32);
             if start < self.first || !self.present.contains(&peer) {
-                return;
+                return self.disown(peer, out);
             }
-            self.attach(now, peer, out);
+            if self.config.tree == Shape::Found && self.next().since(start) > NEAR {
+                let child = Child::new(peer, start, now, &self.config, self.stream.packet_size.count());
+                self.guests.push(Guest::new(child));
+                return self.on_guest_ack(now, peer, ack, out);
+            }
+            self.attach(now, self.new_child(now, peer), out);
         }
         let Some(place) = self.place(peer) else { return };
         if !self.is_root {
@@ -232,6 +297,7 @@ impl Downlink {
             child.note_delay(now, whole, whole - held);
         }
         child.settle_repairs(now, &self.config);
+        self.note_begin();
         self.on_missing(now, place, ack);
         complete.into_iter().for_each(|number| self.complete(number));
         self.repair(now, out);
@@ -302,7 +368,8 @@ impl Downlink {
             let index = number.value().checked_sub(first.value())?;
             sent.get(index as usize).filter(|sent| sent.here.is_some())
         };
-        for child in &mut self.children {
+        let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
+        for child in self.children.iter_mut().chain(guests) {
             let to = Destination::Peer(child.peer);
             let send = |number: Seq| {
                 let stamp = find(number).map_or(0, |sent| sent.stamp);
@@ -366,9 +433,10 @@ impl Downlink {
     }
 
     /// Asks every child for a round trip.
-    fn probe(&mut self, now: Time, out: &mut Outbox) {
+    pub(super) fn probe(&mut self, now: Time, out: &mut Outbox) {
         self.next_probe = Some(now + PROBE_INTERVAL);
-        for child in &mut self.children {
+        let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
+        for child in self.children.iter_mut().chain(guests) {
             child.unanswered += 1;
             let header = Header::Probe(Probe { kind: Kind::Probe, clock_micros: now.as_micros() as u32 });
             let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
@@ -379,18 +447,19 @@ impl Downlink {
     /// A child has answered a probe.
     pub(super) fn on_echo(&mut self, now: Time, peer: PeerId, clock_micros: u32) {
         let round_trip = Duration::from_micros(u64::from((now.as_micros() as u32).wrapping_sub(clock_micros)));
-        let Some(place) = self.place(peer).filter(|_| round_trip < MOST_ROUND_TRIP) else { return };
-        self.children[place].unanswered = 0;
-        self.children[place].note_round_trip(now, round_trip);
+        let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
+        let known = self.children.iter_mut().chain(guests).find(|child| child.peer == peer);
+        let Some(child) = known.filter(|_| round_trip < MOST_ROUND_TRIP) else { return };
+        child.unanswered = 0;
+        child.note_round_trip(now, round_trip);
         self.arm();
     }
 
     /// Does what is due.
     pub(super) fn on_deadline(&mut self, now: Time, out: &mut Outbox) {
-        if self.next_probe.is_some_and(|at| at <= now) && !self.children.is_empty() {
-            let is_silent = |child: &&Child| child.unanswered >= MOST_UNANSWERED;
-            let silent: Vec<PeerId> = self.children.iter().filter(is_silent).map(|child| child.peer).collect();
-            silent.into_iter().for_each(|peer| self.detach(now, peer));
+        if self.next_probe.is_some_and(|at| at <= now) && self.has_anybody() {
+            self.give_up_silent(now);
+            self.review(now, out);
             self.drain(now);
             self.probe(now, out);
             self.observe(out);
@@ -401,13 +470,29 @@ impl Downlink {
         self.arm();
     }
 
+    /// Nobody waits for a child that has answered no probe for so long, if this host was awake.
+    fn give_up_silent(&mut self, now: Time) {
+        let most = (self.config.evict_after.as_secs_f64() / PROBE_INTERVAL.as_secs_f64()) as u32 + 1;
+        let is_silent = |child: &Child| child.unanswered >= most;
+        let silent: Vec<PeerId> =
+            self.children.iter().filter(|child| is_silent(child)).map(|child| child.peer).collect();
+        silent.into_iter().for_each(|peer| _ = self.detach(now, peer, true));
+        self.guests.retain(|guest| !is_silent(&guest.child));
+    }
+
+    /// Whether there is somebody below.
+    pub(super) fn has_anybody(&self) -> bool {
+        !self.children.is_empty() || !self.guests.is_empty()
+    }
+
     fn arm(&mut self) {
         let orphans = self.orphans.iter().map(|(_, until)| *until).min();
-        if self.children.is_empty() {
+        if !self.has_anybody() {
             self.deadline = orphans;
             return;
         }
-        let repair = self.children.iter().filter_map(Child::deadline).min();
+        let guests = self.guests.iter().map(|guest| &guest.child);
+        let repair = self.children.iter().chain(guests).filter_map(Child::deadline).min();
         let first = self.oldest().map(|(_, due)| due);
         self.deadline = [repair, first, self.next_probe, orphans, self.drains_until].into_iter().flatten().min();
     }
@@ -416,8 +501,14 @@ impl Downlink {
         self.deadline
     }
 
-    /// Packets with lower numbers are needed by nobody below any more, and are not repaired.
-    pub(super) fn release(&mut self, below: Seq) {
+    /// Everyone has packets with lower numbers. Those that nobody may come late for any more are forgotten.
+    pub(super) fn forget(&mut self, below: Seq, out: &mut Outbox) {
+        let below = Seq::new(below.value().saturating_sub(self.config.history));
+        if below <= self.forgotten {
+            return;
+        }
+        self.forgotten = below;
+        out.push(Action::Release { below: below.value() });
         while self.first < below && self.sent.front().is_some_and(|sent| sent.lacking == 0) {
             self.sent.pop_front();
             self.first = self.first.next();
@@ -428,7 +519,9 @@ impl Downlink {
     /// What children say of themselves, with this node's own window; `own` where there is none.
     pub(super) fn summary(&self, own: Summary) -> Summary {
         let low_mark = self.orphans.iter().map(|(low_mark, _)| *low_mark).fold(own.low_mark, Seq::min);
-        let own = Summary { low_mark, ..own };
+        let is_complete = own.is_complete && self.guests.is_empty();
+        let receivers = own.receivers.saturating_add(self.receivers());
+        let own = Summary { low_mark, is_complete, receivers, ..own };
         if self.children.is_empty() {
             return own;
         }
@@ -440,6 +533,7 @@ impl Downlink {
             max_twnd: all.max_twnd.max(child.max_twnd),
             limit: all.limit.min(child.limit),
             low_mark: all.low_mark.min(child.low_mark),
+            receivers: all.receivers,
             is_complete: all.is_complete && child.is_complete,
         })
     }
@@ -493,9 +587,7 @@ const CONGESTION_RUN: u32 = 3;
 /// The unit of [`Ack::held`], seconds.
 pub(super) const HELD_UNIT: f64 = 16e-6;
 /// §3.3.
-const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// A child is given up after this many probes without an answer: in 14 s, or later if this host slept.
-const MOST_UNANSWERED: u32 = 8;
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Orphans ask the nodes above them in turn, and give up each after seven seconds.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// In packets.
@@ -563,6 +655,7 @@ mod tests {
             max_twnd: 0.0,
             limit: Seq::new(100),
             low_mark: Seq::new(0),
+            receivers: 0,
             is_complete: false,
         };
         let above = |children: &[(f64, f64)]| {

@@ -1,21 +1,26 @@
 //! A member of the tree: it takes the stream, tells the node above it what has come, and serves the members below it, if there
 //! are any. A receiver and a sender's agent are the same, but that an agent has no application.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Ecn, Random, Seq, Time};
+use weir_wire::mtcp::join::{Ask, Join, Offer, Standing};
 use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::Kind;
 use weir_wire::{Probe, probe};
 
 use crate::definition::Stream;
-use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, PeerId};
+use crate::observation::{Observation, TreeReport};
 use crate::outbox::Outbox;
 
 use super::arrivals::Arrivals;
 use super::child::Summary;
-use super::config::Config;
+use super::config::{Config, Shape};
 use super::downlink::{Downlink, HELD_UNIT};
+use super::newcomers::Stock;
+use super::search::{Found, MOST_LEVELS, Search, Wish};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -39,11 +44,16 @@ pub struct Member {
     /// When it is told again although there is nothing new (§3.11), and after how long then.
     update: Time,
     update_after: Duration,
-    /// The node above, of those that it knows, and when that was heard last, if it was.
-    above: PeerId,
+    /// The node above, if there is one now, and when that was heard last, if it was.
+    above: Option<PeerId>,
     heard: Option<Time>,
-    /// When it turns to the next one unless this one says something.
+    /// When it turns to another one unless this one says something.
     patience: Time,
+    search: Option<Search>,
+    /// It has had a node above: what it needs is kept for it.
+    has_taken_part: bool,
+    /// Its level, and whether it catches up, as the node above said last.
+    standing: Option<(u8, bool)>,
     state: State,
     out: Outbox,
 }
@@ -85,9 +95,12 @@ impl Member {
             told: None,
             update: Time::ZERO,
             update_after: FIRST_UPDATE,
-            above: PeerId(0),
+            above: None,
             heard: None,
             patience: Time::ZERO,
+            search: None,
+            has_taken_part: false,
+            standing: None,
             state: State::Waiting,
             out: Outbox::default(),
         }
@@ -97,7 +110,117 @@ impl Member {
         self.state = State::Running;
         self.patience = now + ABOVE_SILENCE;
         self.out.push(Action::Join(CHANNEL));
+        match self.config.tree {
+            Shape::Given => self.above = Some(PeerId(0)),
+            Shape::Found => self.seek(now, Some(PeerId(0))),
+        }
         self.acknowledge(now, true);
+    }
+
+    /// Looks for a node above, from one that it knows on or from those that were above the last one.
+    fn seek(&mut self, now: Time, first: Option<PeerId>) {
+        let others = self.downlink.position.refuges();
+        let random = Random::new(self.random.bits(), "search");
+        (self.above, self.heard, self.told, self.newest) = (None, None, None, None);
+        self.downlink.position.level = None;
+        self.search = Some(Search::start(now, first, others, self.stream.feedback_size, random, &mut self.out));
+        self.observe(TreeReport::Seeking);
+    }
+
+    fn observe(&mut self, report: TreeReport) {
+        self.out.push(Action::Observe(Observation::Tree(report)));
+    }
+
+    fn wish(&self) -> Wish {
+        let is_new = !self.has_taken_part && self.arrivals.start() == Seq::new(0);
+        Wish {
+            need: self.arrivals.start().value(),
+            // An agent stores for those who come after it.
+            from_now: is_new && (self.config.from_now || !self.reading.has_application),
+            returns: self.has_taken_part,
+            door: self.downlink.position.door,
+        }
+    }
+
+    fn on_found(&mut self, now: Time, found: Found) {
+        match found {
+            Found::Node(above, offer) => self.attach(now, above, &offer),
+            Found::TooLate => self.leave_tree(Standing::TooLate),
+        }
+    }
+
+    /// A node takes this member.
+    fn attach(&mut self, now: Time, above: PeerId, offer: &Offer) {
+        if self.wish().from_now {
+            self.begin_at(Seq::new(offer.next.min(u64::MAX >> 1)));
+        }
+        self.search.take().into_iter().for_each(|search| search.end(above, &mut self.out));
+        self.above = Some(above);
+        (self.heard, self.patience) = (Some(now), now + ABOVE_SILENCE);
+        self.has_taken_part = true;
+        self.downlink.position.above.clear();
+        self.on_standing(now, offer);
+        self.acknowledge(now, true);
+    }
+
+    /// The stream begins here for this member.
+    fn begin_at(&mut self, number: Seq) {
+        if number > self.arrivals.start() {
+            self.arrivals.begin_at(number);
+            self.downlink.begin_at(number);
+            (self.released, self.reading.delivered) = (number, number);
+            self.out.push(Action::Release { below: number.value() });
+            self.read();
+        }
+    }
+
+    /// The node above says how things stand.
+    fn on_standing(&mut self, now: Time, offer: &Offer) {
+        let Some(above) = self.above else { return };
+        match offer.standing {
+            Standing::Child | Standing::CatchingUp if offer.level < MOST_LEVELS => {
+                let (level, catches_up) = (offer.level + 1, offer.standing == Standing::CatchingUp);
+                self.downlink.position.above.retain(|(known, _)| *known < level);
+                let is_news = self.standing.replace((level, catches_up)) != Some((level, catches_up));
+                self.downlink.position.level = Some(level);
+                if is_news {
+                    self.observe(TreeReport::Attached { above, level, catches_up });
+                }
+            }
+            Standing::TooSlow | Standing::TooLate => self.leave_tree(offer.standing),
+            // It does not know this member any more, or the tree has become a ring.
+            Standing::Stranger | Standing::Child | Standing::CatchingUp => {
+                self.out.push(Action::Part { peer: above });
+                self.seek(now, None);
+            }
+        }
+    }
+
+    /// There is no place in the tree for this member.
+    fn leave_tree(&mut self, standing: Standing) {
+        self.observe(TreeReport::Out(standing));
+        (self.above, self.search) = (None, None);
+        self.downlink.position.level = None;
+    }
+
+    /// Somebody looks for a node, and wants to know of this one or to be its child.
+    fn on_ask(&mut self, now: Time, peer: PeerId, ask: &Ask) {
+        let stock = match self.serves() {
+            true => Stock { first: self.downlink.first, next: self.arrivals.next() },
+            false => Stock { first: self.arrivals.start(), next: self.arrivals.next() },
+        };
+        if ask.joins && !self.serves() {
+            self.start_serving(now);
+        }
+        self.downlink.on_ask(now, peer, ask, stock, &mut self.out);
+    }
+
+    /// What has come and the application has not got is kept, and can be sent again.
+    fn start_serving(&mut self, now: Time) {
+        self.downlink.begin_at(self.arrivals.start());
+        let beyond = (self.arrivals.start().value()..self.arrivals.next().value()).map(Seq::new);
+        let came: Vec<Seq> = beyond.filter(|number| self.arrivals.has(*number)).collect();
+        came.into_iter().for_each(|number| self.downlink.has(now, number));
     }
 
     fn on_data(&mut self, now: Time, data: &Data) {
@@ -136,7 +259,7 @@ impl Member {
 
     /// Whether there are members below, or will be.
     fn serves(&self) -> bool {
-        !self.reading.has_application || self.config.children > 0 || !self.downlink.children.is_empty()
+        !self.reading.has_application || self.config.children > 0 || self.downlink.has_anybody()
     }
 
     /// Keeps the payload of the packet being handled, or gives it to the application at once if that is all it is for.
@@ -179,8 +302,7 @@ impl Member {
         let below = self.needed();
         if below > self.released {
             self.released = below;
-            self.out.push(Action::Release { below: below.value() });
-            self.downlink.release(below);
+            self.downlink.forget(below, &mut self.out);
         }
     }
 
@@ -203,6 +325,7 @@ impl Member {
             max_twnd: 0.0,
             limit: self.limit(),
             low_mark: if has_begun { self.arrivals.start() } else { self.released },
+            receivers: self.reading.has_application.into(),
             is_complete: has_end && has_begun,
         };
         self.downlink.summary(own)
@@ -235,6 +358,9 @@ impl Member {
     }
 
     fn acknowledge(&mut self, now: Time, is_update: bool) {
+        if self.above.is_none() {
+            return self.ack = None;
+        }
         let summary = self.summary();
         let (received, reported) = self.arrivals.report();
         let (echo_micros, held) = match self.newest.take() {
@@ -251,6 +377,7 @@ impl Member {
             limit: summary.limit.truncate(32),
             low_mark: summary.low_mark.truncate(32),
             held: held.min(f64::from(u16::MAX)) as u16,
+            receivers: summary.receivers.min(u16::MAX.into()) as u16,
             reported,
             has_echo: echo_micros.is_some(),
             is_update,
@@ -269,28 +396,93 @@ impl Member {
 
     fn say(&mut self, header: Header) {
         let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
-        self.out.push(Action::send(Destination::Peer(self.above), packet));
+        let to = self.above.map(Destination::Peer);
+        self.out.extend(to.map(|to| Action::send(to, packet)));
     }
 
     fn on_packet(&mut self, now: Time, from: Origin, header: &Header) {
-        if from == Origin::Peer(self.above) {
+        let above = self.above.map(Origin::Peer);
+        if Some(from) == above {
             (self.heard, self.patience) = (Some(now), now + ABOVE_SILENCE);
         }
         match (from, header) {
             (Origin::Channel(CHANNEL), Header::TreeData(data)) => self.on_data(now, data),
             (Origin::Peer(peer), Header::TreeData(data)) if self.is_above(peer) => self.on_data(now, data),
-            (Origin::Peer(peer), Header::Probe(asked)) if peer == self.above && asked.kind == Kind::Probe => {
+            (_, Header::Probe(asked)) if Some(from) == above && asked.kind == Kind::Probe => {
                 self.say(Header::Probe(Probe { kind: probe::Kind::Echo, ..*asked }));
             }
+            (Origin::Peer(peer), Header::TreeJoin(join)) => self.on_join(now, peer, join),
             (Origin::Peer(child), header) => on_child(&mut self.downlink, now, child, header, &mut self.out),
             _ => {}
         }
         self.on_change(now);
     }
 
+    /// A packet with which the tree is built.
+    fn on_join(&mut self, now: Time, peer: PeerId, join: &Join) {
+        let is_above = self.above == Some(peer);
+        if let Join::Node(node) = join
+            && node.level == 0
+        {
+            self.downlink.position.note_sender(node.at);
+        }
+        match (join, &mut self.search) {
+            _ if self.config.tree == Shape::Given => {}
+            (Join::Ask(ask), _) => self.on_ask(now, peer, ask),
+            (Join::Offer(offer), Some(search)) => {
+                let found = search.on_offer(now, peer, offer);
+                found.into_iter().for_each(|found| self.on_found(now, found));
+            }
+            (Join::Offer(offer), None) if is_above => self.on_standing(now, offer),
+            (Join::Node(node), _) if is_above && node.is_above => {
+                self.downlink.position.note_above(node.level, node.at)
+            }
+            (Join::Node(node), Some(search)) if !node.is_above => {
+                search.on_node(now, peer, node, self.downlink.position.door, &mut self.out);
+            }
+            (Join::Offer(_) | Join::Node(_), _) => {}
+        }
+    }
+
+    /// A node that is to be asked is there.
+    fn on_reached(&mut self, now: Time, at: Locator, peer: PeerId) {
+        let is_below = self.downlink.is_below(peer);
+        let is_wanted = match &mut self.search {
+            Some(search) if is_below => {
+                search.exclude(at);
+                true
+            }
+            Some(search) => search.on_reached(now, at, peer),
+            None => false,
+        };
+        if !is_wanted && !is_below && self.above != Some(peer) {
+            self.out.push(Action::Part { peer });
+        }
+    }
+
+    /// Somebody is gone.
+    fn on_down(&mut self, now: Time, peer: PeerId) {
+        if self.search.as_mut().is_some_and(|search| search.on_gone(peer)) {
+            return;
+        }
+        if self.config.tree == Shape::Found && self.above == Some(peer) {
+            return self.seek(now, None);
+        }
+        self.downlink.remove(now, peer);
+        self.on_change(now);
+    }
+
     fn on_deadline(&mut self, now: Time) {
         self.downlink.on_deadline(now, &mut self.out);
         self.on_change(now);
+        let wish = self.wish();
+        if let Some(search) = &mut self.search {
+            let found = search.on_deadline(now, &wish, &mut self.out);
+            return found.into_iter().for_each(|found| self.on_found(now, found));
+        }
+        if self.above.is_none() {
+            return;
+        }
         if self.patience <= now {
             self.lose_patience(now);
         } else if self.ack.is_some_and(|at| at <= now) {
@@ -305,7 +497,10 @@ impl Member {
 
     /// Whether a peer is one of the nodes above that it knows. Children come later.
     fn is_above(&self, peer: PeerId) -> bool {
-        u64::from(peer.0) < self.config.uplinks
+        match self.config.tree {
+            Shape::Given => u64::from(peer.0) < self.config.uplinks,
+            Shape::Found => self.above == Some(peer),
+        }
     }
 
     /// The node above has said nothing for too long; but not if this host has slept, and could not hear it.
@@ -318,7 +513,12 @@ impl Member {
 
     /// The node above is lost: the next one takes its place, and holds everything above this subtree's low mark.
     fn turn_to_next(&mut self, now: Time) {
-        self.above = PeerId((self.above.0 + 1) % self.config.uplinks as u32);
+        let Some(PeerId(lost)) = self.above else { return };
+        if self.config.tree == Shape::Found {
+            self.out.push(Action::Part { peer: PeerId(lost) });
+            return self.seek(now, None);
+        }
+        self.above = Some(PeerId((lost + 1) % self.config.uplinks as u32));
         (self.heard, self.told, self.newest) = (None, None, None);
         self.patience = now + ABOVE_SILENCE;
         self.acknowledge(now, true);
@@ -350,6 +550,7 @@ impl Endpoint for Member {
     fn handle(&mut self, now: Time, event: Event<'_>) {
         match event {
             Event::Room { payloads } => self.reading.room = Some(payloads),
+            Event::Reachable { at } => self.downlink.position.door = Some(at),
             Event::Start if self.state == State::Waiting => return self.start(now),
             Event::Finish if self.state == State::Waiting => self.state = State::Over,
             _ => {}
@@ -361,15 +562,14 @@ impl Endpoint for Member {
             Event::Packet { from, packet } => self.on_packet(now, from, &packet.header),
             Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
             Event::Finish => self.stop(),
+            Event::Reached { at, peer } => self.on_reached(now, at, peer),
+            Event::PeerDown(peer) if self.config.tree == Shape::Found => self.on_down(now, peer),
             Event::PeerDown(peer) if self.is_above(peer) => match self.config.uplinks {
                 1 => self.stop(),
-                _ if peer == self.above => self.turn_to_next(now),
+                _ if Some(peer) == self.above => self.turn_to_next(now),
                 _ => {}
             },
-            Event::PeerDown(child) => {
-                self.downlink.remove(now, child);
-                self.on_change(now);
-            }
+            Event::PeerDown(child) => self.on_down(now, child),
             Event::Room { .. } => {
                 self.read();
                 self.on_change(now);
@@ -384,8 +584,10 @@ impl Endpoint for Member {
     }
 
     fn deadline(&self) -> Option<Time> {
-        let due =
-            [self.ack, Some(self.update), Some(self.patience), self.downlink.deadline()].into_iter().flatten().min();
+        let of_above =
+            [self.ack, Some(self.update), Some(self.patience)].map(|due| due.filter(|_| self.above.is_some()));
+        let others = [self.search.as_ref().map(Search::deadline), self.downlink.deadline()];
+        let due = of_above.into_iter().chain(others).flatten().min();
         due.filter(|_| self.state == State::Running)
     }
 }

@@ -3,7 +3,7 @@
 //! A sender multicasts a stream; its receivers are the nodes of a tree. Each acknowledges to the node above it, which repairs
 //! what is missing, keeps a window as TCP Vegas does, and passes up how the worst of its subtree stands. The sender sends no
 //! faster than the worst path of all allows. What the paper leaves open, and where it does not work as it stands, is decided in
-//! `docs/papers/mtcp.md`, to which "decision n" in these files refers. Not here: how the tree is built.
+//! `docs/papers/mtcp.md`, to which "decision n" in these files refers.
 
 mod arrivals;
 mod child;
@@ -11,6 +11,8 @@ mod config;
 mod delay;
 mod downlink;
 mod member;
+mod newcomers;
+mod search;
 mod sender;
 mod settings;
 mod window;

@@ -5,13 +5,16 @@ use core::time::Duration;
 use weir_units::{Seq, Time};
 
 use crate::definition::Stream;
-use crate::endpoint::{Action, Destination, Endpoint, Event, Origin};
+use weir_wire::mtcp::join::Join;
+
+use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin};
 use crate::outbox::Outbox;
 
 use super::child::Summary;
 use super::config::Config;
 use super::downlink::{Downlink, data};
 use super::member::{CHANNEL, on_child};
+use super::newcomers::{Position, Stock};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -64,6 +67,7 @@ impl Sender {
             max_twnd: 0.0,
             limit: Seq::new(self.released.value() + self.config.buffer),
             low_mark: self.next,
+            receivers: 0,
             is_complete: false,
         })
     }
@@ -114,8 +118,7 @@ impl Sender {
         let low = self.summary().low_mark;
         if low > self.released && self.has_children() {
             self.released = low;
-            self.out.push(Action::Release { below: low.value() });
-            self.downlink.release(low);
+            self.downlink.forget(low, &mut self.out);
         }
         // Members that have left are served no more: perhaps nobody is left.
         let has_all = self.end.is_some() && self.downlink.is_complete();
@@ -132,10 +135,15 @@ impl Endpoint for Sender {
         match event {
             Event::Start if self.state == State::Waiting => self.state = State::Running,
             Event::Finish => self.state = State::Over,
+            Event::Reachable { at } => self.downlink.position = Position::of_sender(at),
             Event::PeerUp(child) => self.downlink.add(now, child, &mut self.out),
             Event::PeerDown(child) => self.downlink.remove(now, child),
             Event::Packet { from: Origin::Peer(child), packet } => {
-                on_child(&mut self.downlink, now, child, &packet.header, &mut self.out);
+                let stock = Stock { first: self.downlink.first, next: self.next };
+                match &packet.header {
+                    Header::TreeJoin(Join::Ask(ask)) => self.downlink.on_ask(now, child, ask, stock, &mut self.out),
+                    header => on_child(&mut self.downlink, now, child, header, &mut self.out),
+                }
             }
             Event::Offer { packets } => self.offered = self.offered.saturating_add(packets),
             Event::End => self.has_ended = true,

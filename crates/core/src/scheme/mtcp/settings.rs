@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::config::{Config, NackRule};
+use weir_units::Rate;
+
+use super::config::{Config, NackRule, Shape};
 use crate::definition::Habitat;
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
@@ -13,6 +15,7 @@ type SpanOr = settings::WithinOr<Config, Duration, Option<Duration>>;
 type Number = settings::Within<Config, f64>;
 type Whole = settings::Within<Config, u64>;
 type WholeOr = settings::WithinOr<Config, u64, Option<u64>>;
+type RateOr = settings::WithinOr<Config, Rate, Option<Rate>>;
 type OneOf<T> = settings::OneOf<Config, T>;
 type Preset = settings::Preset<Config>;
 
@@ -151,9 +154,55 @@ const TABLE: Table<Config> = &[&[
         value: &Whole { range: 2..=1 << 20, field: |c| &mut c.buffer },
     },
     Entry {
+        key: "history",
+        help: "packets that a node keeps for members that come late, though everyone below has them",
+        value: &Whole { range: 0..=1 << 24, field: |c| &mut c.history },
+    },
+    Entry {
         key: "children",
         help: "children for which a node waits",
         value: &Whole { range: 0..=16_384, field: |c| &mut c.children },
+    },
+    Entry {
+        key: "receivers",
+        help: "receivers for which the sender waits",
+        value: &Whole { range: 1..=65_535, field: |c| &mut c.receivers },
+    },
+    Entry {
+        key: "tree",
+        help: "where a member finds the node above it",
+        value: &OneOf {
+            words: &[
+                ("given", "the configuration says who is above whom", Shape::Given),
+                ("found", "it asks the sender and those of whom it hears, and takes the nearest", Shape::Found),
+            ],
+            field: |c| &mut c.tree,
+        },
+    },
+    Entry {
+        key: "fan_out",
+        help: "children that a node takes at most when it is found",
+        value: &Whole { range: 1..=1024, field: |c| &mut c.fan_out },
+    },
+    Entry {
+        key: "from_now",
+        help: "whether a member that comes late takes the stream from there, and not from its start",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.from_now },
+    },
+    Entry {
+        key: "min_rate",
+        help: "the stream waits for no member that takes less while it could have more",
+        value: &RateOr {
+            word: "no",
+            means: "it waits for all",
+            range: Rate::from_bps(1)..=Rate::from_mbps(100_000),
+            field: |c| &mut c.min_rate,
+        },
+    },
+    Entry {
+        key: "evict_after",
+        help: "how long the stream waits for a member that is slower than min_rate, or silent",
+        value: &Span { range: secs(2)..=secs(86_400), field: |c| &mut c.evict_after },
     },
     Entry {
         key: "uplinks",
