@@ -12,7 +12,7 @@ use crate::host::Tenant;
 use crate::interface::Interface;
 use crate::profile::MtcpProfile;
 use crate::session::SessionConfig;
-use crate::socket::{SendConfig, UnicastSocket, scoped};
+use crate::socket::{SendConfig, UnicastSocket, scoped, unspecified};
 
 /// What all parties of a stream agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,24 +42,27 @@ pub fn sender(
     config: &SessionConfig,
 ) -> Result<Tenant<MtcpProfile>, NetError> {
     let (mut tenant, interface) = tenant(session, endpoint, config, Some(&config.socket))?;
-    open(&mut tenant, &interface, door)?;
+    open(&mut tenant, session, &interface, door)?;
     Ok(tenant)
 }
 
-/// A member below the node at `above`; with a door it takes members of its own. `ssrc` is random.
+/// A member, which looks for the node above it from the one at `first` on; with a door it takes members of its own. `ssrc` is
+/// random.
 pub fn member(
     session: &TreeSession,
-    above: SocketAddr,
+    first: SocketAddr,
     ssrc: u32,
     door: Option<Door>,
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
 ) -> Result<Tenant<MtcpProfile>, NetError> {
     let (mut tenant, interface) = tenant(session, endpoint, config, None)?;
-    let above = scoped(above, interface.index);
-    let socket = tenant.add_unicast(UnicastSocket::connect(above)?)?;
-    tenant.add_contact(socket, above, ssrc);
-    door.map_or(Ok(()), |door| open(&mut tenant, &interface, door))?;
+    let first = scoped(first, interface.index);
+    let any = SocketAddr::new(unspecified(first.ip()), 0);
+    let socket = tenant.add_unicast(UnicastSocket::listen(any)?)?;
+    tenant.call_through(socket, &interface, ssrc);
+    tenant.add_contact(socket, first, ssrc);
+    door.map_or(Ok(()), |door| open(&mut tenant, session, &interface, door))?;
     Ok(tenant)
 }
 
@@ -79,8 +82,19 @@ fn tenant(
     Ok((tenant, interface))
 }
 
-fn open(tenant: &mut Tenant<MtcpProfile>, interface: &Interface, door: Door) -> Result<(), NetError> {
-    tenant.add_unicast(UnicastSocket::listen(scoped(door.listen, interface.index))?)?;
+fn open(
+    tenant: &mut Tenant<MtcpProfile>,
+    session: &TreeSession,
+    interface: &Interface,
+    door: Door,
+) -> Result<(), NetError> {
+    let socket = UnicastSocket::listen(scoped(door.listen, interface.index))?;
+    let mut local = socket.local();
+    if local.ip().is_unspecified() {
+        local.set_ip(interface.source_address(session.channel.ip())?);
+    }
+    tenant.reachable_at(local);
+    tenant.add_unicast(socket)?;
     tenant.admit(door.secret, door.most);
     Ok(())
 }

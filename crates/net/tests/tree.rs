@@ -94,7 +94,7 @@ impl Network {
     /// A node with two members below it, and where these find it.
     fn open(&self, build: Build<Stream>, seed: u8, above: Option<SocketAddr>) -> (Tenant<MtcpProfile>, SocketAddr) {
         let door = Door { listen: SocketAddr::new(HOST, 0), secret: [seed; 32], most: 8 };
-        let (endpoint, config) = (endpoint(build, 2, seed.into()), self.config(seed.into()));
+        let (endpoint, config) = (endpoint(build, seed.into()), self.config(seed.into()));
         let tenant = match above {
             None => tree::sender(&self.session, door, endpoint, &config),
             Some(above) => tree::member(&self.session, above, seed.into(), Some(door), endpoint, &config),
@@ -105,14 +105,14 @@ impl Network {
     }
 
     fn receiver(&self, build: Build<Stream>, seed: u8, above: SocketAddr) -> Tenant<MtcpProfile> {
-        let (endpoint, config) = (endpoint(build, 0, seed.into()), self.config(seed.into()));
+        let (endpoint, config) = (endpoint(build, seed.into()), self.config(seed.into()));
         tree::member(&self.session, above, seed.into(), None, endpoint, &config).expect("sockets")
     }
 }
 
-fn endpoint(build: Build<Stream>, children: u64, seed: u64) -> Box<dyn Endpoint> {
+fn endpoint(build: Build<Stream>, seed: u64) -> Box<dyn Endpoint> {
     let stream = Stream { packet_size: Bytes::new(1042), feedback_size: Bytes::new(72), habitat: Habitat::Sockets };
-    let settings = [("children", children), ("buffer", BUFFER)];
+    let settings = [("receivers", 3), ("buffer", BUFFER)];
     let settings = settings.map(|(key, value)| Setting { key: key.to_owned(), value: value.to_string() });
     build(&stream, &settings, Random::new(seed, "tree")).expect("good settings")
 }

@@ -86,9 +86,21 @@ pub struct SendStream {
     #[arg(long = "in", value_name = "-|FILE", default_value = "-")]
     pub input: Input,
 
-    /// Send once this many members have joined below the sender itself; agents count once.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub members: u32,
+    /// Send once this many receivers have joined, wherever in the tree.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub receivers: u32,
+
+    /// Keep this much of what all have received, for receivers that come late, such as 256MiB [default: nothing].
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Members that come late or are slow")]
+    pub keep: Option<Bytes>,
+
+    /// Wait for no receiver that takes less than this while it could have more, such as 500k [default: wait for all].
+    #[arg(long, value_name = "RATE", help_heading = "Members that come late or are slow")]
+    pub min_rate: Option<Rate>,
+
+    /// How long to wait for a receiver that is slower than --min-rate, or silent; then it may catch up, and after as long again it is turned out.
+    #[arg(long, value_name = "DURATION", value_parser = values::span, default_value = "60s", help_heading = "Members that come late or are slow")]
+    pub evict_after: Duration,
 
     /// Address and port where members join [default: this host's, and the port after the group's].
     #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
@@ -126,17 +138,17 @@ pub struct Agent {
     #[arg(value_name = "STREAM")]
     pub stream: StreamAddress,
 
-    /// Address and port where members join.
-    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener)]
-    pub listen: SocketAddr,
+    /// Address and port where members join [default: this host's, any port].
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
+    pub listen: Option<SocketAddr>,
 
-    /// Hold the stream until this many members have joined here.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub members: u32,
-
-    /// Join another agent instead of the sender.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Begin to look for a place in the tree at this node instead of the sender.
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Network")]
     pub via: Option<String>,
+
+    /// Give up when no node has taken this one for this long.
+    #[arg(long, value_name = "DURATION", value_parser = values::span, default_value = "30s")]
+    pub idle_timeout: Duration,
 
     /// Network interface to receive on, by name (eth0) or by its address [default: the one that the route to the group takes].
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
@@ -331,9 +343,17 @@ pub struct Recv {
     #[arg(value_name = "SESSION|HOST:PORT|STREAM")]
     pub session: SessionSource,
 
-    /// Of a stream: join this agent instead of the sender.
+    /// Of a stream: begin to look for a place in the tree at this node instead of the sender.
     #[arg(long, value_name = "HOST:PORT", help_heading = "Network")]
     pub via: Option<String>,
+
+    /// Of a stream: take it from now on, not from its start.
+    #[arg(long)]
+    pub from_now: bool,
+
+    /// Of a stream: take no members below this one.
+    #[arg(long)]
+    pub leaf: bool,
 
     /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
@@ -367,7 +387,7 @@ pub struct Recv {
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub duration: Option<Duration>,
 
-    /// Give up when no packet has come for this long, such as 30s [default: never].
+    /// Give up when no packet has come for this long, such as 30s [default: never]; of a stream: when no node has taken this one for this long [default: 30s].
     #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub idle_timeout: Option<Duration>,
 
@@ -500,23 +520,24 @@ second is dropped, and counted. What the network loses is not sent again.";
 
 const STREAM_EXAMPLES: &str = "\
 Examples:
-  tail -f log | weir send stream --to 239.255.0.1:5004 --members 3
-      prints the address that members need, waits for three of them, and
+  tail -f log | weir send stream --to 239.255.0.1:5004 --receivers 3
+      prints the address that receivers need, waits for three of them, and
       ends when all have everything
   weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 > copy
-  weir send stream --to 239.255.0.1:5004 --in dump.sql --cc-set buffer=16384
+  weir send stream --to 239.255.0.1:5004 --in dump.sql --keep 1G --min-rate 1M
+      who comes late gets up to 1 GB from before, and who takes less than
+      1 Mbit/s for a minute is waited for no more
 
-All members get at the rate of the slowest, and none loses a byte. A member
-that does not read stops the stream. Who comes after the stream has begun gets
-nothing. Nothing is signed or encrypted.";
+All receivers get at the rate of the slowest, and none loses a byte. Each finds
+the nearest node with room for it, the sender or another receiver or an agent,
+and another one if that is lost. Nothing is encrypted.";
 
 const AGENT_EXAMPLES: &str = "\
 Examples:
-  weir agent stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --listen 6000 --members 2
-  weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --via 198.51.100.9:6000 > copy
+  weir agent stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --listen 6000
 
-The sender hears one voice for all members of an agent, and what a member lacks
-comes from the agent.";
+Receivers near an agent find it: the sender tells them of it. It then hears one
+voice for all of them, and what one lacks comes from the agent.";
 
 const RECV_EXAMPLES: &str = "\
 Examples:

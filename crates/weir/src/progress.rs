@@ -193,6 +193,7 @@ impl Display {
         match event {
             StreamEvent::Start(start) => self.say(&stream::words::start(start)),
             StreamEvent::Peer(standing) => self.say(&stream::words::peer(standing)),
+            StreamEvent::Place(place) => self.say(&stream::words::place(place)),
             StreamEvent::Progress(progress) => {
                 self.progress(progress.t_s, None, || stream::words::progress(progress));
             }

@@ -1,5 +1,7 @@
 //! Streams over a tree on this machine's loopback: bytes through an agent, and what goes wrong on the way.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -12,18 +14,18 @@ fn every_receiver_gets_the_same_bytes_below_the_sender_and_below_an_agent() {
     let file = scratch.join("in");
     generated_file(&file, 3_000_001, 1);
     let stream = Stream::new();
-    let sender = stream.send(&file, 2).start();
+    let sender = stream.send(&file, 3).start();
     let address = started(&sender, "stream");
-    let agent = weir(&["agent", &address, "--listen", "127.0.0.1:0", "--members", "2"]);
+    let agent = weir(&["agent", &address, "--listen", "127.0.0.1:0"]);
     assert_eq!(agent.start().wait(LIMIT).code(), Some(USAGE), "port 0 is no port to join at");
-    let listen = format!("127.0.0.1:{}", free_port());
-    let agent = weir(&["agent", &address, "--listen", &listen, "--members", "2"]).start();
+    let agent = weir(&["agent", &address]).start();
     let at_agent = started(&agent, "listens");
+    agent.event("place", LIMIT, |place| place["what"] == "member");
     let outs = [1, 2, 3].map(|number| scratch.join(format!("out{number}")));
     let receivers = [
         recv(&address, &outs[0]).start(),
-        recv(&address, &outs[1]).args(["--via", &at_agent]).start(),
-        recv(&address, &outs[2]).args(["--via", &at_agent]).start(),
+        recv(&address, &outs[1]).args(["--via", &at_agent, "--leaf"]).start(),
+        recv(&address, &outs[2]).args(["--via", &at_agent, "--leaf"]).start(),
     ];
     let ended = sender.wait(LIMIT);
     assert_eq!(ended.code(), Some(DONE), "{}", ended.told());
@@ -39,13 +41,89 @@ fn every_receiver_gets_the_same_bytes_below_the_sender_and_below_an_agent() {
 }
 
 #[test]
+fn receivers_below_an_agent_that_is_killed_find_another_node_and_lose_nothing() {
+    let scratch = Scratch::new();
+    let file = scratch.join("in");
+    generated_file(&file, 60_000_000, 2);
+    let stream = Stream::new();
+    // A short round trip and a small buffer: the agent dies long before the end.
+    let sender = stream.send(&file, 2).args(["--cc-set", "buffer=256"]).start();
+    let address = started(&sender, "stream");
+    let agent = weir(&["agent", &address]).start();
+    let at_agent = started(&agent, "listens");
+    agent.event("place", LIMIT, |place| place["what"] == "member");
+    let outs = [1, 2].map(|number| scratch.join(format!("out{number}")));
+    let receivers = outs.each_ref().map(|out| recv(&address, out).args(["--via", &at_agent, "--leaf"]).start());
+    let at_agent = |place: &serde_json::Value| place["what"] == "member" && place["above"] == at_agent.as_str();
+    for receiver in &receivers {
+        receiver.event("place", LIMIT, at_agent);
+    }
+    agent.kill();
+    std::thread::sleep(Duration::from_secs(25));
+    if !sender.has_ended() {
+        for p in [&sender, &agent].into_iter().chain(&receivers) {
+            eprintln!("---");
+            for l in p.lines() {
+                if !l.text.contains("progress") {
+                    eprintln!("{}", l.text);
+                }
+            }
+        }
+    }
+    let ended = sender.wait(LIMIT);
+    assert_eq!(ended.code(), Some(DONE), "{}", ended.told());
+    for (receiver, out) in receivers.iter().zip(&outs) {
+        let ended = receiver.wait(LIMIT);
+        assert_eq!(ended.code(), Some(DONE), "{}", ended.told());
+        assert!(ended.told().contains("seeking"), "the agent was killed after the end: {}", ended.told());
+        assert!(same_content(&file, out), "{} differs", out.display());
+    }
+}
+
+#[test]
+fn a_receiver_that_comes_late_gets_what_is_kept_or_says_that_it_is_too_late() {
+    let scratch = Scratch::new();
+    for (keep, from_now, code) in [("1G", false, DONE), ("1456", false, INCOMPLETE), ("1456", true, DONE)] {
+        let stream = Stream::new();
+        let pipe = scratch.join(format!("pipe{keep}{from_now}"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()), "a pipe");
+        let sender = stream.send(&pipe, 1).args(["--keep", keep]).start();
+        // Opened for both, it waits for nobody.
+        let mut input = File::options().read(true).write(true).open(&pipe).expect("a pipe");
+        let address = started(&sender, "stream");
+        let early = recv(&address, &scratch.join(format!("early{keep}{from_now}"))).start();
+        input.write_all(&[1; 1 << 20]).expect("the sender reads it");
+        early.event("progress", LIMIT, |event| event["stream_bytes"].as_u64() > Some(1_000_000));
+        let out = scratch.join(format!("late{keep}{from_now}"));
+        let late = recv(&address, &out).args(from_now.then_some("--from-now")).start();
+        late.event("place", LIMIT, |place| {
+            ["member", "too_late"].contains(&place["what"].as_str().unwrap_or_default())
+        });
+        input.write_all(&[2; 1 << 20]).expect("the sender reads it");
+        drop(input);
+        let ended = [sender.wait(LIMIT), early.wait(LIMIT), late.wait(LIMIT)];
+        let codes = ended.each_ref().map(Finished::code);
+        assert_eq!(codes, [Some(DONE), Some(DONE), Some(code)], "{keep} {from_now}: {}", ended[2].told());
+        let got = std::fs::read(&out).expect("it is there");
+        let ones = got.iter().filter(|byte| **byte == 1).count();
+        match (code, from_now) {
+            (DONE, false) => assert_eq!((ones, got.len()), (1 << 20, 2 << 20)),
+            // The end of the first part may share a packet with the second.
+            (DONE, true) => assert!(ones < 1500 && got.len() == ones + (1 << 20), "{ones} of {}", got.len()),
+            _ => assert_eq!(got.len(), 0),
+        }
+    }
+}
+
+#[test]
 fn a_receiver_whose_sender_is_killed_says_that_the_stream_is_not_whole() {
     let scratch = Scratch::new();
     let stream = Stream::new();
     // An input that never ends.
     let sender = stream.send(Path::new("/dev/zero"), 1).start();
     let address = started(&sender, "stream");
-    let receiver = recv(&address, Path::new("/dev/null")).start();
+    let receiver = recv(&address, Path::new("/dev/null")).args(["--idle-timeout", "3s"]).start();
     receiver.event("progress", LIMIT, |event| event["stream_bytes"].as_u64() > Some(100_000));
     sender.kill();
     let ended = receiver.wait(LIMIT);
@@ -68,7 +146,8 @@ fn the_user_is_told_what_cannot_be_and_what_to_do() {
         (recv("stream://127.0.0.1:9/192.0.2.1:5004/1/1456", nowhere), USAGE, "weir send stream"),
         (recv(&format!("{address}?warp=9"), nowhere), USAGE, "warp"),
         (recv(address, Path::new("-")), USAGE, "send the stream elsewhere"),
-        (recv(address, nowhere).args(["--idle-timeout", "3s"]), USAGE, "--idle-timeout"),
+        (recv(address, nowhere).args(["--any-sender"]), USAGE, "--any-sender"),
+        (recv(address, nowhere).args(["--idle-timeout", "1s"]), INCOMPLETE, "no node has taken"),
         (recv("session.sdp", nowhere).args(["--via", "127.0.0.1:9"]), USAGE, "--via"),
         (recv(address, &old), FILES, "--overwrite"),
         (recv(address, nowhere).args(["--via", "no-such-host.invalid:9"]), NETWORK, "no-such-host"),
@@ -98,9 +177,9 @@ impl Stream {
         Stream { to: format!("239.{high}.{low}.9:{port}"), listen: format!("127.0.0.1:{}", free_port()) }
     }
 
-    fn send(&self, input: &Path, members: u32) -> Command {
-        let members = members.to_string();
-        let words = ["send", "stream", "--to", &self.to, "--listen", &self.listen, "--members", &members];
+    fn send(&self, input: &Path, receivers: u32) -> Command {
+        let receivers = receivers.to_string();
+        let words = ["send", "stream", "--to", &self.to, "--listen", &self.listen, "--receivers", &receivers];
         weir(&words).arg("--in").arg(input)
     }
 }

@@ -266,6 +266,7 @@ impl<'a> Draw<'a> {
                 clock_micros: self.stamp(now),
                 joins: bits & 64 == 64,
                 returns: bits & 32 == 32,
+                is_receiver: bits & 4 == 4,
                 from_now: bits & 16 == 16,
                 door: (bits & 8 == 8).then(|| self.locator()),
             }),

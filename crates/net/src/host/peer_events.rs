@@ -137,11 +137,11 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             self.kept.clear();
         }
         self.peers.leave(now, peer, why);
-        if !self.is_per_peer && why != Departure::Stopped {
-            self.event(now, Event::PeerDown(peer), None)?;
-        }
-        self.application.peer(now, peer, address, PeerChange::Down(why));
         self.has_changed = true;
-        Ok(())
+        self.application.peer(now, peer, address, PeerChange::Down(why));
+        if self.is_per_peer || why == Departure::Stopped {
+            return Ok(());
+        }
+        self.event(now, Event::PeerDown(peer), None)
     }
 }

@@ -21,7 +21,7 @@ use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
 use crate::profile::Profile;
-use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, locator};
+use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, address_at, locator};
 
 /// How to run a tenant.
 #[derive(Debug, Clone)]
@@ -191,6 +191,11 @@ impl<P: Profile> Tenant<P> {
     /// The endpoint is told that others can contact it at this address of a socket of its own.
     pub fn reachable_at(&mut self, address: SocketAddr) {
         self.reachable_at = Some(locator(address));
+    }
+
+    /// Where others can contact it, as its endpoint is told.
+    pub fn reachable(&self) -> Option<SocketAddr> {
+        self.reachable_at.map(address_at)
     }
 
     /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.

@@ -119,7 +119,7 @@ fn udp(address: SocketAddr) -> Result<Socket, NetError> {
 }
 
 /// Any address of the family of `address`.
-fn unspecified(address: IpAddr) -> IpAddr {
+pub(crate) fn unspecified(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -12,6 +12,8 @@ pub enum StreamEvent {
     Start(StreamStart),
     /// How it stands with the node above or with a member below.
     Peer(PeerStanding),
+    /// Where this node is in the tree.
+    Place(Place),
     /// How the stream stands, several times a second.
     Progress(StreamProgress),
     /// Something failed.
@@ -31,7 +33,7 @@ pub struct StreamStart {
     pub stream: String,
     /// Where it takes members; null if it takes none.
     pub listens: Option<String>,
-    /// The node above; null at the sender.
+    /// The first node that it asks for a place in the tree; null at the sender.
     pub above: Option<String>,
     /// Where the bytes come from or go to; null at an agent.
     pub bytes: Option<String>,
@@ -46,8 +48,22 @@ pub struct PeerStanding {
     pub peer: String,
     /// Whether it is the node above.
     pub is_above: bool,
-    /// `up`, `unanswered`, `busy`, `bye`, `finished`, `stopped`, `silent` or `refused`.
+    /// Of a member below: `joined`, `catching_up`, `too_slow` or `too_late`; of the first node that is asked: `unanswered` or
+    /// `busy`; and of either when it has gone: `bye`, `finished`, `stopped`, `silent` or `refused`.
     pub what: String,
+}
+
+/// Where this node is in the tree.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// Seconds since the `start` event.
+    pub t_s: f64,
+    /// `member`, `catching_up` while the stream does not wait for it, `seeking` a node, or `too_slow` or `too_late` to be a member.
+    pub what: String,
+    /// Address and port of the node above; null without one.
+    pub above: Option<String>,
+    /// Nodes between this one and the sender, and itself; null without one.
+    pub level: Option<u8>,
 }
 
 /// How the stream stands.
@@ -59,7 +75,7 @@ pub struct StreamProgress {
     pub stream_bytes: u64,
     /// The same since the last progress event, a second.
     pub rate_bps: u64,
-    /// Members below that are there.
+    /// Members right below that are there.
     pub members: u64,
     /// The node's congestion window; null without members.
     pub window_packets: Option<f64>,
@@ -98,6 +114,7 @@ pub fn samples() -> Vec<StreamEvent> {
     vec![
         StreamEvent::Start(StreamStart::default()),
         StreamEvent::Peer(PeerStanding::default()),
+        StreamEvent::Place(Place::default()),
         StreamEvent::Progress(StreamProgress::default()),
         StreamEvent::Error(Trouble::default()),
         StreamEvent::End(StreamEnd::default()),

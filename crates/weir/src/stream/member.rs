@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub fn receive(
     if args.output.json && path.is_none() {
         return usage("with --json standard output has the events; send the stream elsewhere with --out");
     }
-    if args.idle_timeout.is_some() || args.sdp.is_some() || args.any_sender {
-        return usage("a stream over a tree takes neither --idle-timeout nor --sdp nor --any-sender");
+    if args.sdp.is_some() || args.any_sender {
+        return usage("a stream over a tree takes neither --sdp nor --any-sender");
     }
     let name = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
     let out = open(path, args.overwrite).map_err(|error| {
@@ -51,7 +51,9 @@ pub fn receive(
         via: args.via.as_deref(),
         iface: args.iface.as_deref(),
         listen: None,
-        members: 0,
+        takes_members: !args.leaf,
+        from_now: args.from_now,
+        idle_timeout: args.idle_timeout.unwrap_or(IDLE_TIMEOUT),
         tenant: TenantConfig { link, tick: Duration::from_millis(5), ..TenantConfig::default() },
         capture: args.output.pcap.clone(),
         duration: args.duration,
@@ -65,8 +67,10 @@ pub fn serve(args: &Agent, observer: &mut dyn Observer<StreamEvent>) -> Result<E
         address: &args.stream,
         via: args.via.as_deref(),
         iface: args.iface.as_deref(),
-        listen: Some(args.listen),
-        members: args.members.into(),
+        listen: args.listen,
+        takes_members: true,
+        from_now: false,
+        idle_timeout: args.idle_timeout,
         tenant: TenantConfig::default(),
         capture: args.output.pcap.clone(),
         duration: None,
@@ -82,13 +86,27 @@ fn open(path: Option<&Path>, overwrite: bool) -> io::Result<File> {
     }
 }
 
+/// The unspecified address of the same family.
+fn unspecified(like: SocketAddr) -> IpAddr {
+    match like {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// A member that no node takes for this long gives up.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How to take part.
 struct Membership<'a> {
     address: &'a StreamAddress,
     via: Option<&'a str>,
     iface: Option<&'a str>,
+    /// Where it takes members, if it does; without, anywhere.
     listen: Option<SocketAddr>,
-    members: u64,
+    takes_members: bool,
+    from_now: bool,
+    idle_timeout: Duration,
     tenant: TenantConfig,
     capture: Option<std::path::PathBuf>,
     duration: Option<Duration>,
@@ -101,8 +119,11 @@ impl Membership<'_> {
         let at = resolve(above, self.address.channel)?;
         let role = if out.is_some() { Role::Receiver } else { Role::Agent };
         let endpoint = match role {
+            Role::Receiver if self.from_now => {
+                party(self.address, |tree| tree.receiver, &[("from_now", "yes".to_owned())])?
+            }
             Role::Receiver => party(self.address, |tree| tree.receiver, &[])?,
-            _ => party(self.address, |tree| tree.agent, &[("children", self.members)])?,
+            _ => party(self.address, |tree| tree.agent, &[])?,
         };
         let config = SessionConfig {
             interface: session::interface_choice(self.iface),
@@ -111,10 +132,11 @@ impl Membership<'_> {
             ..SessionConfig::default()
         };
         let ssrc = u32::from_be_bytes(session::random()?);
-        let door = self.listen.map(door).transpose()?;
+        let anywhere = SocketAddr::new(unspecified(self.address.channel), 0);
+        let door = self.takes_members.then(|| door(self.listen.unwrap_or(anywhere))).transpose()?;
         let tenant = tree::member(&self.address.session(), at, ssrc, door, endpoint, &config).map_err(network)?;
-        let listens = self.listen.and_then(|_| tenant.unicast_local(1)).map(|address| address.to_string());
-        let mut node = Node::new(observer, true);
+        let listens = tenant.reachable().map(|address| address.to_string());
+        let mut node = Node::new(observer, Some(self.idle_timeout));
         node.show(&StreamEvent::Start(StreamStart {
             role,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -160,14 +182,11 @@ impl Application<()> for Taking<'_> {
     }
 
     fn peer(&mut self, now: Time, peer: PeerId, address: SocketAddr, change: PeerChange) {
-        if self.node.peer(now, peer, address, change) {
-            let exit = if self.node.is_complete { Exit::Done } else { Exit::Incomplete };
-            self.node.outcome.get_or_insert(exit);
-        }
+        self.node.peer(now, peer, address, change);
     }
 
-    fn observe(&mut self, _now: Time, observation: &Observation) {
-        self.node.observe(observation);
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        self.node.observe(now, observation);
     }
 
     fn complete(&mut self, _now: Time) {

@@ -2,13 +2,15 @@
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
+use weir_core::registry::Setting;
 use weir_core::{ChannelId, Observation, PeerId};
 use weir_net::host::{Application, Host, PeerChange, Progress, Statistics, TenantConfig};
 use weir_net::session::SessionConfig;
 use weir_net::socket::SendConfig;
 use weir_net::{Interface, tree};
-use weir_units::Time;
+use weir_units::{Time, show_span};
 
 use super::address::StreamAddress;
 use super::events::{StreamEvent, StreamStart};
@@ -35,9 +37,9 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
         channel: args.to,
         tsi: args.tsi.map_or_else(|| session::random().map(|bytes| u16::from_be_bytes(bytes).max(1)), Ok)?,
         packet_size: args.packet_size,
-        settings: args.cc_set.clone(),
+        settings: settings(args),
     };
-    let endpoint = party(&address, |tree| tree.sender, &[("children", args.members.into())])?;
+    let endpoint = party(&address, |tree| tree.sender, &own_settings(args))?;
     if matches!(args.input, Input::Rtp(_)) {
         return Err(Failure::new(Exit::Usage, "a stream is made of bytes: RTP can be sent with `weir send live`"));
     }
@@ -50,7 +52,7 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
         capture: args.output.pcap.clone(),
     };
     let tenant = tree::sender(&address.session(), door(listen)?, endpoint, &config).map_err(network)?;
-    let mut node = Node::new(observer, false);
+    let mut node = Node::new(observer, None);
     node.show(&StreamEvent::Start(StreamStart {
         role: Role::Sender,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -63,6 +65,26 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
     let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
     Ok(run.end(&statistics, &args.input))
 }
+
+/// What all members need to know of how the stream is sent.
+fn settings(args: &SendStream) -> Vec<Setting> {
+    let evict_after =
+        (args.evict_after != EVICT_AFTER).then(|| ("evict_after", show_span(args.evict_after).to_string()));
+    let min_rate = args.min_rate.map(|rate| ("min_rate", rate.exact().to_string()));
+    let set = |(key, value): (&str, String)| Setting { key: key.to_owned(), value };
+    let policy = [min_rate, evict_after].into_iter().flatten().map(set);
+    args.cc_set.iter().cloned().chain(policy).collect()
+}
+
+/// What only the sender needs to know.
+fn own_settings(args: &SendStream) -> Vec<(&'static str, String)> {
+    let kept = args.keep.map(|size| size.count() / u64::from(args.packet_size));
+    let history = kept.map(|packets| ("history", packets.to_string()));
+    history.into_iter().chain([("receivers", args.receivers.to_string())]).collect()
+}
+
+/// What members assume unless the address says otherwise.
+const EVICT_AFTER: Duration = Duration::from_secs(60);
 
 /// A running sender.
 struct Sending<'a> {
@@ -103,8 +125,8 @@ impl Application<()> for Sending<'_> {
         self.node.peer(now, peer, address, change);
     }
 
-    fn observe(&mut self, _now: Time, observation: &Observation) {
-        self.node.observe(observation);
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        self.node.observe(now, observation);
     }
 
     fn complete(&mut self, _now: Time) {

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Rate};
 
-use super::events::{PeerStanding, StreamEnd, StreamProgress, StreamStart};
+use super::events::{PeerStanding, Place, StreamEnd, StreamProgress, StreamStart};
 use crate::events::Role;
 use crate::progress::seconds;
 
@@ -12,16 +12,18 @@ pub(crate) fn start(start: &StreamStart) -> String {
     let bytes = start.bytes.as_deref().unwrap_or_default();
     match start.role {
         Role::Sender => format!("sending {bytes}; members join with\n  weir recv {}", start.stream),
-        Role::Agent => format!("agent below {above}; members join with --via {listens}"),
-        Role::Receiver => format!("receiving from {above}, to {bytes}"),
+        Role::Agent => format!("agent at {listens}; asking {above} for a place in the tree"),
+        Role::Receiver => format!("receiving to {bytes}; asking {above} for a place in the tree"),
     }
 }
 
 pub(crate) fn peer(standing: &PeerStanding) -> String {
     let PeerStanding { peer, is_above, what, .. } = standing;
     match (what.as_str(), is_above) {
-        ("up", true) => format!("{peer} takes this node"),
-        ("up", false) => format!("{peer} has joined"),
+        ("joined", _) => format!("{peer} has joined"),
+        ("catching_up", _) => format!("{peer} catches up; the stream does not wait for it"),
+        ("too_slow", _) => format!("{peer} was turned out: it has been slower than --min-rate for too long"),
+        ("too_late", _) => format!("{peer} was turned out: what it lacks is not kept any more"),
         ("unanswered", _) => format!("nobody answers at {peer} yet; asking on"),
         ("busy", _) => format!("{peer} has as many members as it takes; asking again every few seconds"),
         ("bye", true) => format!("{peer} has said goodbye"),
@@ -29,6 +31,17 @@ pub(crate) fn peer(standing: &PeerStanding) -> String {
         ("silent", _) => format!("{peer} is gone: it has said nothing for too long"),
         ("refused", _) => format!("{peer} is gone: nobody listens there any more"),
         _ => format!("{peer} was told goodbye"),
+    }
+}
+
+pub(crate) fn place(place: &Place) -> String {
+    let (above, level) = (place.above.as_deref().unwrap_or_default(), place.level.unwrap_or_default());
+    match place.what.as_str() {
+        "member" => format!("{above} takes this node, at level {level} of the tree"),
+        "catching_up" => format!("{above} takes this node, which catches up"),
+        "too_slow" => "turned out: this node has been slower than the sender allows for too long".to_owned(),
+        "too_late" => "what this node lacks is not kept any more; --from-now takes the stream from here on".to_owned(),
+        _ => "looking for a place in the tree".to_owned(),
     }
 }
 

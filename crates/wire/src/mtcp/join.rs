@@ -3,7 +3,7 @@
 //! Layout behind the head that all packets have, big-endian:
 //!
 //! - ask (kind 3): clock 32, the lowest number that it needs 32, where it is reached itself 144. Flags: 1 it wants to join, 2 it has taken part before, 4 it needs nothing from before
-//!   now, 8 it can be reached.
+//!   now, 8 it can be reached, 16 it is a receiver and not only an agent.
 //! - offer (kind 4): standing 8, level 8, places 16, echoed clock 32, the lowest number that is kept 64, the next number 64.
 //! - node (kind 5): level 8, zero 8, where the node is reached 144. Flags: 1 it is above the sender of this packet.
 
@@ -33,6 +33,8 @@ pub struct Ask {
     pub joins: bool,
     /// It has taken part in the stream: what it needs is kept for it, and the stream waits for it.
     pub returns: bool,
+    /// It is a receiver, and not only an agent.
+    pub is_receiver: bool,
     /// It takes the stream from now on, whatever [`Ask::need`] says.
     pub from_now: bool,
     /// Where it takes children itself, if it does.
@@ -92,7 +94,7 @@ impl Join {
         match self {
             Join::Ask(ask) => {
                 let flags = [(ask.joins, JOINS), (ask.returns, RETURNS), (ask.from_now, FROM_NOW)];
-                let flags = flags.into_iter().chain([(ask.door.is_some(), HAS_DOOR)]);
+                let flags = flags.into_iter().chain([(ask.door.is_some(), HAS_DOOR), (ask.is_receiver, IS_RECEIVER)]);
                 let flags = flags.filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
                 out[..6].copy_from_slice(&head(ASK, flags, tsi));
                 out[6..10].copy_from_slice(&ask.clock_micros.to_be_bytes());
@@ -131,6 +133,7 @@ impl Join {
                     clock_micros,
                     joins: is_set(JOINS),
                     returns: is_set(RETURNS),
+                    is_receiver: is_set(IS_RECEIVER),
                     from_now: is_set(FROM_NOW),
                     door: is_set(HAS_DOOR).then_some(door),
                 })
@@ -162,6 +165,7 @@ const JOINS: u8 = 1;
 const RETURNS: u8 = 2;
 const FROM_NOW: u8 = 4;
 const HAS_DOOR: u8 = 8;
+const IS_RECEIVER: u8 = 16;
 const IS_ABOVE: u8 = 1;
 /// By their codes.
 const STANDINGS: [Standing; 5] =
@@ -195,11 +199,11 @@ mod tests {
         #[test]
         fn decoding_what_was_encoded_gives_it_back(
             (tsi, words, clock_micros, need) in any::<(u16, [u64; 2], u32, u32)>(), at in any::<[u8; 18]>(),
-            flags in any::<[bool; 4]>(), (places, level) in any::<(u16, u8)>(), standing in 0..STANDINGS.len()
+            flags in any::<[bool; 5]>(), (places, level) in any::<(u16, u8)>(), standing in 0..STANDINGS.len()
         ) {
-            let [joins, returns, from_now, has_door] = flags;
+            let [joins, returns, from_now, has_door, is_receiver] = flags;
             let door = has_door.then_some(Locator(at));
-            comes_back(Join::Ask(Ask { need, clock_micros, joins, returns, from_now, door }), tsi);
+            comes_back(Join::Ask(Ask { need, clock_micros, joins, returns, is_receiver, from_now, door }), tsi);
             let [first, next] = words;
             let standing = STANDINGS[standing];
             comes_back(Join::Offer(Offer { first, next, clock_micros, places, level, standing }), tsi);

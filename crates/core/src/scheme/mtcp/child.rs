@@ -21,6 +21,10 @@ pub(super) struct Child {
     pub(super) peer: PeerId,
     /// Where it takes children itself.
     pub(super) door: Option<Locator>,
+    /// It is a receiver itself, as far as is known.
+    pub(super) is_receiver: bool,
+    /// It came from another node, and has not said yet for how many receivers.
+    pub(super) returns: bool,
     pub(super) pace: Pace,
     /// It has all packets below.
     start: Seq,
@@ -106,6 +110,8 @@ impl Child {
         Child {
             peer,
             door: None,
+            is_receiver: true,
+            returns: false,
             pace: Pace::default(),
             start: first,
             beyond: 0,

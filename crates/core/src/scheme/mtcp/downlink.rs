@@ -19,7 +19,7 @@ use crate::outbox::Outbox;
 use super::child::{Child, Summary};
 use super::config::{Config, NackRule, Shape};
 use super::delay::{SenderClock, overdue, relative_delay};
-use super::newcomers::{Guest, NEAR, Position, Quota};
+use super::newcomers::{Guest, NEAR, Orphans, Position, Quota};
 use super::window::Window;
 
 /// See the module's documentation.
@@ -61,8 +61,7 @@ pub(super) struct Downlink {
     complete_children: usize,
     /// All children for which it waits were there at one time.
     has_begun: bool,
-    /// The low marks of children that are gone, and until when they stand: those below them are looking for another parent.
-    orphans: Vec<(Seq, Time)>,
+    orphans: Orphans,
 }
 
 /// A packet that was sent to all.
@@ -112,7 +111,7 @@ impl Downlink {
                 Shape::Given => config.children == 0,
                 Shape::Found => !is_root,
             },
-            orphans: Vec::new(),
+            orphans: Orphans::default(),
         }
     }
 
@@ -168,7 +167,8 @@ impl Downlink {
         let child = self.children.remove(place);
         self.complete_children -= usize::from(child.summary.is_complete);
         if child.has_children() && self.config.low_mark && is_orphaned {
-            self.orphans.push((child.summary.low_mark, now + ORPHAN_GRACE));
+            let below = child.summary.receivers.saturating_sub(child.is_receiver.into());
+            self.orphans.lose(now, child.summary.low_mark, below);
         }
         let numbers = (self.first.value()..).map(Seq::new);
         let lacked = numbers.zip(&mut self.sent).filter(|(number, _)| !child.has(*number));
@@ -297,6 +297,9 @@ impl Downlink {
             child.note_delay(now, whole, whole - held);
         }
         child.settle_repairs(now, &self.config);
+        if core::mem::take(&mut child.returns) {
+            self.orphans.come_back(now, ack.receivers.into());
+        }
         self.note_begin();
         self.on_missing(now, place, ack);
         complete.into_iter().for_each(|number| self.complete(number));
@@ -464,7 +467,7 @@ impl Downlink {
             self.probe(now, out);
             self.observe(out);
         }
-        self.orphans.retain(|(_, until)| *until > now);
+        self.orphans.settle(now);
         self.drains_until = self.drains_until.filter(|until| *until > now);
         self.repair(now, out);
         self.arm();
@@ -486,7 +489,7 @@ impl Downlink {
     }
 
     fn arm(&mut self) {
-        let orphans = self.orphans.iter().map(|(_, until)| *until).min();
+        let orphans = self.orphans.deadline();
         if !self.has_anybody() {
             self.deadline = orphans;
             return;
@@ -518,7 +521,7 @@ impl Downlink {
 
     /// What children say of themselves, with this node's own window; `own` where there is none.
     pub(super) fn summary(&self, own: Summary) -> Summary {
-        let low_mark = self.orphans.iter().map(|(low_mark, _)| *low_mark).fold(own.low_mark, Seq::min);
+        let low_mark = self.orphans.low_mark().map_or(own.low_mark, |low_mark| low_mark.min(own.low_mark));
         let is_complete = own.is_complete && self.guests.is_empty();
         let receivers = own.receivers.saturating_add(self.receivers());
         let own = Summary { low_mark, is_complete, receivers, ..own };
@@ -588,8 +591,6 @@ const CONGESTION_RUN: u32 = 3;
 pub(super) const HELD_UNIT: f64 = 16e-6;
 /// §3.3.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// Orphans ask the nodes above them in turn, and give up each after seven seconds.
-const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 /// In packets.
 const PEAK_MEMORY: f64 = 128.0;
 /// Long enough for the sender to hear of it, and for a short queue to empty.

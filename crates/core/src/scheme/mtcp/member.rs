@@ -138,6 +138,7 @@ impl Member {
             // An agent stores for those who come after it.
             from_now: is_new && (self.config.from_now || !self.reading.has_application),
             returns: self.has_taken_part,
+            is_receiver: self.reading.has_application,
             door: self.downlink.position.door,
         }
     }
@@ -188,6 +189,8 @@ impl Member {
                 }
             }
             Standing::TooSlow | Standing::TooLate => self.leave_tree(offer.standing),
+            // An answer to what was asked before it took this member.
+            Standing::Stranger if offer.clock_micros != 0 => {}
             // It does not know this member any more, or the tree has become a ring.
             Standing::Stranger | Standing::Child | Standing::CatchingUp => {
                 self.out.push(Action::Part { peer: above });

@@ -53,7 +53,9 @@ impl Position {
     /// The nodes to turn to when the one above is lost, the nearest first.
     pub(super) fn refuges(&mut self) -> Vec<Locator> {
         self.above.sort_unstable_by_key(|(level, _)| core::cmp::Reverse(*level));
-        let near = self.above.iter().filter(|(level, _)| *level > 0).take(MOST_REFUGES).map(|(_, at)| *at);
+        let lost = self.level.map_or(0, |level| level.saturating_sub(1));
+        let near =
+            self.above.iter().filter(|(level, _)| *level > 0 && *level != lost).take(MOST_REFUGES).map(|(_, at)| *at);
         near.chain(self.sender).collect()
     }
 }
@@ -111,6 +113,58 @@ impl Quota {
             self.0.push_back(now);
         }
         is_left
+    }
+}
+
+/// Members that have lost the node between this one and them. What they lack is kept until they are back, or for a while: they
+/// turn to this node, or to another that keeps it.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    lost: Vec<Lost>,
+    /// Receivers that came back of late, and when.
+    back: Vec<(Time, u32)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    low_mark: Seq,
+    receivers: u32,
+    until: Time,
+}
+
+impl Orphans {
+    /// A child is gone, below which there were so many receivers.
+    pub(super) fn lose(&mut self, now: Time, low_mark: Seq, receivers: u32) {
+        self.lost.push(Lost { low_mark, receivers, until: now + ORPHAN_GRACE });
+        self.settle(now);
+    }
+
+    /// Receivers have come from another node.
+    pub(super) fn come_back(&mut self, now: Time, receivers: u32) {
+        self.back.push((now, receivers));
+        self.settle(now);
+    }
+
+    /// Waits no longer than it has to.
+    pub(super) fn settle(&mut self, now: Time) {
+        self.lost.retain(|lost| lost.until > now);
+        self.back.retain(|(at, _)| now.since(*at) < ORPHAN_GRACE);
+        let lost: u64 = self.lost.iter().map(|lost| u64::from(lost.receivers)).sum();
+        let back: u64 = self.back.iter().map(|(_, receivers)| u64::from(*receivers)).sum();
+        if !self.lost.is_empty() && back >= lost {
+            self.lost.clear();
+            self.back.clear();
+        }
+    }
+
+    /// All of them have lower numbers.
+    pub(super) fn low_mark(&self) -> Option<Seq> {
+        self.lost.iter().map(|lost| lost.low_mark).min()
+    }
+
+    /// When it has waited long enough for some.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.lost.iter().map(|lost| lost.until).min()
     }
 }
 
@@ -195,7 +249,7 @@ impl Downlink {
         self.present.retain(|present| *present != peer);
         self.present.push(peer);
         let mut child = Child::new(peer, need, now, &self.config, self.stream.packet_size.count());
-        child.door = ask.door;
+        (child.door, child.is_receiver, child.returns) = (ask.door, ask.is_receiver, ask.returns);
         if ask.returns || stock.next.since(need) <= NEAR {
             self.attach(now, child, out);
             Standing::Child
@@ -348,4 +402,6 @@ fn report(peer: PeerId, standing: Standing, out: &mut Outbox) {
 pub(super) const NEAR: u64 = 64;
 const MOST_NAMED: usize = 7;
 const MOST_REFUGES: usize = 6;
+/// Members look for another node after seven seconds of silence, or ten, and find one in a few more.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 const QUOTA_SPAN: Duration = Duration::from_secs(60);

@@ -31,6 +31,7 @@ pub(super) struct Wish {
     pub(super) from_now: bool,
     /// It has taken part in the stream.
     pub(super) returns: bool,
+    pub(super) is_receiver: bool,
     /// Where it takes children itself.
     pub(super) door: Option<Locator>,
 }
@@ -263,6 +264,7 @@ impl Search {
                 clock_micros: now.as_micros() as u32,
                 joins: joining.is_some(),
                 returns: wish.returns,
+                is_receiver: wish.is_receiver,
                 from_now: wish.from_now,
                 door: wish.door,
             };
