@@ -56,7 +56,7 @@ impl SecretKey {
     }
 
     /// Signs `message`.
-    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }
 }
@@ -86,7 +86,7 @@ impl PublicKey {
     }
 
     /// Whether `signature` is this key's over `message`. Strict: no key of small order, no malleable signature.
-    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+    pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 }

@@ -122,6 +122,10 @@ pub struct SendStream {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub tsi: Option<u16>,
 
+    /// File with the secret key that signs the stream's digest (Ed25519), made if missing [default: a new key each time].
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
     /// Change a setting of MTCP; may be given several times. `weir schemes` lists them.
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
     pub cc_set: Vec<Setting>,

@@ -104,7 +104,7 @@ fn form(choice: CciChoice, channels: &[Rate], packet_size: u16) -> CciForm {
     }
 }
 
-fn secret_key(path: Option<&Path>) -> Result<SecretKey, Failure> {
+pub(crate) fn secret_key(path: Option<&Path>) -> Result<SecretKey, Failure> {
     let files = |error: weir_object::keys::KeyError| Failure::new(Exit::Files, error.to_string());
     match path {
         Some(path) if path.exists() => SecretKey::load(path).map_err(files),

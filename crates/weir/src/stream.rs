@@ -5,6 +5,7 @@ mod address;
 pub mod events;
 mod member;
 mod node;
+mod seal;
 mod send;
 mod spool;
 pub(crate) mod words;

@@ -265,7 +265,7 @@ impl<'a> Draw<'a> {
                 need: self.tree_number(),
                 clock_micros: self.stamp(now),
                 joins: bits & 64 == 64,
-                returns: bits & 32 == 32,
+                lost: u16::from(bits >> 5),
                 is_receiver: bits & 4 == 4,
                 from_now: bits & 16 == 16,
                 door: (bits & 8 == 8).then(|| self.locator()),

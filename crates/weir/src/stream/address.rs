@@ -7,13 +7,15 @@ use std::str::FromStr;
 use weir_core::registry::{Habitat, Setting, Stream};
 use weir_net::socket::header_len;
 use weir_net::tree::TreeSession;
+use weir_object::keys::PublicKey;
 use weir_units::Bytes;
 use weir_wire::mtcp::{ACK_LEN, DATA_LEN};
 
+use super::seal;
 use crate::exit::{Exit, Failure};
 
-/// `stream://HOST:PORT/GROUP:PORT/TSI/BYTES[?KEY=VALUE&…]`: where the sender takes members, the group of the data, the number of
-/// the session, bytes of a full packet, and settings of the protocol.
+/// `stream://HOST:PORT/GROUP:PORT/TSI/BYTES[?sender=KEY&SETTING=VALUE&…]`: where the sender takes members, the group of the data,
+/// the number of the session, bytes of a full packet, the sender's public key, and settings of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamAddress {
     /// Host and port where the sender takes members.
@@ -24,10 +26,14 @@ pub struct StreamAddress {
     pub tsi: u16,
     /// Bytes of a full packet on the network, all headers included.
     pub packet_size: u16,
+    /// The key that signs the stream's digest; without, nobody checks whose it is.
+    pub sender_key: Option<PublicKey>,
     /// Settings of MTCP that differ from its defaults.
     pub settings: Vec<Setting>,
 }
 
+/// The parameter with the sender's key.
+const KEY: &str = "sender";
 /// What addresses of streams begin with.
 pub(crate) const PREFIX: &str = "stream://";
 
@@ -53,23 +59,29 @@ impl FromStr for StreamAddress {
             let (key, value) = text.split_once('=').ok_or(StreamAddressError)?;
             Ok(Setting { key: key.to_owned(), value: value.to_owned() })
         };
-        let settings = settings.split('&').filter(|text| !text.is_empty()).map(setting).collect::<Result<_, _>>()?;
+        let mut settings: Vec<Setting> =
+            settings.split('&').filter(|text| !text.is_empty()).map(setting).collect::<Result<_, _>>()?;
+        let key = settings.iter().position(|setting| setting.key == KEY).map(|place| settings.remove(place));
+        let sender_key = key.map(|key| key.value.parse()).transpose().map_err(|_| StreamAddressError)?;
         let is_host =
             sender.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
         let is_usable = is_host && parts.next().is_none() && channel.ip().is_multicast() && packet_size >= LEAST_PACKET;
         is_usable
-            .then(|| StreamAddress { sender: sender.to_owned(), channel, tsi, packet_size, settings })
+            .then(|| StreamAddress { sender: sender.to_owned(), channel, tsi, packet_size, sender_key, settings })
             .ok_or(StreamAddressError)
     }
 }
 
 impl fmt::Display for StreamAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StreamAddress { sender, channel, tsi, packet_size, settings } = self;
+        let StreamAddress { sender, channel, tsi, packet_size, sender_key, settings } = self;
         write!(f, "{PREFIX}{sender}/{channel}/{tsi}/{packet_size}")?;
-        settings.iter().enumerate().try_for_each(|(number, Setting { key, value })| {
-            write!(f, "{}{key}={value}", if number == 0 { '?' } else { '&' })
-        })
+        let key = sender_key.map(|key| (KEY, blake3::Hash::from_bytes(key.to_bytes()).to_hex().to_string()));
+        let settings = settings.iter().map(|Setting { key, value }| (key.as_str(), value.clone()));
+        key.into_iter()
+            .chain(settings)
+            .enumerate()
+            .try_for_each(|(number, (key, value))| write!(f, "{}{key}={value}", if number == 0 { '?' } else { '&' }))
     }
 }
 
@@ -89,9 +101,9 @@ impl StreamAddress {
         }
     }
 
-    /// Bytes of a full payload.
+    /// Bytes of the stream in a full payload.
     pub(super) fn payload_len(&self) -> usize {
-        usize::from(self.packet_size) - header_len(self.channel.ip()) as usize - DATA_LEN
+        usize::from(self.packet_size) - header_len(self.channel.ip()) as usize - DATA_LEN - seal::OVERHEAD
     }
 }
 
@@ -117,6 +129,7 @@ mod tests {
             "stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456",
             "stream://[2001:db8::7]:5005/[ff15::77]:5004/1/1500?buffer=100&rules=literal",
             "stream://relay.example.org:9/239.255.0.1:5004/65535/9000",
+            "stream://192.0.2.7:5005/239.255.0.1:5004/1/1456?sender=d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a&buffer=9",
         ] {
             let address: StreamAddress = text.parse().expect("an address");
             assert_eq!(address.to_string(), text);
@@ -134,6 +147,7 @@ mod tests {
             "stream://192.0.2.7:5005/239.255.0.1:5004/4711/100",
             "stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456/7",
             "stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456?buffer",
+            "stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456?sender=1234",
         ] {
             assert_eq!(text.parse::<StreamAddress>(), Err(StreamAddressError), "{text}");
         }

@@ -96,6 +96,8 @@ pub struct StreamEnd {
     pub stream_bytes: u64,
     /// BLAKE3 of these bytes; null at an agent.
     pub blake3: Option<String>,
+    /// Whether the bytes are the whole stream as the sender has signed it; null at the sender, at an agent, and if it is not complete.
+    pub verified: Option<bool>,
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets received that carry data.

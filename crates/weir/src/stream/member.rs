@@ -11,11 +11,13 @@ use weir_core::{Observation, PeerId};
 use weir_net::host::{Application, Delivery, Host, LinkInFront, PeerChange, Progress, Statistics, TenantConfig};
 use weir_net::session::SessionConfig;
 use weir_net::tree;
+use weir_object::keys::PublicKey;
 use weir_units::Time;
 
 use super::address::{StreamAddress, resolve};
 use super::events::{StreamEvent, StreamStart};
 use super::node::{Node, door, party};
+use super::seal::{Content, Tally, Verdict, unwrap};
 use super::spool::Spool;
 use crate::args::{Agent, Recv};
 use crate::events::Role;
@@ -146,7 +148,8 @@ impl Membership<'_> {
             bytes: out.as_ref().map(|(name, _)| name.clone()),
         }));
         let ends = self.duration.map(|duration| weir_net::clock::Clock::new().now() + duration);
-        let mut run = Taking { node, out, ends, digest: blake3::Hasher::new(), bytes: 0 };
+        let trust = Trust { key: self.address.sender_key, tsi: self.address.tsi, is_tail: self.from_now };
+        let mut run = Taking { node, out, ends, tally: Tally::new(), trust, verdict: Verdict::Open };
         let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
         Ok(run.end(&statistics))
     }
@@ -158,16 +161,33 @@ struct Taking<'a> {
     /// Where the bytes go, and how people call that; an agent has none.
     out: Option<(String, Spool)>,
     ends: Option<Time>,
-    digest: blake3::Hasher,
-    bytes: u64,
+    tally: Tally,
+    trust: Trust,
+    verdict: Verdict,
+}
+
+/// What a receiver holds the stream's seal to.
+struct Trust {
+    key: Option<PublicKey>,
+    tsi: u16,
+    /// The beginning was not wanted.
+    is_tail: bool,
 }
 
 impl Application<()> for Taking<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, ()>) {
-        self.digest.update(delivery.payload);
-        self.bytes += delivery.payload.len() as u64;
-        if let Some((_, spool)) = &mut self.out {
-            spool.put(delivery.payload);
+        match unwrap(delivery.payload) {
+            Content::Bytes(bytes) => {
+                self.tally.add(bytes);
+                if let Some((_, spool)) = &mut self.out {
+                    spool.put(bytes);
+                }
+            }
+            Content::Seal(seal) if self.verdict == Verdict::Open => {
+                let Trust { key, tsi, is_tail } = &self.trust;
+                self.verdict = self.tally.verdict(seal, key.as_ref(), *tsi, *is_tail);
+            }
+            Content::Seal(_) | Content::Unknown => self.verdict = Verdict::Bad,
         }
     }
 
@@ -201,7 +221,7 @@ impl Application<()> for Taking<'_> {
         if self.ends.is_some_and(|at| at <= now) {
             self.node.outcome.get_or_insert(Exit::Incomplete);
         }
-        let bytes = if self.out.is_some() { self.bytes } else { statistics.received.bytes.count() };
+        let bytes = if self.out.is_some() { self.tally.bytes() } else { statistics.received.bytes.count() };
         self.node.tick(now, bytes)
     }
 }
@@ -210,7 +230,7 @@ impl Taking<'_> {
     fn end(mut self, statistics: &Statistics) -> Exit {
         let mut exit = self.node.outcome.unwrap_or(Exit::Done);
         let Some((name, mut spool)) = self.out else {
-            return self.node.end(exit, statistics.received.bytes.count(), None, statistics);
+            return self.node.end(exit, None, None, statistics);
         };
         if let Err(error) = spool.finish() {
             exit = Exit::Files;
@@ -220,6 +240,11 @@ impl Taking<'_> {
             self.node
                 .trouble("not all of it has come; what is there is the beginning, without gaps".to_owned(), Some(exit));
         }
-        self.node.end(exit, self.bytes, Some(self.digest.finalize()), statistics)
+        if self.node.is_complete && self.verdict == Verdict::Bad {
+            exit = Exit::Unverified;
+            let text = "what has come is not what the sender has sealed: do not use it";
+            self.node.trouble(text.to_owned(), Some(exit));
+        }
+        self.node.end(exit, Some(&self.tally), Some(self.verdict), statistics)
     }
 }

@@ -14,6 +14,7 @@ use weir_units::{Bytes, Time};
 
 use super::address::StreamAddress;
 use super::events::{PeerStanding, Place, StreamEnd, StreamEvent, StreamProgress};
+use super::seal::{Tally, Verdict};
 use crate::events::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
@@ -178,12 +179,12 @@ impl<'a> Node<'a> {
         if self.outcome.is_some() || self.is_unheard { Progress::Stop } else { Progress::Continue }
     }
 
-    /// Shows how it ended.
+    /// Shows how it ended; an agent has seen no bytes of the stream, and a sender has nothing to verify.
     pub(super) fn end(
         mut self,
         exit: Exit,
-        stream_bytes: u64,
-        blake3: Option<blake3::Hash>,
+        tally: Option<&Tally>,
+        verdict: Option<Verdict>,
         statistics: &Statistics,
     ) -> Exit {
         if let Some(error) = statistics.last_refusal {
@@ -193,8 +194,9 @@ impl<'a> Node<'a> {
         let end = StreamEnd {
             t_s: self.t_s(Clock::new().now()),
             complete: self.is_complete,
-            stream_bytes,
-            blake3: blake3.map(|hash| hash.to_hex().to_string()),
+            stream_bytes: tally.map_or(statistics.received.bytes.count(), Tally::bytes),
+            blake3: tally.map(|tally| tally.digest().to_hex().to_string()),
+            verified: verdict.filter(|_| self.is_complete).map(|verdict| verdict == Verdict::Good),
             sent_packets: statistics.sent.packets,
             received_packets: statistics.received.packets,
             peers: statistics.peers,

@@ -10,11 +10,13 @@ use weir_net::host::{Application, Host, PeerChange, Progress, Statistics, Tenant
 use weir_net::session::SessionConfig;
 use weir_net::socket::SendConfig;
 use weir_net::{Interface, tree};
+use weir_object::keys::SecretKey;
 use weir_units::{Time, show_span};
 
 use super::address::StreamAddress;
 use super::events::{StreamEvent, StreamStart};
 use super::node::{Node, door, party};
+use super::seal::{Tally, wrap};
 use crate::args::SendStream;
 use crate::events::Role;
 use crate::exit::{Exit, Failure};
@@ -31,12 +33,14 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
     let local = interface.source_address(args.to.ip()).map_err(network)?;
     let port = args.to.port().checked_add(1).unwrap_or(1024);
     let listen = args.listen.unwrap_or(SocketAddr::new(local, port));
+    let key = session::secret_key(args.key.as_deref())?;
     let address = StreamAddress {
         sender: SocketAddr::new(if listen.ip().is_unspecified() { local } else { listen.ip() }, listen.port())
             .to_string(),
         channel: args.to,
         tsi: args.tsi.map_or_else(|| session::random().map(|bytes| u16::from_be_bytes(bytes).max(1)), Ok)?,
         packet_size: args.packet_size,
+        sender_key: Some(key.public()),
         settings: settings(args),
     };
     let endpoint = party(&address, |tree| tree.sender, &own_settings(args))?;
@@ -61,7 +65,8 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
         above: None,
         bytes: Some(args.input.to_string()),
     }));
-    let mut run = Sending { node, source, digest: blake3::Hasher::new(), bytes: 0, payload: Vec::new() };
+    let seal = Some((key, address.tsi));
+    let mut run = Sending { node, source, tally: Tally::new(), seal, payload: Vec::new() };
     let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
     Ok(run.end(&statistics, &args.input))
 }
@@ -90,23 +95,30 @@ const EVICT_AFTER: Duration = Duration::from_secs(60);
 struct Sending<'a> {
     node: Node<'a>,
     source: Source,
-    digest: blake3::Hasher,
-    bytes: u64,
+    tally: Tally,
+    /// What it takes to seal the stream; `None` once that is done.
+    seal: Option<(SecretKey, u16)>,
     payload: Vec<u8>,
 }
 
 impl Application<()> for Sending<'_> {
     fn payload(&mut self, now: Time, _channel: Option<ChannelId>) -> Option<((), &[u8])> {
-        let (_, payload) = self.source.next(now)?;
-        self.payload.clear();
-        self.payload.extend_from_slice(payload);
-        self.digest.update(&self.payload);
-        self.bytes += self.payload.len() as u64;
+        match self.source.next(now) {
+            Some((_, bytes)) => {
+                self.tally.add(bytes);
+                wrap(bytes, &mut self.payload);
+            }
+            None => {
+                let (key, tsi) = self.seal.take_if(|_| self.source.is_over())?;
+                self.tally.seal(&key, tsi, &mut self.payload);
+            }
+        }
         Some(((), &self.payload))
     }
 
     fn waiting(&self) -> Option<u64> {
-        Some(self.source.waiting())
+        let seals = self.seal.is_some() && self.source.is_over();
+        Some(self.source.waiting() + u64::from(seals))
     }
 
     fn is_over(&self) -> bool {
@@ -135,7 +147,7 @@ impl Application<()> for Sending<'_> {
     }
 
     fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
-        self.node.tick(now, self.bytes)
+        self.node.tick(now, self.tally.bytes())
     }
 }
 
@@ -146,6 +158,6 @@ impl Sending<'_> {
             exit = Exit::Files;
             self.node.trouble(format!("cannot read {input} any further: {error}"), Some(exit));
         }
-        self.node.end(exit, self.bytes, Some(self.digest.finalize()), statistics)
+        self.node.end(exit, Some(&self.tally), None, statistics)
     }
 }

@@ -59,6 +59,10 @@ pub(crate) fn progress(p: &StreamProgress) -> String {
 
 pub(crate) fn end(end: &StreamEnd) -> String {
     let digest = end.blake3.as_deref().map_or_else(String::new, |digest| format!(", BLAKE3 {digest}"));
-    let is_whole = if end.complete { "complete" } else { "not complete" };
+    let is_whole = match (end.complete, end.verified) {
+        (true, Some(true)) => "complete and verified",
+        (true, _) => "complete",
+        (false, _) => "not complete",
+    };
     format!("{is_whole}: {} in {}{digest}", Bytes::new(end.stream_bytes), seconds(end.t_s))
 }

@@ -2,7 +2,8 @@
 //!
 //! Layout behind the head that all packets have, big-endian:
 //!
-//! - ask (kind 3): clock 32, the lowest number that it needs 32, where it is reached itself 144. Flags: 1 it wants to join, 2 it has taken part before, 4 it needs nothing from before
+//! - ask (kind 3): clock 32, the lowest number that it needs 32, where it is reached itself 144,
+//!   check sum of the node that it has lost 16. Flags: 1 it wants to join, 4 it needs nothing from before
 //!   now, 8 it can be reached, 16 it is a receiver and not only an agent.
 //! - offer (kind 4): standing 8, level 8, places 16, echoed clock 32, the lowest number that is kept 64, the next number 64.
 //! - node (kind 5): level 8, zero 8, where the node is reached 144. Flags: 1 it is above the sender of this packet.
@@ -31,8 +32,9 @@ pub struct Ask {
     pub clock_micros: u32,
     /// It wants to become a child, and not only to know.
     pub joins: bool,
-    /// It has taken part in the stream: what it needs is kept for it, and the stream waits for it.
-    pub returns: bool,
+    /// It has taken part in the stream, and has lost the node with this check sum ([`check_sum`]): what it needs is kept for it,
+    /// and the stream waits for it. 0 if it comes for the first time.
+    pub lost: u16,
     /// It is a receiver, and not only an agent.
     pub is_receiver: bool,
     /// It takes the stream from now on, whatever [`Ask::need`] says.
@@ -86,21 +88,28 @@ pub struct Node {
 }
 
 /// Bytes of the longest of these packets.
-pub const MAX_JOIN_LEN: usize = 32;
+pub const MAX_JOIN_LEN: usize = 34;
+
+/// A number from 1 on by which a node knows which of its children a member has lost.
+pub fn check_sum(at: Locator) -> u16 {
+    let words = at.0.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]]));
+    words.fold(0, |sum: u16, word| sum.rotate_left(5) ^ word).max(1)
+}
 
 impl Join {
     /// Writes the packet of session `tsi`; returns its length.
     pub fn encode(&self, tsi: u16, out: &mut [u8]) -> usize {
         match self {
             Join::Ask(ask) => {
-                let flags = [(ask.joins, JOINS), (ask.returns, RETURNS), (ask.from_now, FROM_NOW)];
+                let flags = [(ask.joins, JOINS), (ask.from_now, FROM_NOW)];
                 let flags = flags.into_iter().chain([(ask.door.is_some(), HAS_DOOR), (ask.is_receiver, IS_RECEIVER)]);
                 let flags = flags.filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
                 out[..6].copy_from_slice(&head(ASK, flags, tsi));
                 out[6..10].copy_from_slice(&ask.clock_micros.to_be_bytes());
                 out[10..14].copy_from_slice(&ask.need.to_be_bytes());
                 out[14..32].copy_from_slice(&ask.door.unwrap_or_default().0);
-                32
+                out[32..34].copy_from_slice(&ask.lost.to_be_bytes());
+                34
             }
             Join::Offer(offer) => {
                 out[..6].copy_from_slice(&head(OFFER, 0, tsi));
@@ -127,12 +136,13 @@ impl Join {
                 let clock_micros = u32::from_be_bytes(take_array(rest, "MTCP clock")?);
                 let need = u32::from_be_bytes(take_array(rest, "MTCP number")?);
                 let door = Locator::take(rest)?;
+                let lost = u16::from_be_bytes(take_array(rest, "MTCP check sum")?);
                 let is_set = |flag| flags & flag != 0;
                 Join::Ask(Ask {
                     need,
                     clock_micros,
                     joins: is_set(JOINS),
-                    returns: is_set(RETURNS),
+                    lost,
                     is_receiver: is_set(IS_RECEIVER),
                     from_now: is_set(FROM_NOW),
                     door: is_set(HAS_DOOR).then_some(door),
@@ -162,7 +172,6 @@ impl Join {
 }
 
 const JOINS: u8 = 1;
-const RETURNS: u8 = 2;
 const FROM_NOW: u8 = 4;
 const HAS_DOOR: u8 = 8;
 const IS_RECEIVER: u8 = 16;
@@ -198,12 +207,12 @@ mod tests {
     proptest! {
         #[test]
         fn decoding_what_was_encoded_gives_it_back(
-            (tsi, words, clock_micros, need) in any::<(u16, [u64; 2], u32, u32)>(), at in any::<[u8; 18]>(),
-            flags in any::<[bool; 5]>(), (places, level) in any::<(u16, u8)>(), standing in 0..STANDINGS.len()
+            (tsi, words, clock_micros, need, lost) in any::<(u16, [u64; 2], u32, u32, u16)>(), at in any::<[u8; 18]>(),
+            flags in any::<[bool; 4]>(), (places, level) in any::<(u16, u8)>(), standing in 0..STANDINGS.len()
         ) {
-            let [joins, returns, from_now, has_door, is_receiver] = flags;
+            let [joins, from_now, has_door, is_receiver] = flags;
             let door = has_door.then_some(Locator(at));
-            comes_back(Join::Ask(Ask { need, clock_micros, joins, returns, is_receiver, from_now, door }), tsi);
+            comes_back(Join::Ask(Ask { need, clock_micros, joins, lost, is_receiver, from_now, door }), tsi);
             let [first, next] = words;
             let standing = STANDINGS[standing];
             comes_back(Join::Offer(Offer { first, next, clock_micros, places, level, standing }), tsi);

@@ -23,8 +23,8 @@ pub(super) struct Child {
     pub(super) door: Option<Locator>,
     /// It is a receiver itself, as far as is known.
     pub(super) is_receiver: bool,
-    /// It came from another node, and has not said yet for how many receivers.
-    pub(super) returns: bool,
+    /// The check sum of the node that it has lost, until it has said for how many receivers it comes; then 0.
+    pub(super) lost: u16,
     pub(super) pace: Pace,
     /// It has all packets below.
     start: Seq,
@@ -111,7 +111,7 @@ impl Child {
             peer,
             door: None,
             is_receiver: true,
-            returns: false,
+            lost: 0,
             pace: Pace::default(),
             start: first,
             beyond: 0,

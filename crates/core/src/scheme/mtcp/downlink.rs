@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use weir_units::{Ecn, Seq, Time};
 use weir_wire::Probe;
-use weir_wire::mtcp::join::Standing;
+use weir_wire::mtcp::join::{Standing, check_sum};
 use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::Kind;
 
@@ -168,7 +168,8 @@ impl Downlink {
         self.complete_children -= usize::from(child.summary.is_complete);
         if child.has_children() && self.config.low_mark && is_orphaned {
             let below = child.summary.receivers.saturating_sub(child.is_receiver.into());
-            self.orphans.lose(now, child.summary.low_mark, below);
+            let node = child.door.map_or(0, check_sum);
+            self.orphans.lose(now, node, child.summary.low_mark, below);
         }
         let numbers = (self.first.value()..).map(Seq::new);
         let lacked = numbers.zip(&mut self.sent).filter(|(number, _)| !child.has(*number));
@@ -297,9 +298,8 @@ impl Downlink {
             child.note_delay(now, whole, whole - held);
         }
         child.settle_repairs(now, &self.config);
-        if core::mem::take(&mut child.returns) {
-            self.orphans.come_back(now, ack.receivers.into());
-        }
+        let lost = core::mem::take(&mut child.lost);
+        self.orphans.come_back(now, lost, ack.receivers.into());
         self.note_begin();
         self.on_missing(now, place, ack);
         complete.into_iter().for_each(|number| self.complete(number));

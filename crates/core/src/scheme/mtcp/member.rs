@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Ecn, Random, Seq, Time};
-use weir_wire::mtcp::join::{Ask, Join, Offer, Standing};
+use weir_wire::mtcp::join::{Ask, Join, Offer, Standing, check_sum};
 use weir_wire::mtcp::{Ack, Data};
 use weir_wire::probe::Kind;
 use weir_wire::{Probe, probe};
@@ -50,8 +50,9 @@ pub struct Member {
     /// When it turns to another one unless this one says something.
     patience: Time,
     search: Option<Search>,
-    /// It has had a node above: what it needs is kept for it.
-    has_taken_part: bool,
+    /// The check sum of the last node above, whose place another is to take: what this member needs is kept for it. 0 if it
+    /// has had none.
+    lost: u16,
     /// Its level, and whether it catches up, as the node above said last.
     standing: Option<(u8, bool)>,
     state: State,
@@ -99,7 +100,7 @@ impl Member {
             heard: None,
             patience: Time::ZERO,
             search: None,
-            has_taken_part: false,
+            lost: 0,
             standing: None,
             state: State::Waiting,
             out: Outbox::default(),
@@ -119,6 +120,7 @@ impl Member {
 
     /// Looks for a node above, from one that it knows on or from those that were above the last one.
     fn seek(&mut self, now: Time, first: Option<PeerId>) {
+        self.lost = self.downlink.position.parent().map_or(self.lost, check_sum);
         let others = self.downlink.position.refuges();
         let random = Random::new(self.random.bits(), "search");
         (self.above, self.heard, self.told, self.newest) = (None, None, None, None);
@@ -132,12 +134,12 @@ impl Member {
     }
 
     fn wish(&self) -> Wish {
-        let is_new = !self.has_taken_part && self.arrivals.start() == Seq::new(0);
+        let is_new = self.lost == 0 && self.arrivals.start() == Seq::new(0);
         Wish {
             need: self.arrivals.start().value(),
             // An agent stores for those who come after it.
             from_now: is_new && (self.config.from_now || !self.reading.has_application),
-            returns: self.has_taken_part,
+            lost: self.lost,
             is_receiver: self.reading.has_application,
             door: self.downlink.position.door,
         }
@@ -158,8 +160,7 @@ impl Member {
         self.search.take().into_iter().for_each(|search| search.end(above, &mut self.out));
         self.above = Some(above);
         (self.heard, self.patience) = (Some(now), now + ABOVE_SILENCE);
-        self.has_taken_part = true;
-        self.downlink.position.above.clear();
+        self.lost = 1;
         self.on_standing(now, offer);
         self.acknowledge(now, true);
     }
@@ -437,8 +438,10 @@ impl Member {
                 found.into_iter().for_each(|found| self.on_found(now, found));
             }
             (Join::Offer(offer), None) if is_above => self.on_standing(now, offer),
-            (Join::Node(node), _) if is_above && node.is_above => {
-                self.downlink.position.note_above(node.level, node.at)
+            (Join::Node(node), search)
+                if node.is_above && (is_above || search.as_ref().is_some_and(|it| it.joins(peer))) =>
+            {
+                self.downlink.position.note_above(node.level, node.at);
             }
             (Join::Node(node), Some(search)) if !node.is_above => {
                 search.on_node(now, peer, node, self.downlink.position.door, &mut self.out);

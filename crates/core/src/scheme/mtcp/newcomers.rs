@@ -50,6 +50,12 @@ impl Position {
         }
     }
 
+    /// Where the node above is reached, if it has told.
+    pub(super) fn parent(&self) -> Option<Locator> {
+        let level = self.level?.checked_sub(1)?;
+        self.above.iter().find(|(known, _)| *known == level).map(|(_, at)| *at)
+    }
+
     /// The nodes to turn to when the one above is lost, the nearest first.
     pub(super) fn refuges(&mut self) -> Vec<Locator> {
         self.above.sort_unstable_by_key(|(level, _)| core::cmp::Reverse(*level));
@@ -121,12 +127,21 @@ impl Quota {
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     lost: Vec<Lost>,
-    /// Receivers that came back of late, and when.
-    back: Vec<(Time, u32)>,
+    back: Vec<Back>,
+}
+
+/// Receivers that came back of late.
+#[derive(Debug, Clone, Copy)]
+struct Back {
+    at: Time,
+    node: u16,
+    receivers: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Lost {
+    /// Its check sum.
+    node: u16,
     low_mark: Seq,
     receivers: u32,
     until: Time,
@@ -134,27 +149,24 @@ struct Lost {
 
 impl Orphans {
     /// A child is gone, below which there were so many receivers.
-    pub(super) fn lose(&mut self, now: Time, low_mark: Seq, receivers: u32) {
-        self.lost.push(Lost { low_mark, receivers, until: now + ORPHAN_GRACE });
+    pub(super) fn lose(&mut self, now: Time, node: u16, low_mark: Seq, receivers: u32) {
+        self.lost.push(Lost { node, low_mark, receivers, until: now + ORPHAN_GRACE });
         self.settle(now);
     }
 
-    /// Receivers have come from another node.
-    pub(super) fn come_back(&mut self, now: Time, receivers: u32) {
-        self.back.push((now, receivers));
-        self.settle(now);
+    /// Receivers have come here that have lost this node, if they have lost one.
+    pub(super) fn come_back(&mut self, now: Time, node: u16, receivers: u32) {
+        if node != 0 {
+            self.back.push(Back { at: now, node, receivers });
+            self.settle(now);
+        }
     }
 
     /// Waits no longer than it has to.
     pub(super) fn settle(&mut self, now: Time) {
-        self.lost.retain(|lost| lost.until > now);
-        self.back.retain(|(at, _)| now.since(*at) < ORPHAN_GRACE);
-        let lost: u64 = self.lost.iter().map(|lost| u64::from(lost.receivers)).sum();
-        let back: u64 = self.back.iter().map(|(_, receivers)| u64::from(*receivers)).sum();
-        if !self.lost.is_empty() && back >= lost {
-            self.lost.clear();
-            self.back.clear();
-        }
+        self.back.retain(|back| now.since(back.at) < ORPHAN_GRACE);
+        let of = |node| self.back.iter().filter(move |back| back.node == node).map(|back| u64::from(back.receivers));
+        self.lost.retain(|lost| lost.until > now && u64::from(lost.receivers) > of(lost.node).sum());
     }
 
     /// All of them have lower numbers.
@@ -193,7 +205,7 @@ impl Downlink {
     /// Whether it takes this member. Who has lost the node above gets a place even where all are taken: it may be here that
     /// what it lacks is kept.
     fn takes(&self, ask: &Ask) -> bool {
-        self.places() > 0 || (ask.returns && self.is_attached())
+        self.places() > 0 || (ask.lost != 0 && self.is_attached())
     }
 
     fn is_attached(&self) -> bool {
@@ -225,19 +237,19 @@ impl Downlink {
             standing => standing,
         };
         if standing == Standing::Stranger {
-            // Before the offer, on which the asker decides.
             self.name_children(peer, out);
             if self.is_root {
                 self.name_above(0, peer, out);
             }
         }
-        self.offer(peer, standing, stock, ask.clock_micros, out);
         if self.is_below(peer) {
             (0..=self.position.above.len()).for_each(|turn| self.name_above(turn, peer, out));
             if !was_below {
                 report(peer, standing, out);
             }
         }
+        // Last: what was said before may be all that the other ever hears of the tree.
+        self.offer(peer, standing, stock, ask.clock_micros, out);
     }
 
     fn admit(&mut self, now: Time, peer: PeerId, ask: &Ask, stock: Stock, out: &mut Outbox) -> Standing {
@@ -249,8 +261,8 @@ impl Downlink {
         self.present.retain(|present| *present != peer);
         self.present.push(peer);
         let mut child = Child::new(peer, need, now, &self.config, self.stream.packet_size.count());
-        (child.door, child.is_receiver, child.returns) = (ask.door, ask.is_receiver, ask.returns);
-        if ask.returns || stock.next.since(need) <= NEAR {
+        (child.door, child.is_receiver, child.lost) = (ask.door, ask.is_receiver, ask.lost);
+        if ask.lost != 0 || stock.next.since(need) <= NEAR {
             self.attach(now, child, out);
             Standing::Child
         } else {

@@ -29,8 +29,8 @@ pub(super) struct Wish {
     pub(super) need: u64,
     /// It wants nothing from before now.
     pub(super) from_now: bool,
-    /// It has taken part in the stream.
-    pub(super) returns: bool,
+    /// The check sum of the node above that it has lost, or 0.
+    pub(super) lost: u16,
     pub(super) is_receiver: bool,
     /// Where it takes children itself.
     pub(super) door: Option<Locator>,
@@ -177,6 +177,11 @@ impl Search {
         }
     }
 
+    /// Whether this candidate is to take the member.
+    pub(super) fn joins(&self, peer: PeerId) -> bool {
+        matches!(self.stage, Stage::Joining { place, .. } if self.candidates[place].peer == Some(peer))
+    }
+
     fn place(&self, peer: PeerId) -> Option<usize> {
         self.candidates.iter().position(|candidate| candidate.peer == Some(peer))
     }
@@ -212,7 +217,7 @@ impl Search {
     fn choose(&mut self, now: Time, wish: &Wish) -> Option<Found> {
         let able = self.candidates.iter().enumerate().filter(|(_, candidate)| candidate.may_take(wish));
         // An orphan gets a place where all are taken, if it must be there.
-        let able = able.filter(|(_, candidate)| wish.returns || candidate.has_place());
+        let able = able.filter(|(_, candidate)| wish.lost != 0 || candidate.has_place());
         let best = able.min_by_key(|(_, candidate)| (!candidate.has_place(), candidate.cost())).map(|(place, _)| place);
         if let Some(place) = best {
             (self.stage, self.next_ask) = (Stage::Joining { place, until: now + PATIENCE }, now);
@@ -263,7 +268,7 @@ impl Search {
                 need: wish.need as u32,
                 clock_micros: now.as_micros() as u32,
                 joins: joining.is_some(),
-                returns: wish.returns,
+                lost: wish.lost,
                 is_receiver: wish.is_receiver,
                 from_now: wish.from_now,
                 door: wish.door,
