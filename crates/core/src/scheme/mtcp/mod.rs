@@ -8,14 +8,16 @@
 mod arrivals;
 mod child;
 mod config;
+mod cubic;
 mod delay;
 mod downlink;
 mod member;
+mod path;
 mod sender;
 mod settings;
 mod window;
 
-pub use config::{Config, NackRule};
+pub use config::{Config, Control, NackRule};
 pub use member::Member;
 pub use sender::Sender;
 
