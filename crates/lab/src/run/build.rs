@@ -206,15 +206,18 @@ fn nanos(span: Duration) -> String {
     format!("{}ns", span.as_nanos())
 }
 
-/// A TCP as ns-2 has it, whose simulations the papers ran.
 fn tcp_config(keys: &Tcp) -> Result<tcp::Config, RunError> {
     let window = u32::try_from(keys.max_window.0).unwrap_or(u32::MAX).max(1);
+    let host = keys.host().map_err(RunError::Setup)?;
     Ok(tcp::Config {
         segment_size: keys.packet_size.0,
         max_window: window,
         overhead: keys.overhead.0,
-        timers: tcp::Timers { granularity: keys.tick.0, ..tcp::Timers::NS2 },
-        ..tcp::Config::ns2(keys.flavour().map_err(RunError::Setup)?)
+        timers: tcp::Timers {
+            granularity: keys.tick.as_ref().map_or(host.timers.granularity, |tick| tick.0),
+            ..host.timers
+        },
+        ..host
     })
 }
 

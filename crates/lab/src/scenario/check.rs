@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Scheme, Setting};
-use weir_sim::tcp::Flavour;
+use weir_sim::tcp::{self, Flavour};
 use weir_wire::CciForm;
 
 use super::did_you_mean;
@@ -216,10 +216,19 @@ impl Stream {
 
 impl Tcp {
     fn check(&self) -> Result<(), String> {
-        if self.tick.0.is_zero() {
+        if self.tick.as_ref().is_some_and(|tick| tick.0.is_zero()) {
             return Err("tick must be above 0s".to_owned());
         }
-        self.flavour().map(drop)
+        self.host().map(drop)
+    }
+
+    /// A sender on such a host, as the simulator knows it.
+    pub fn host(&self) -> Result<tcp::Config, String> {
+        match self.host.as_str() {
+            "ns2" => Ok(tcp::Config::ns2(self.flavour()?)),
+            "today" => Ok(tcp::Config::today(self.flavour()?)),
+            other => Err(format!("there is no host {other:?}; there are ns2 and today")),
+        }
     }
 
     /// Its congestion control.

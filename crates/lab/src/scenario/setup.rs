@@ -194,10 +194,13 @@ pub enum Traffic {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// Its congestion control: tahoe, reno, newreno, sack, vegas, cubic or bbr, with the timers and the acknowledgement of
-    /// every packet that ns-2 has. Default newreno.
+    /// Its congestion control: tahoe, reno, newreno, sack, vegas, cubic or bbr. Default newreno.
     #[serde(default = "newreno")]
     pub flavour: String,
+    /// Whose initial window, timers and acknowledgements it has: `ns2`, with an initial window of 2 and every packet acknowledged,
+    /// or `today`, with one of 10 (RFC 6928), timestamps and delayed acknowledgements. Default ns2.
+    #[serde(default = "ns2")]
+    pub host: String,
     /// Bytes of a full packet on the network. Default 1000.
     #[serde(default = "packet_size")]
     pub packet_size: Text<Bytes>,
@@ -207,9 +210,8 @@ pub struct Tcp {
     /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
     #[serde(default = "zero")]
     pub overhead: Text<Duration>,
-    /// How coarse the clock of its timer is. Default 10ms.
-    #[serde(default = "tick")]
-    pub tick: Text<Duration>,
+    /// How coarse the clock of its timer is. Default 10ms, and 1ms for a host of today.
+    pub tick: Option<Text<Duration>>,
 }
 
 /// A web user.
@@ -288,7 +290,14 @@ pub struct Change {
 
 impl Default for Tcp {
     fn default() -> Tcp {
-        Tcp { flavour: newreno(), packet_size: packet_size(), max_window: window(), overhead: zero(), tick: tick() }
+        Tcp {
+            flavour: newreno(),
+            host: ns2(),
+            packet_size: packet_size(),
+            max_window: window(),
+            overhead: zero(),
+            tick: None,
+        }
     }
 }
 
@@ -302,6 +311,10 @@ fn window() -> Text<usize> {
 
 fn newreno() -> String {
     "newreno".to_owned()
+}
+
+fn ns2() -> String {
+    "ns2".to_owned()
 }
 
 fn packet_size() -> Text<Bytes> {
@@ -318,10 +331,6 @@ fn header_size() -> Text<Bytes> {
 
 fn acknowledgement_size() -> Text<Bytes> {
     Text(Bytes::new(UDP_OVER_IPV4 + mtcp::ACK_LEN as u64))
-}
-
-fn tick() -> Text<Duration> {
-    Text(Duration::from_millis(10))
 }
 
 fn zero() -> Text<Duration> {

@@ -13,7 +13,7 @@ use crate::endpoint::{Locator, PeerId};
 use super::config::Config;
 use super::delay::{BaseDelay, Timeout};
 use super::newcomers::Pace;
-use super::window::Window;
+use super::window::{Acknowledged, Window};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Child {
     /// It is a receiver itself, as far as is known.
     pub(super) is_receiver: bool,
     /// The check sum of the node that it has lost, until it has said for how many receivers it comes; then 0.
-    pub(super) lost: u16,
+    pub(super) orphan_of: u16,
     pub(super) pace: Pace,
     /// It has all packets below.
     start: Seq,
@@ -111,7 +111,7 @@ impl Child {
             peer,
             door: None,
             is_receiver: true,
-            lost: 0,
+            orphan_of: 0,
             pace: Pace::default(),
             start: first,
             beyond: 0,
@@ -225,6 +225,15 @@ impl Child {
         self.summary.min_cwnd.is_finite()
     }
 
+    /// The newest packet that it lacks although it has three later ones (RFC 6675 §2).
+    pub(super) fn lost(&self) -> Option<Seq> {
+        let mut later = self.beyond;
+        (1..LATER_PACKETS).for_each(|_| later = without_highest(later));
+        let below = (1_u64.checked_shl(later.checked_ilog2()?).unwrap_or(0)).wrapping_sub(1);
+        let missing = !self.beyond & below;
+        Some(Seq::new(self.start.value() + u64::from(missing.checked_ilog2()?)))
+    }
+
     /// The first packet that it lacks.
     pub(super) fn start(&self) -> Seq {
         self.start
@@ -278,7 +287,9 @@ impl Child {
                 let base = (delay - excess).max(1e-6);
                 // Vegas (Brakmo et al.): what the window could carry, less what it does.
                 let backlog = self.window.size() * excess / (base + excess);
-                self.window.on_acknowledged(config, repair.number, next, backlog);
+                let round_trip = self.rtt.average().unwrap_or(FIRST_ROUND_TRIP);
+                self.window
+                    .on_acknowledged(config, &Acknowledged { now, number: repair.number, next, backlog, round_trip });
             }
             !is_done
         });
@@ -290,11 +301,17 @@ impl Child {
     }
 
     /// Sends what the window allows of what has `is_here`: each goes to `send`.
-    pub(super) fn send_repairs(&mut self, now: Time, is_here: impl Fn(Seq) -> bool, mut send: impl FnMut(Seq)) {
+    pub(super) fn send_repairs(
+        &mut self,
+        now: Time,
+        config: &Config,
+        is_here: impl Fn(Seq) -> bool,
+        mut send: impl FnMut(Seq),
+    ) {
         let next = self.newest_repair();
         for repair in &mut self.repairs {
             if repair.sent.is_some_and(|sent| sent + repair.timeout <= now) {
-                self.window.on_timeout(repair.number, next);
+                self.window.on_timeout(config, repair.number, next);
                 (repair.sent, repair.is_repeated) = (None, true);
                 repair.timeout = (2 * repair.timeout).min(MOST_REPAIR_TIMEOUT);
             }
@@ -314,6 +331,10 @@ impl Child {
     }
 }
 
+fn without_highest(bits: u64) -> u64 {
+    bits.checked_ilog2().map_or(0, |highest| bits & !(1 << highest))
+}
+
 /// Without the lowest `by` bits.
 fn shifted(bits: u64, by: u64) -> u64 {
     bits.checked_shr(u32::try_from(by).unwrap_or(u32::MAX)).unwrap_or(0)
@@ -321,6 +342,8 @@ fn shifted(bits: u64, by: u64) -> u64 {
 
 /// Repairs at a time of a child that catches up.
 const MOST_AHEAD: u64 = 64;
+/// As many packets have overtaken one that is lost (RFC 6675 §2: DupThresh).
+const LATER_PACKETS: u32 = 3;
 /// Over how long a delivery rate is measured: several acknowledgements.
 const RATE_SPAN: Duration = Duration::from_millis(100);
 /// A round trip until one is measured, seconds (RFC 6298 §2.1).
@@ -328,3 +351,27 @@ const FIRST_ROUND_TRIP: f64 = 1.0;
 /// A time-out of repairs is at least this far above the average round trip.
 const LEAST_REPAIR_TIMEOUT: Duration = Duration::from_millis(10);
 const MOST_REPAIR_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Habitat;
+
+    /// The newest loss of a child that has everything below 10, and of what follows the packets whose bit is set.
+    fn lost(beyond: u64) -> Option<Seq> {
+        let config = Config::refined(Habitat::Lab);
+        let mut child = Child::new(PeerId(1), Seq::new(10), Time::ZERO, &config, 1000);
+        child.beyond = beyond;
+        child.lost()
+    }
+
+    #[test]
+    fn a_packet_is_lost_once_three_later_ones_are_there() {
+        assert_eq!(lost(0), None);
+        assert_eq!(lost(0b110), None);
+        assert_eq!(lost(0b1110), Some(Seq::new(10)));
+        assert_eq!(lost(0b1_1010_1110), Some(Seq::new(14)));
+        assert_eq!(lost(u64::MAX << 1), Some(Seq::new(10)));
+        assert_eq!(lost(7 << 61), Some(Seq::new(70)));
+    }
+}

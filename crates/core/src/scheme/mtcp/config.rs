@@ -31,6 +31,10 @@ pub struct Config {
     pub slack: Duration,
     /// The base delay is the least of this long; `None` is of the whole session.
     pub base_of: Option<Duration>,
+    /// How windows grow, and what they answer to (decision 16).
+    pub control: Control,
+    /// The sender counts what is on its way to a node below, and what leaves that node meanwhile (decision 17).
+    pub predicts: bool,
     /// What losses do besides those that time out.
     pub nacks: NackRule,
     /// Backlog below which the window grows, packets.
@@ -70,7 +74,7 @@ pub struct Config {
 pub enum Shape {
     /// The configuration says who is above whom.
     Given,
-    /// Members look for the node above them (decision 16).
+    /// Members look for the node above them (decision 18).
     Found,
 }
 
@@ -81,6 +85,19 @@ pub enum NackRule {
     SamePacket,
     /// Three packets in a row are missing: window and threshold are halved.
     ThreeInARow,
+    /// A packet that came the way of all is missing and three later ones are there (RFC 6675 §2).
+    Each,
+}
+
+/// How windows grow, and what they answer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// The backlog, as TCP Vegas (§3.7).
+    Vegas,
+    /// Losses, as TCP Reno: RFC 5681.
+    Reno,
+    /// Losses, as TCP CUBIC: RFC 9438.
+    Cubic,
 }
 
 impl Config {
@@ -101,6 +118,8 @@ impl Config {
                 Habitat::Sockets => Duration::from_millis(1),
             },
             base_of: Some(Duration::from_secs(30)),
+            control: Control::Vegas,
+            predicts: false,
             nacks: NackRule::ThreeInARow,
             alpha: 2.0,
             beta: 4.0,
@@ -124,6 +143,12 @@ impl Config {
             },
             uplinks: 1,
         }
+    }
+
+    /// For networks whose other users answer to losses alone (decision 16).
+    #[must_use]
+    pub fn as_today(self) -> Config {
+        Config { control: Control::Cubic, nacks: NackRule::Each, predicts: true, ..self }
     }
 
     /// The paper's text, and only its accidents guarded.

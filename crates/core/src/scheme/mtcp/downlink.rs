@@ -20,7 +20,7 @@ use super::child::{Child, Summary};
 use super::config::{Config, NackRule, Shape};
 use super::delay::{SenderClock, overdue, relative_delay};
 use super::newcomers::{Guest, NEAR, Orphans, Position, Quota};
-use super::window::Window;
+use super::window::{Acknowledged, Window};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl Downlink {
                 (sent.lacking == 0).then_some(number)
             })
             .collect();
-        complete.into_iter().for_each(|number| self.complete(number));
+        complete.into_iter().for_each(|number| self.complete(now, number));
         self.arm();
         Some(child)
     }
@@ -298,11 +298,11 @@ impl Downlink {
             child.note_delay(now, whole, whole - held);
         }
         child.settle_repairs(now, &self.config);
-        let lost = core::mem::take(&mut child.lost);
+        let lost = core::mem::take(&mut child.orphan_of);
         self.orphans.come_back(now, lost, ack.receivers.into());
         self.note_begin();
         self.on_missing(now, place, ack);
-        complete.into_iter().for_each(|number| self.complete(number));
+        complete.into_iter().for_each(|number| self.complete(now, number));
         self.repair(now, out);
         self.arm();
     }
@@ -323,14 +323,21 @@ impl Downlink {
         if last.is_some() && child.count_nacks() >= CONGESTION_RUN && self.config.nacks == NackRule::SamePacket {
             congested = Some(child.start());
         }
-        if let Some(number) = congested {
+        if let Some(number) = congested.or_else(|| self.lost(place)) {
             self.limit_window();
-            self.window.on_loss(number, next, self.config.nacks == NackRule::ThreeInARow);
+            self.window.on_loss(&self.config, number, next);
         }
     }
 
+    /// The newest packet that was lost on the way from here to a child, if that tells of congestion.
+    fn lost(&mut self, place: usize) -> Option<Seq> {
+        let number = self.children[place].lost().filter(|_| self.config.nacks == NackRule::Each)?;
+        // What did not come here was lost above, and is answered there.
+        self.at(number).filter(|sent| sent.here.is_some() && sent.is_fresh).map(|_| number)
+    }
+
     /// All children have a packet.
-    fn complete(&mut self, number: Seq) {
+    fn complete(&mut self, now: Time, number: Seq) {
         let (next, transit) = (self.next(), self.transit as f64);
         // It rises at once, and falls over some windows.
         self.peak = transit.max(self.peak - self.peak / PEAK_MEMORY);
@@ -343,7 +350,8 @@ impl Downlink {
         if backlog > self.config.beta {
             self.limit_window();
         }
-        self.window.on_acknowledged(&self.config, number, next, backlog);
+        let round_trip = self.round_trip().unwrap_or_default().as_secs_f64();
+        self.window.on_acknowledged(&self.config, &Acknowledged { now, number, next, backlog, round_trip });
     }
 
     /// Packets that wait in queues on the way to the slowest child.
@@ -378,7 +386,7 @@ impl Downlink {
                 let stamp = find(number).map_or(0, |sent| sent.stamp);
                 out.push(data(&self.stream, to, number, stamp, true, end));
             };
-            child.send_repairs(now, |number| find(number).is_some(), send);
+            child.send_repairs(now, &self.config, |number| find(number).is_some(), send);
         }
     }
 
@@ -420,7 +428,7 @@ impl Downlink {
         let next = self.next();
         self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
         self.limit_window();
-        if self.window.on_timeout(number, next) {
+        if self.window.on_timeout(&self.config, number, next) {
             // τwnd is zero from here on (§3.9): what is on its way counts no more.
             self.transit = 0;
             self.sent.iter_mut().for_each(|sent| sent.in_transit = false);
@@ -544,6 +552,17 @@ impl Downlink {
     /// Packets a second that the slowest child acknowledges.
     pub(super) fn rate(&self) -> Option<f64> {
         self.children.iter().filter_map(Child::rate).reduce(f64::min)
+    }
+
+    /// Whether its own window allows another packet.
+    pub(super) fn has_room(&self) -> bool {
+        self.window.size() - self.transit as f64 >= 1.0
+    }
+
+    /// When a packet came here.
+    pub(super) fn came(&self, number: Seq) -> Option<Time> {
+        let index = number.value().checked_sub(self.first.value())?;
+        self.sent.get(usize::try_from(index).ok()?)?.here
     }
 
     pub(super) fn is_in_slow_start(&self) -> bool {

@@ -8,16 +8,18 @@
 mod arrivals;
 mod child;
 mod config;
+mod cubic;
 mod delay;
 mod downlink;
 mod member;
 mod newcomers;
+mod path;
 mod search;
 mod sender;
 mod settings;
 mod window;
 
-pub use config::{Config, NackRule};
+pub use config::{Config, Control, NackRule};
 pub use member::Member;
 pub use sender::Sender;
 

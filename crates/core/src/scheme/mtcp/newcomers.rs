@@ -1,4 +1,4 @@
-//! Members that find a node (decisions 16 to 18): who may become a child, who catches up first, and who is waited for no more.
+//! Members that find a node (decisions 18 to 20): who may become a child, who catches up first, and who is waited for no more.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -261,7 +261,7 @@ impl Downlink {
         self.present.retain(|present| *present != peer);
         self.present.push(peer);
         let mut child = Child::new(peer, need, now, &self.config, self.stream.packet_size.count());
-        (child.door, child.is_receiver, child.lost) = (ask.door, ask.is_receiver, ask.lost);
+        (child.door, child.is_receiver, child.orphan_of) = (ask.door, ask.is_receiver, ask.lost);
         if ask.lost != 0 || stock.next.since(need) <= NEAR {
             self.attach(now, child, out);
             Standing::Child

@@ -1,4 +1,4 @@
-//! How a member finds the node above it (decision 16): it asks a few, which name others, and takes the one that is nearest.
+//! How a member finds the node above it (decision 18): it asks a few, which name others, and takes the one that is nearest.
 
 use alloc::vec::Vec;
 use core::time::Duration;

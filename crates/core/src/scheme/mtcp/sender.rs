@@ -15,6 +15,7 @@ use super::config::Config;
 use super::downlink::{Downlink, data};
 use super::member::{CHANNEL, on_child};
 use super::newcomers::{Position, Stock};
+use super::path::Path;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -30,6 +31,10 @@ pub struct Sender {
     released: Seq,
     /// When the next packet may go.
     free: Time,
+    /// To the slowest node below, if the setting `predicts` wants that.
+    path: Option<Path>,
+    /// When it is to send, or to look again.
+    due: Option<Time>,
     state: State,
     out: Outbox,
 }
@@ -56,6 +61,8 @@ impl Sender {
             next: Seq::new(0),
             released: Seq::new(0),
             free: Time::ZERO,
+            path: config.predicts.then(Path::default),
+            due: None,
             state: State::Waiting,
             out: Outbox::default(),
         }
@@ -73,19 +80,27 @@ impl Sender {
     }
 
     /// Whether a packet may go: there is one, and neither the current window (§3.9) nor the advertised one is used up.
-    fn may_send(&self) -> bool {
+    fn may_send(&self, now: Time) -> bool {
         let has_payload = self.offered > 0 || (self.has_ended && self.end.is_none());
         if self.state != State::Running || !has_payload || !self.has_children() {
             return false;
         }
         let summary = self.summary();
-        summary.min_cwnd - summary.max_twnd >= 1.0 && self.next < summary.limit
+        let is_current = summary.min_cwnd - summary.max_twnd >= 1.0;
+        let has_room = self.path.as_ref().map_or(is_current, |path| {
+            self.downlink.has_room() && summary.min_cwnd - summary.max_twnd - path.change(now) >= 1.0
+        });
+        has_room && self.next < summary.limit
     }
 
     fn send(&mut self, now: Time) {
-        while self.may_send() && self.free <= now {
+        while self.may_send(now) && self.free <= now {
             let number = self.next;
             self.next = number.next();
+            let Summary { min_cwnd, max_twnd, .. } = self.summary();
+            if let Some(path) = &mut self.path {
+                path.on_sent(now, max_twnd, min_cwnd);
+            }
             if self.offered == 0 {
                 (self.end, self.downlink.end) = (Some(number), Some(number));
             } else {
@@ -97,6 +112,8 @@ impl Sender {
             self.downlink.on_data(now, number, stamp, true, &mut self.out);
             self.free = self.free.max(now - BURST) + self.gap();
         }
+        let again = || self.path.as_ref()?.next_change(now);
+        self.due = if self.may_send(now) { Some(self.free) } else { again() };
     }
 
     /// Between two packets: a little less than between two that are acknowledged, or than the window spreads over a round trip.
@@ -104,9 +121,13 @@ impl Sender {
     fn gap(&self) -> Duration {
         let Some(delivered) = self.downlink.rate().filter(|_| self.config.paces) else { return Duration::ZERO };
         let round_trip = self.downlink.round_trip().unwrap_or_default() + self.config.ack_delay;
-        let spread = self.summary().min_cwnd / round_trip.as_secs_f64().max(1e-3);
+        let spread = |seconds: f64| self.summary().min_cwnd / seconds.max(1e-3);
+        let rate = match self.path.as_ref().and_then(Path::round_trip) {
+            Some(seconds) => spread(seconds),
+            None => delivered.max(spread(round_trip.as_secs_f64())),
+        };
         let gain = if self.downlink.is_in_slow_start() { 2.0 } else { 1.25 };
-        Duration::from_secs_f64((1.0 / (gain * delivered.max(spread))).min(MOST_GAP))
+        Duration::from_secs_f64((1.0 / (gain * rate)).min(MOST_GAP))
     }
 
     /// Whether the stream has begun, and somebody takes it.
@@ -114,9 +135,12 @@ impl Sender {
         self.downlink.has_begun() && !self.downlink.children.is_empty()
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, now: Time) {
         let low = self.summary().low_mark;
         if low > self.released && self.has_children() {
+            if let (Some(path), Some(sent)) = (&mut self.path, self.downlink.came(Seq::new(low.value() - 1))) {
+                path.on_complete(now, sent);
+            }
             self.released = low;
             self.downlink.forget(low, &mut self.out);
         }
@@ -150,7 +174,7 @@ impl Endpoint for Sender {
             Event::Deadline if self.state == State::Running => self.downlink.on_deadline(now, &mut self.out),
             _ => {}
         }
-        self.settle();
+        self.settle(now);
         self.send(now);
     }
 
@@ -162,8 +186,7 @@ impl Endpoint for Sender {
         if self.state != State::Running {
             return None;
         }
-        let free = self.may_send().then_some(self.free);
-        [free, self.downlink.deadline()].into_iter().flatten().min()
+        [self.due, self.downlink.deadline()].into_iter().flatten().min()
     }
 }
 

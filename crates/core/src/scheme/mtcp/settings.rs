@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use weir_units::Rate;
 
-use super::config::{Config, NackRule, Shape};
+use super::config::{Config, Control, NackRule, Shape};
 use crate::definition::Habitat;
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
@@ -44,6 +44,7 @@ const TABLE: Table<Config> = &[&[
             words: &[
                 ("refined", "the paper's with the additions of docs/papers/mtcp.md", |_| {}),
                 ("literal", "the paper's text", |c| *c = c.as_literal()),
+                ("today", "refined, but windows answer to losses as TCP's do today", |c| *c = c.as_today()),
             ],
         },
     },
@@ -113,11 +114,29 @@ const TABLE: Table<Config> = &[&[
         },
     },
     Entry {
+        key: "control",
+        help: "how windows grow, and what they answer to",
+        value: &OneOf {
+            words: &[
+                ("vegas", "to queues, as TCP Vegas: the paper's", Control::Vegas),
+                ("reno", "to losses, as TCP Reno", Control::Reno),
+                ("cubic", "to losses, as TCP CUBIC", Control::Cubic),
+            ],
+            field: |c| &mut c.control,
+        },
+    },
+    Entry {
+        key: "predicts",
+        help: "whether the sender counts what is on its way to the nodes below",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.predicts },
+    },
+    Entry {
         key: "nacks",
         help: "when missing packets are congestion",
         value: &OneOf {
             words: &[
                 ("run", "three in a row are missing", NackRule::ThreeInARow),
+                ("each", "one is missing, and three later ones are there", NackRule::Each),
                 ("repeated", "three acknowledgements in a row miss the same one", NackRule::SamePacket),
             ],
             field: |c| &mut c.nacks,
