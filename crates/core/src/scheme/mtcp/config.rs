@@ -11,6 +11,9 @@ pub struct Config {
     pub ack_delay: Duration,
     /// An acknowledgement goes at once with this many new packets; `None` waits for the delay.
     pub ack_every: Option<u64>,
+    /// Between two acknowledgements that go at once: on a fast path they would take more of the hosts' time than the data
+    /// (decision 16).
+    pub ack_spacing: Duration,
     /// An acknowledgement's delay is longer by up to this much, at random.
     pub ack_jitter: Duration,
     /// How long after its summary has changed a member says so; `None` waits for the next acknowledgement.
@@ -27,6 +30,9 @@ pub struct Config {
     pub validates: bool,
     /// Queuing delays below this are not told from what the hosts' scheduling adds (decision 15).
     pub slack: Duration,
+    /// The queuing delay is the least of this long, so that a host that runs late now and then is not taken for a queue; `None`
+    /// takes each sample as it is (decision 15).
+    pub queue_of: Option<Duration>,
     /// The base delay is the least of this long; `None` is of the whole session.
     pub base_of: Option<Duration>,
     /// What losses do besides those that time out.
@@ -64,6 +70,10 @@ impl Config {
         Config {
             ack_delay: Duration::from_millis(20),
             ack_every: Some(4),
+            ack_spacing: match habitat {
+                Habitat::Lab => Duration::ZERO,
+                Habitat::Sockets => Duration::from_millis(2),
+            },
             ack_jitter: Duration::from_millis(5),
             report_within: Some(Duration::from_millis(10)),
             subtracts_held: true,
@@ -74,6 +84,10 @@ impl Config {
             slack: match habitat {
                 Habitat::Lab => Duration::ZERO,
                 Habitat::Sockets => Duration::from_millis(1),
+            },
+            queue_of: match habitat {
+                Habitat::Lab => None,
+                Habitat::Sockets => Some(Duration::from_millis(20)),
             },
             base_of: Some(Duration::from_secs(30)),
             nacks: NackRule::ThreeInARow,
@@ -93,6 +107,7 @@ impl Config {
     pub fn as_literal(self) -> Config {
         Config {
             ack_every: None,
+            ack_spacing: Duration::ZERO,
             ack_jitter: Duration::ZERO,
             report_within: None,
             subtracts_held: false,
@@ -100,6 +115,7 @@ impl Config {
             floor: Duration::from_millis(100),
             least_window: 1.0,
             validates: false,
+            queue_of: None,
             base_of: None,
             nacks: NackRule::SamePacket,
             low_mark: false,
