@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use weir_units::Bytes;
+use weir_units::{Bytes, Rate};
 
 use crate::Options;
 
@@ -27,6 +27,10 @@ pub(crate) struct StreamOptions {
     /// Bytes of these streams: to the first number of receivers, the next, and so on; the last for all that follow.
     #[arg(long, value_delimiter = ',', default_value = "256MiB,256MiB,128MiB,64MiB,64MiB")]
     stream_sizes: Vec<Bytes>,
+
+    /// The link of each receiver in the table of streams' speed, with a buffer of 100 ms [default: as fast as the machine].
+    #[arg(long)]
+    stream_link: Option<Rate>,
 
     /// Bytes of the stream to 16 receivers below 4 agents.
     #[arg(long, default_value = "1GB")]

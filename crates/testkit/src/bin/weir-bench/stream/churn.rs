@@ -61,7 +61,10 @@ fn report(plan: &TreePlan<'_>, bytes: Bytes, sender: Option<&Finished>, receiver
     let end = |of: Option<&Finished>| of.map_or(Value::Null, |of| of.last_event("end"));
     let sent = end(sender);
     println!("\n{bytes} to {RECEIVERS} receivers below {AGENTS} agents, {}", plan.link.unwrap_or("no losses"));
-    println!("{:<10}{:<8}{:>10}{:>14}  {:<14}what was done to it", "receiver", "agent", "seconds", "bytes", "digest");
+    println!(
+        "{:<10}{:<8}{:>10}{:>14}  {:<16}{:<20}what was done to it",
+        "receiver", "agent", "seconds", "bytes", "digest", "nodes above"
+    );
     let mut rows = Vec::new();
     for (index, receiver) in receivers.iter().enumerate() {
         let agent = plan.agent_of(index).unwrap_or_default();
@@ -74,8 +77,9 @@ fn report(plan: &TreePlan<'_>, bytes: Bytes, sender: Option<&Finished>, receiver
         };
         let (seconds, got) = (end["t_s"].as_f64().unwrap_or(f64::NAN), end["stream_bytes"].as_u64().unwrap_or(0));
         let digest = if is_same { "the sender's ✓" } else { "another ✗" };
-        println!("{index:<10}{agent:<8}{seconds:>10.1}{got:>14}  {digest:<14}  {fate}");
-        rows.push(json!({ "agent": agent, "same_digest": is_same, "fate": fate, "end": end }));
+        let above = above(receiver.as_ref());
+        println!("{index:<10}{agent:<8}{seconds:>10.1}{got:>14}  {digest:<16}{:<20}{fate}", above.join(", "));
+        rows.push(json!({ "agent": agent, "same_digest": is_same, "fate": fate, "above": above, "end": end }));
     }
     let same = rows.iter().filter(|row| row["same_digest"] == true).count();
     println!("{same} of {RECEIVERS} receivers have the sender's bytes {}", mark(same == RECEIVERS));
@@ -88,6 +92,13 @@ fn report(plan: &TreePlan<'_>, bytes: Bytes, sender: Option<&Finished>, receiver
         "sender_end": sent,
         "receivers": rows,
     })
+}
+
+/// What a receiver said of the nodes above it, in order.
+fn above(receiver: Option<&Finished>) -> Vec<String> {
+    let events = receiver.map_or_else(Vec::new, |receiver| receiver.events("peer"));
+    let above = events.iter().filter(|event| event["is_above"] == true);
+    above.map(|event| event["what"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 const AGENTS: usize = 4;

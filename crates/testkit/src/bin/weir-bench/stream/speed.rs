@@ -1,5 +1,5 @@
-//! The table of streams' speed: one file to 1 … 16 receivers directly below the sender, over an unshaped bridge, next to uftp,
-//! NORM and one TCP of the kernel.
+//! The table of streams' speed: one file to 1 … 16 receivers directly below the sender, over an unshaped bridge or links of a
+//! given rate, next to uftp, NORM and one TCP of the kernel.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use weir_testkit::netns::{
     Finished, Network, Process, Rival, Scratch, TreePlan, TreeStream, generated_file, in_path, pause,
 };
-use weir_units::Bytes;
+use weir_units::{Bytes, Rate};
 
 use super::{mark, send_words};
 use crate::machine::CpuClock;
@@ -100,10 +100,12 @@ pub(super) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
         let bytes = *sizes.get(rank).or(sizes.last()).ok_or("--stream-sizes needs a size")?;
         rows.push(row(options, weir, norm.as_ref(), *count, bytes)?);
     }
-    print_table(&rows, options.repeat);
+    let link = options.stream.stream_link.map_or("unshaped bridge".to_owned(), |link| format!("links of {link}"));
+    print_table(&rows, &link, options.repeat);
     let claims = claims(&rows);
     let rows: Vec<Value> = rows.iter().map(row_json).collect();
-    Ok(json!({ "send_args": options.send_args, "rows": rows, "claims": claims }))
+    let link = options.stream.stream_link.map(Rate::bps);
+    Ok(json!({ "send_args": options.send_args, "link_bps": link, "rows": rows, "claims": claims }))
 }
 
 /// Measures the tools in turn, so that a busy moment of the machine meets all.
@@ -111,7 +113,10 @@ fn row(options: &Options, weir: &Path, norm: Option<&Norm>, receivers: usize, by
     let scratch = Scratch::new();
     let file = scratch.join("input");
     generated_file(&file, bytes.count(), 1);
-    let network = Network::new().receivers(receivers).build();
+    let network = match options.stream.stream_link {
+        Some(link) => Network::new().links(vec![link; receivers]).build(),
+        None => Network::new().receivers(receivers).build(),
+    };
     let has = |tool: &Tool| match tool {
         Tool::Stream => true,
         Tool::Uftp => in_path("uftp") && in_path("uftpd"),
@@ -171,8 +176,8 @@ fn tcp(network: &Network) -> f64 {
     (rival.received_bytes() - before) as f64 * 8e-6 / TCP_SPAN.as_secs_f64()
 }
 
-fn print_table(rows: &[Row], repeat: u32) {
-    println!("\na stream to receivers directly below the sender, unshaped bridge, median [least–greatest] of {repeat}");
+fn print_table(rows: &[Row], link: &str, repeat: u32) {
+    println!("\na stream to receivers directly below the sender, {link}, median [least–greatest] of {repeat}");
     println!(
         "{:<11}{:<9}{:<9}{:<24}{:<22}{:<22}a receiver",
         "receivers", "MB", "tool", "Mbit/s", "sender's CPU, %", "CPU s/GB, sender"
