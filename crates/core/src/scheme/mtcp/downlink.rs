@@ -363,6 +363,11 @@ impl Downlink {
         self.settled = number.next();
         let next = self.next();
         self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
+        // What is lost before anything has come tells of memberships that are not known everywhere yet, and the window is at its
+        // least: slow start goes on.
+        if self.timeout().is_none() {
+            return;
+        }
         self.limit_window();
         if self.window.on_timeout(number, next) {
             // τwnd is zero from here on (§3.9): what is on its way counts no more.
@@ -627,8 +632,12 @@ mod tests {
         node.children[0].note_round_trip(sent, Duration::from_millis(50));
         // Twice 50 ms, 20 ms of delayed acknowledgements, and the floor of 200 ms.
         assert_eq!(node.oldest(), Some((Seq::new(0), sent + Duration::from_millis(320))));
+        node.on_deadline(sent + Duration::from_millis(320), &mut out);
+        assert_eq!(repairs(&mut out), [0]);
+        assert!(node.is_in_slow_start());
         // Another child, of which nothing is known.
         node.add(sent, PeerId(2), &mut out);
+        node.on_data(sent, Seq::new(1), 1_000_000, true, &mut out);
         assert_eq!(node.oldest(), Some((Seq::new(0), sent + FIRST_TIMEOUT)));
     }
 
