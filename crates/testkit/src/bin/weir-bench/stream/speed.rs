@@ -131,7 +131,7 @@ fn row(options: &Options, weir: &Path, norm: Option<&Norm>, receivers: usize, by
             let folders: Vec<PathBuf> = (0..receivers).map(|index| scratch.folder(format!("{index}"))).collect();
             let job = Job { file: &file, folders: &folders, scratch: scratch.path(), limit: RUN_LIMIT };
             let run = match (*tool, norm) {
-                (Tool::Uftp, _) => uftp::transfer(&network, &job)?,
+                (Tool::Uftp, _) => uftp::transfer(&network, &job, options.stream.stream_link)?,
                 (Tool::Norm, Some(norm)) => norm.transfer(&network, &job)?,
                 _ => transfer(&network, &job, weir, send_words(options))?,
             };
