@@ -43,7 +43,7 @@ pub struct Config {
     pub beta: f64,
     /// Backlog that ends slow start, packets.
     pub gamma: f64,
-    /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes).
+    /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes; decision 18).
     pub threshold: u64,
     /// A packet is released once everyone below has it, and not as soon as the children have (decision 9).
     pub low_mark: bool,
@@ -94,7 +94,10 @@ impl Config {
             alpha: 2.0,
             beta: 4.0,
             gamma: 2.0,
-            threshold: 64 * 1024,
+            threshold: match habitat {
+                Habitat::Lab => 64 * 1024,
+                Habitat::Sockets => 1 << 20,
+            },
             low_mark: true,
             buffer: 4096,
             children: 0,
