@@ -59,17 +59,6 @@ fn receivers_below_an_agent_that_is_killed_find_another_node_and_lose_nothing() 
         receiver.event("place", LIMIT, at_agent);
     }
     agent.kill();
-    std::thread::sleep(Duration::from_secs(25));
-    if !sender.has_ended() {
-        for p in [&sender, &agent].into_iter().chain(&receivers) {
-            eprintln!("---");
-            for l in p.lines() {
-                if !l.text.contains("progress") {
-                    eprintln!("{}", l.text);
-                }
-            }
-        }
-    }
     let ended = sender.wait(LIMIT);
     assert_eq!(ended.code(), Some(DONE), "{}", ended.told());
     for (receiver, out) in receivers.iter().zip(&outs) {

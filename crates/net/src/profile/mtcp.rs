@@ -67,8 +67,12 @@ impl Profile for MtcpProfile {
     }
 
     fn handling(&self) -> Handling {
-        Handling { coalesces: true, rest: Duration::ZERO }
+        Handling { coalesces: true, rest: REST }
     }
 }
+
+/// Half of what members wait between two acknowledgements on a fast path, and within the delay that is no queue (decision 15 of
+/// `docs/papers/mtcp.md`).
+const REST: Duration = Duration::from_millis(1);
 
 const _: () = assert!(ACK_LEN <= MAX_HEADER, "every header fits");

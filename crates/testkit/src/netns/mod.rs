@@ -30,6 +30,7 @@ mod shares;
 mod stream;
 mod thread;
 mod topology;
+mod tree;
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -47,6 +48,7 @@ pub use session::Session;
 pub use shares::Shares;
 pub use stream::LiveStream;
 pub use topology::{Builder, Host, Network};
+pub use tree::{TreePlan, TreeStream};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.
 ///

@@ -152,6 +152,16 @@ impl Process {
         self.wait(KILL_LIMIT)
     }
 
+    /// Stops it where it is (SIGSTOP) until [`Process::resume`]: it neither runs nor ends meanwhile.
+    pub fn suspend(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it run again (SIGCONT).
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     fn signal(&self, signal: Signal) {
         let state = self.shared.lock();
         // Under the lock: the number may be another's once the waiter has reaped it.

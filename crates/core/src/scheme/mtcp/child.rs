@@ -34,9 +34,11 @@ pub(super) struct Child {
     pub(super) rtd: Timeout,
     pub(super) rtt: Timeout,
     base_rtd: BaseDelay,
+    /// Of the queuing delay of late, if it is smoothed so.
+    recent: Option<BaseDelay>,
     slack: f64,
     base_rtt: BaseDelay,
-    /// By how much the last relative delay was above its base, seconds.
+    /// By how much the relative delay is above its base, seconds.
     excess: f64,
     rate: DeliveryRate,
     pub(super) summary: Summary,
@@ -118,6 +120,7 @@ impl Child {
             rtd: Timeout::new(config.floor),
             rtt: Timeout::new(LEAST_REPAIR_TIMEOUT),
             base_rtd: BaseDelay::new(config.base_of),
+            recent: config.queue_of.map(|span| BaseDelay::new(Some(span))),
             slack: config.slack.as_secs_f64(),
             base_rtt: BaseDelay::new(config.base_of),
             excess: 0.0,
@@ -193,7 +196,9 @@ impl Child {
     /// A relative delay was measured: with, and without the time that the packet waited for its acknowledgement.
     pub(super) fn note_delay(&mut self, now: Time, whole: f64, bare: f64) {
         self.rtd.sample(whole);
-        self.excess = (self.base_rtd.excess(now, bare) - self.slack).max(0.0);
+        let excess = self.base_rtd.excess(now, bare);
+        let least = self.recent.as_mut().map_or(excess, |recent| recent.least(now, excess));
+        self.excess = (least - self.slack).max(0.0);
     }
 
     /// Packets of the flow that wait in queues on the way to this child: Diff × its delivery rate.
@@ -373,5 +378,21 @@ mod tests {
         assert_eq!(lost(0b1_1010_1110), Some(Seq::new(14)));
         assert_eq!(lost(u64::MAX << 1), Some(Seq::new(10)));
         assert_eq!(lost(7 << 61), Some(Seq::new(70)));
+    }
+
+    #[test]
+    fn one_packet_that_comes_late_is_no_queue_where_the_least_delay_counts() {
+        let excess = |queue_of: Option<Duration>, delays: &[f64]| {
+            let config = Config { queue_of, slack: Duration::ZERO, ..Config::refined(Habitat::Lab) };
+            let mut child = Child::new(PeerId(1), Seq::new(0), Time::ZERO, &config, 1000);
+            for (millis, delay) in (0..).step_by(4).zip(delays) {
+                child.note_delay(Time::from_millis(millis), *delay, *delay);
+            }
+            child.excess
+        };
+        let span = Some(Duration::from_millis(20));
+        let (late, queue) = ([0.25, 0.25, 0.25, 0.75], [0.25, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75]);
+        assert_eq!([excess(None, &late), excess(span, &late)], [0.5, 0.0]);
+        assert_eq!([excess(None, &queue), excess(span, &queue)], [0.5, 0.5]);
     }
 }

@@ -13,6 +13,9 @@ pub struct Config {
     pub ack_delay: Duration,
     /// An acknowledgement goes at once with this many new packets; `None` waits for the delay.
     pub ack_every: Option<u64>,
+    /// Between two acknowledgements that go at once: on a fast path they would take more of the hosts' time than the data
+    /// (decision 21).
+    pub ack_spacing: Duration,
     /// An acknowledgement's delay is longer by up to this much, at random.
     pub ack_jitter: Duration,
     /// How long after its summary has changed a member says so; `None` waits for the next acknowledgement.
@@ -29,6 +32,9 @@ pub struct Config {
     pub validates: bool,
     /// Queuing delays below this are not told from what the hosts' scheduling adds (decision 15).
     pub slack: Duration,
+    /// The queuing delay is the least of this long, so that a host that runs late now and then is not taken for a queue; `None`
+    /// takes each sample as it is (decision 15).
+    pub queue_of: Option<Duration>,
     /// The base delay is the least of this long; `None` is of the whole session.
     pub base_of: Option<Duration>,
     /// How windows grow, and what they answer to (decision 16).
@@ -43,7 +49,7 @@ pub struct Config {
     pub beta: f64,
     /// Backlog that ends slow start, packets.
     pub gamma: f64,
-    /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes).
+    /// The slow start threshold before the first congestion, bytes (§3.6: 64 Kbytes; decision 23).
     pub threshold: u64,
     /// A packet is released once everyone below has it, and not as soon as the children have (decision 9).
     pub low_mark: bool,
@@ -106,6 +112,10 @@ impl Config {
         Config {
             ack_delay: Duration::from_millis(20),
             ack_every: Some(4),
+            ack_spacing: match habitat {
+                Habitat::Lab => Duration::ZERO,
+                Habitat::Sockets => Duration::from_millis(2),
+            },
             ack_jitter: Duration::from_millis(5),
             report_within: Some(Duration::from_millis(10)),
             subtracts_held: true,
@@ -117,6 +127,10 @@ impl Config {
                 Habitat::Lab => Duration::ZERO,
                 Habitat::Sockets => Duration::from_millis(1),
             },
+            queue_of: match habitat {
+                Habitat::Lab => None,
+                Habitat::Sockets => Some(Duration::from_millis(20)),
+            },
             base_of: Some(Duration::from_secs(30)),
             control: Control::Vegas,
             predicts: false,
@@ -124,7 +138,10 @@ impl Config {
             alpha: 2.0,
             beta: 4.0,
             gamma: 2.0,
-            threshold: 64 * 1024,
+            threshold: match habitat {
+                Habitat::Lab => 64 * 1024,
+                Habitat::Sockets => 1 << 20,
+            },
             low_mark: true,
             buffer: 4096,
             history: 0,
@@ -156,6 +173,7 @@ impl Config {
     pub fn as_literal(self) -> Config {
         Config {
             ack_every: None,
+            ack_spacing: Duration::ZERO,
             ack_jitter: Duration::ZERO,
             report_within: None,
             subtracts_held: false,
@@ -163,6 +181,7 @@ impl Config {
             floor: Duration::from_millis(100),
             least_window: 1.0,
             validates: false,
+            queue_of: None,
             base_of: None,
             nacks: NackRule::SamePacket,
             low_mark: false,

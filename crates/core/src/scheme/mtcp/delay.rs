@@ -101,13 +101,17 @@ impl BaseDelay {
 
     /// Takes a sample; gives by how much it is above the base.
     pub(super) fn excess(&mut self, now: Time, delay: f64) -> f64 {
+        delay - self.least(now, delay)
+    }
+
+    /// Takes a sample; gives the least.
+    pub(super) fn least(&mut self, now: Time, delay: f64) -> f64 {
         let since = *self.since.get_or_insert(now);
         if self.span.is_some_and(|span| now.since(since) > span / 2) {
             (self.before, self.least, self.since) = (self.least, None, Some(now));
         }
         self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
-        let base = self.least.into_iter().chain(self.before).fold(delay, f64::min);
-        delay - base
+        self.least.into_iter().chain(self.before).fold(delay, f64::min)
     }
 }
 

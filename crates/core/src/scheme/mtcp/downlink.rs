@@ -392,7 +392,7 @@ impl Downlink {
 
     /// The packet whose first time-out comes first, and when.
     fn oldest(&mut self) -> Option<(Seq, Time)> {
-        let timeout = self.timeout();
+        let (timeout, first_timeout) = (self.timeout(), self.first_timeout());
         loop {
             let number = self.settled;
             let sent = *self.at(number)?;
@@ -406,9 +406,12 @@ impl Downlink {
                 continue;
             }
             if let (true, Some(here)) = (sent.lacking > 0, sent.here) {
-                // What came as a repair was sent long ago, so that its timer would have expired.
-                let timeout = timeout.filter(|_| sent.is_fresh);
-                let due = timeout.map_or(here + FIRST_TIMEOUT, |timeout| overdue(sent.micros, timeout));
+                let due = match timeout {
+                    Some(timeout) if sent.is_fresh => overdue(sent.micros, timeout),
+                    None if sent.is_fresh => here + first_timeout,
+                    // What came as a repair was sent long ago, so that its timer would have expired.
+                    _ => here + FIRST_TIMEOUT,
+                };
                 return Some((number, due.max(here)));
             }
             if sent.lacking > 0 {
@@ -423,10 +426,26 @@ impl Downlink {
         self.children.iter().filter_map(|child| child.rtd.value()).reduce(f64::max)
     }
 
+    /// The time-out while no relative delay is known: by the round trips that probes have found, which know nothing of delayed
+    /// acknowledgements. Switches learn of members a moment after these have joined, so that the first packets are often lost.
+    fn first_timeout(&self) -> Duration {
+        let round_trip = |child: &Child| child.rtt.average();
+        let farthest = self.children.iter().map(round_trip).try_fold(0.0, |most: f64, one| Some(most.max(one?)));
+        farthest.map_or(FIRST_TIMEOUT, |farthest| {
+            let measured = Duration::from_secs_f64(2.0 * farthest) + self.config.ack_delay + self.config.floor;
+            measured.min(FIRST_TIMEOUT)
+        })
+    }
+
     fn on_overdue(&mut self, now: Time, number: Seq, out: &mut Outbox) {
         self.settled = number.next();
         let next = self.next();
         self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
+        // What is lost before anything has come tells of memberships that are not known everywhere yet, and the window is at its
+        // least: slow start goes on.
+        if self.timeout().is_none() {
+            return;
+        }
         self.limit_window();
         if self.window.on_timeout(&self.config, number, next) {
             // τwnd is zero from here on (§3.9): what is on its way counts no more.
@@ -614,7 +633,7 @@ pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 const PEAK_MEMORY: f64 = 128.0;
 /// Long enough for the sender to hear of it, and for a short queue to empty.
 const DRAIN: Duration = Duration::from_millis(300);
-/// A packet is overdue after this long while no relative delay is known.
+/// A packet is overdue after this long while neither a relative delay nor a round trip is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 const MOST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
@@ -714,6 +733,25 @@ mod tests {
             repairs(&mut out).len()
         });
         assert_eq!(sent, [1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_first_packet_that_nobody_gets_is_overdue_by_the_round_trips_of_probes() {
+        let (mut node, mut out) = node(Config::refined(Habitat::Lab));
+        node.add(Time::ZERO, CHILD, &mut out);
+        let sent = Time::from_secs(1);
+        node.on_data(sent, Seq::new(0), 1_000_000, true, &mut out);
+        assert_eq!(node.oldest(), Some((Seq::new(0), sent + FIRST_TIMEOUT)));
+        node.children[0].note_round_trip(sent, Duration::from_millis(50));
+        // Twice 50 ms, 20 ms of delayed acknowledgements, and the floor of 200 ms.
+        assert_eq!(node.oldest(), Some((Seq::new(0), sent + Duration::from_millis(320))));
+        node.on_deadline(sent + Duration::from_millis(320), &mut out);
+        assert_eq!(repairs(&mut out), [0]);
+        assert!(node.is_in_slow_start());
+        // Another child, of which nothing is known.
+        node.add(sent, PeerId(2), &mut out);
+        node.on_data(sent, Seq::new(1), 1_000_000, true, &mut out);
+        assert_eq!(node.oldest(), Some((Seq::new(0), sent + FIRST_TIMEOUT)));
     }
 
     #[test]

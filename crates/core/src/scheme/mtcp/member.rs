@@ -39,6 +39,8 @@ pub struct Member {
     /// New packets since the last acknowledgement.
     unacknowledged: u64,
     ack: Option<Time>,
+    /// When it acknowledged last.
+    acknowledged: Time,
     /// What the node above was told last.
     told: Option<Summary>,
     /// When it is told again although there is nothing new (§3.11), and after how long then.
@@ -93,6 +95,7 @@ impl Member {
             newest: None,
             unacknowledged: 0,
             ack: None,
+            acknowledged: Time::ZERO,
             told: None,
             update: Time::ZERO,
             update_after: FIRST_UPDATE,
@@ -248,9 +251,17 @@ impl Member {
         self.release();
         self.unacknowledged += 1;
         self.update_after = FIRST_UPDATE;
-        let is_due = self.config.ack_every.is_some_and(|most| self.unacknowledged >= most);
-        let wait = if is_due { Duration::ZERO } else { self.delay() };
-        self.acknowledge_by(now + wait);
+        let at = if self.is_acknowledged_at_once() { self.acknowledged + self.spacing() } else { now + self.delay() };
+        self.acknowledge_by(at.max(now));
+    }
+
+    fn is_acknowledged_at_once(&self) -> bool {
+        self.config.ack_every.is_some_and(|most| self.unacknowledged >= most)
+    }
+
+    /// From one acknowledgement to the next. One that cannot report on much more does not wait.
+    fn spacing(&self) -> Duration {
+        if self.unacknowledged < MOST_UNACKNOWLEDGED { self.config.ack_spacing } else { Duration::ZERO }
     }
 
     /// Whether nothing is behind the end, and there is one.
@@ -388,7 +399,7 @@ impl Member {
             is_complete: summary.is_complete,
         };
         self.say(Header::TreeAck(ack));
-        (self.told, self.ack, self.unacknowledged) = (Some(summary), None, 0);
+        (self.told, self.ack, self.unacknowledged, self.acknowledged) = (Some(summary), None, 0, now);
         self.update = now + self.until_update();
     }
 
@@ -604,6 +615,8 @@ pub(super) const CHANNEL: ChannelId = ChannelId(0);
 const ABOVE_SILENCE: Duration = Duration::from_secs(7);
 /// A deadline that is later than this is no host's usual lateness.
 const LATE: Duration = Duration::from_secs(2);
+/// Half of the packets that an acknowledgement can report on.
+const MOST_UNACKNOWLEDGED: u64 = 32;
 /// §3.11.
 const FIRST_UPDATE: Duration = Duration::from_millis(500);
 const UPDATE_STEP: Duration = Duration::from_secs(1);
@@ -665,5 +678,43 @@ mod tests {
         assert_eq!(first, [Action::Deliver { number: Some(0) }, Action::Release { below: 1 }]);
         let kept = Action::DeliverKept { number: 2 };
         assert_eq!(second[..3], [Action::Deliver { number: Some(1) }, kept, Action::Complete]);
+    }
+
+    /// When the member acknowledges, in milliseconds, if a packet comes at each of these microseconds.
+    fn acknowledged_at(spacing: Duration, packets: impl Iterator<Item = u64>) -> Vec<u64> {
+        let config = Config { ack_spacing: spacing, ..Config::refined(Habitat::Lab) };
+        let mut member = Member::new(&STREAM, config, true, Random::new(1, "receiver"));
+        let (mut times, mut now) = (Vec::new(), Time::ZERO);
+        let mut note = |member: &mut Member, now: Time| {
+            while let Some(action) = member.poll(now) {
+                if matches!(action, Action::Send { .. }) {
+                    times.push(now.as_micros() / 1000);
+                }
+            }
+        };
+        member.handle(now, Event::Start);
+        note(&mut member, now);
+        for (number, at) in (0..).zip(packets.map(Time::from_micros)) {
+            while let Some(due) = member.deadline().filter(|due| *due <= at) {
+                now = now.max(due);
+                member.handle(now, Event::Deadline);
+                note(&mut member, now);
+            }
+            now = at;
+            member.handle(now, arrives(&data(number, false)));
+            note(&mut member, now);
+        }
+        times
+    }
+
+    #[test]
+    fn acknowledgements_that_go_at_once_are_spaced_unless_many_packets_have_come() {
+        let each = |micros: u64| (1..=16).map(move |number| 10_000 + number * micros);
+        // The first one asks the node above to attach it.
+        assert_eq!(acknowledged_at(Duration::ZERO, each(250)), [0, 11, 12, 13]);
+        assert_eq!(acknowledged_at(Duration::from_millis(2), each(250)), [0, 11, 13]);
+        assert_eq!(acknowledged_at(Duration::from_millis(2), each(1000)), [0, 14, 18, 22]);
+        let fast = (0..=32).map(|number| 10_000 + number * 10);
+        assert_eq!(acknowledged_at(Duration::from_secs(1), fast), [0, 10]);
     }
 }

@@ -120,11 +120,13 @@ impl Sender {
     /// The second lets a sender that was held up come back.
     fn gap(&self) -> Duration {
         let Some(delivered) = self.downlink.rate().filter(|_| self.config.paces) else { return Duration::ZERO };
-        let round_trip = self.downlink.round_trip().unwrap_or_default() + self.config.ack_delay;
+        let ack_delay = self.config.ack_delay;
+        // A window that is used is acknowledged as it comes, and not after the delay.
+        let clocked = self.downlink.round_trip().map_or(ack_delay, |round_trip| round_trip + ack_delay.min(round_trip));
         let spread = |seconds: f64| self.summary().min_cwnd / seconds.max(1e-3);
         let rate = match self.path.as_ref().and_then(Path::round_trip) {
             Some(seconds) => spread(seconds),
-            None => delivered.max(spread(round_trip.as_secs_f64())),
+            None => delivered.max(spread(clocked.as_secs_f64())),
         };
         let gain = if self.downlink.is_in_slow_start() { 2.0 } else { 1.25 };
         Duration::from_secs_f64((1.0 / (gain * rate)).min(MOST_GAP))

@@ -59,6 +59,11 @@ const TABLE: Table<Config> = &[&[
         value: &WholeOr { word: "no", means: "it always waits", range: 1..=1000, field: |c| &mut c.ack_every },
     },
     Entry {
+        key: "ack_spacing",
+        help: "how long after the last one an acknowledgement may go at once",
+        value: &Span { range: Duration::ZERO..=ms(100), field: |c| &mut c.ack_spacing },
+    },
+    Entry {
         key: "ack_jitter",
         help: "how much longer an acknowledgement waits at most, at random",
         value: &Span { range: Duration::ZERO..=ms(500), field: |c| &mut c.ack_jitter },
@@ -102,6 +107,16 @@ const TABLE: Table<Config> = &[&[
         key: "slack",
         help: "queuing delay below which nothing is taken for a queue",
         value: &Span { range: Duration::ZERO..=ms(100), field: |c| &mut c.slack },
+    },
+    Entry {
+        key: "queue_of",
+        help: "over how long the least queuing delay is taken",
+        value: &SpanOr {
+            word: "no",
+            means: "each is taken as it is",
+            range: ms(1)..=secs(10),
+            field: |c| &mut c.queue_of,
+        },
     },
     Entry {
         key: "base_of",

@@ -1,5 +1,5 @@
 //! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; its live
-//! streams next to the kernel's TCP; and the simulator next to ns-2.
+//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -9,9 +9,11 @@
 
 mod beside;
 mod machine;
+mod norm;
 mod simulators;
 mod speed;
 mod stair;
+mod stream;
 mod summary;
 mod uftp;
 mod unequal;
@@ -25,6 +27,7 @@ use clap::{Parser, ValueEnum};
 use weir_testkit::netns::{find_weir_binary, require_root};
 use weir_units::{Bytes, Rate};
 
+use stream::StreamOptions;
 use summary::Summary;
 
 /// Measures weir next to uftp between network namespaces, and its simulator next to ns-2.
@@ -43,7 +46,7 @@ struct Options {
     #[arg(long, default_value = "256MiB")]
     size: Bytes,
 
-    /// How often each case of the speed table is measured.
+    /// How often each case is measured in the speed table, and in the tables of streams over a tree but for the last.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
@@ -52,7 +55,8 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "5G,800M")]
     rates: Vec<String>,
 
-    /// More words for `weir send file` in the speed table and for STAIR next to a TCP, separated by spaces.
+    /// More words for `weir send file` in the speed table and for STAIR next to a TCP, and for `weir send stream`, separated by
+    /// spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     send_args: String,
 
@@ -71,6 +75,9 @@ struct Options {
     /// How long a flow of weir and a TCP connection are watched while they share a link, in seconds, after a warm-up of 15 s.
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     beside_seconds: u64,
+
+    #[command(flatten)]
+    stream: StreamOptions,
 
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
@@ -97,6 +104,9 @@ enum Part {
     /// STAIR to receivers behind unequal links, next to one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
     /// and its membership messages next to FGLM's.
     Stair,
+    /// Streams over a tree (MTCP): speed next to uftp, NORM and one TCP, with 1 to 16 receivers; share next to one TCP; and
+    /// whether every receiver gets every byte through losses, a killed agent and a stopped receiver.
+    Stream,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
@@ -137,6 +147,11 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Stair) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
         summary.set("stair", stair::measure(options, weir)?);
+        summary.save()?;
+    }
+    if wanted(Part::Stream) {
+        let weir = weir.as_deref().ok_or(NO_WEIR)?;
+        summary.set("stream", stream::measure(options, weir)?);
         summary.save()?;
     }
     if wanted(Part::Simulator) {

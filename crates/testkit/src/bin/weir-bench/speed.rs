@@ -162,7 +162,7 @@ fn one_run(
     let folders: Vec<PathBuf> = (0..case.receivers).map(|index| scratch.folder(format!("{index}"))).collect();
     let job = Job { file, folders: &folders, scratch: scratch.path(), limit: RUN_LIMIT };
     let run = match case.tool {
-        Tool::Uftp => uftp::transfer(network, &job)?,
+        Tool::Uftp => uftp::transfer(network, &job, None)?,
         Tool::Weir => {
             let mut send_words = vec!["--rates".to_owned(), rates.to_owned()];
             send_words.extend(options.send_args.split_whitespace().map(str::to_owned));

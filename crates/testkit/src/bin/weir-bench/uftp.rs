@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use weir_testkit::netns::{Network, Process, in_path, pause};
+use weir_units::Rate;
 
 use crate::machine::CpuClock;
 use crate::speed::{Job, Run};
 
-/// Sends the job's file to every receiver of the network.
-pub(crate) fn transfer(network: &Network, job: &Job<'_>) -> Result<Run, String> {
+/// Sends the job's file to every receiver of the network: at nine tenths of the rate of their links, or as fast as it goes where
+/// there are none.
+pub(crate) fn transfer(network: &Network, job: &Job<'_>, link: Option<Rate>) -> Result<Run, String> {
     if !in_path("uftp") || !in_path("uftpd") {
         return Err("uftp is missing: apt-get install uftp, or leave it out with --only weir-1,weir-16".into());
     }
@@ -39,8 +41,9 @@ pub(crate) fn transfer(network: &Network, job: &Job<'_>) -> Result<Run, String> 
     pause(HEAD_START);
     let before = CpuClock::now();
     let started = SystemTime::now();
+    let rate = link.map_or("-1".to_owned(), |link| (link.bps() / 1000 * 9 / 10).to_string());
     let sender = network.sender().command("uftp").args(["-I", network.sender().interface(), "-B", "4194304", "-T"]);
-    let sender = sender.args(["-M", "230.4.4.1", "-P", "230.5.5.7", "-R", "-1"]).arg(job.file).folder(scratch).start();
+    let sender = sender.args(["-M", "230.4.4.1", "-P", "230.5.5.7", "-R", &rate]).arg(job.file).folder(scratch).start();
     let sent = sender.wait(job.limit);
     let machine = CpuClock::now().since(before);
     let seconds = job.arrivals().map(|path| {
