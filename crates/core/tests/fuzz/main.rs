@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weir_core::registry::{Parties, SCHEMES};
-use weir_core::{Event, Header};
+use weir_core::{Event, Header, Locator};
 use weir_units::{Random, Time};
 
 use draw::{Draw, OPERATION, Operation};
@@ -63,6 +63,38 @@ fn long_histories_leave_every_party_within_its_rules() {
         assert!(!is_tree || concluded > HISTORIES / 4, "{}: {concluded} streams came to their end", scheme.name);
         assert!(!scheme.is_layered() || levels.len() > 6, "{}: levels {levels:?} only", scheme.name);
     }
+}
+
+/// Each party of a tree that builds itself is alone with what comes: nobody answers it as a node would.
+#[test]
+fn any_history_leaves_the_parties_of_a_tree_that_builds_itself_within_their_rules() {
+    let mut contacts = 0;
+    let trees = SCHEMES.iter().filter(|scheme| matches!(scheme.parties, Parties::Tree(_)));
+    for (scheme, seed) in trees.flat_map(|scheme| (0..HISTORIES).map(move |seed| (scheme, seed))) {
+        let mut random = Random::new(seed, "found");
+        let setup = Setup::new(scheme, &mut Draw::new(&random_bytes::<SETUP>(&mut random))).that_is_found();
+        for mut party in setup.parties().expect("the settings are accepted") {
+            let mut now = Time::from_secs(1);
+            party.handle(now, Event::Reachable { at: Locator([9; 18]) });
+            party.handle(now, Event::Start);
+            for _ in 0..OPERATIONS {
+                let bytes = random_bytes::<OPERATION>(&mut random);
+                let mut draw = Draw::new(&bytes);
+                let operation = Operation::of(draw.u8());
+                now += draw.span();
+                party.catch_up(now, |_| {});
+                let event = draw.event(operation).filter(|event| party.may_come(event));
+                event.into_iter().for_each(|event| party.handle(now, event));
+                let (from, packet) = draw.packet(now);
+                let event = Event::Packet { from, packet: &packet };
+                if party.may_come(&event) {
+                    party.handle(now, event);
+                }
+            }
+            contacts += party.contacts();
+        }
+    }
+    assert!(contacts > 1_000, "{contacts} contacts: nobody looked for a node");
 }
 
 #[test]

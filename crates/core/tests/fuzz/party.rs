@@ -57,6 +57,7 @@ pub(crate) struct Party {
     finished: bool,
     /// What the last event led to.
     pub(crate) last: Turn,
+    contacts: u64,
 }
 
 /// What an event led to.
@@ -92,6 +93,7 @@ impl Party {
             is_complete: false,
             finished: false,
             last: Turn::default(),
+            contacts: 0,
         }
     }
 
@@ -121,6 +123,22 @@ impl Party {
             self.carry_out(event, &action);
         }
         panic!("after {event:?} it never stops wanting things: {self:?}");
+    }
+
+    /// Whether such a thing can happen to a party of a tree: it starts and ends once, and hears from those who are there.
+    pub(crate) fn may_come(&self, event: &Event<'_>) -> bool {
+        match event {
+            Event::Packet { from: Origin::Peer(PeerId(peer)), .. } => self.peers.contains(peer),
+            Event::PeerUp(PeerId(peer)) | Event::Reached { peer: PeerId(peer), .. } => !self.gone.contains(peer),
+            Event::PeerDown(PeerId(peer)) => self.peers.contains(peer),
+            Event::Start | Event::Finish => false,
+            _ => true,
+        }
+    }
+
+    /// How often it wanted to contact somebody.
+    pub(crate) fn contacts(&self) -> u64 {
+        self.contacts
     }
 
     /// Calls it until its deadline is ahead, as a driver does.
@@ -160,7 +178,10 @@ impl Party {
                 self.sent += 1;
                 self.last.sent.push((to, packet));
             }
-            Action::Contact { .. } => assert!(self.is_in_tree(), "{:?} contacts others", self.role),
+            Action::Contact { .. } => {
+                assert!(self.is_in_tree(), "{:?} contacts others", self.role);
+                self.contacts += 1;
+            }
             Action::Part { peer: PeerId(peer) } => {
                 assert!(self.peers.remove(&peer), "it parts from {peer}, which is not there");
                 self.gone.insert(peer);
@@ -258,7 +279,7 @@ impl Party {
             }
             Header::TreeAck(_) => {
                 assert!(matches!(role, Role::Agent | Role::Leaf) && !self.finished, "{role:?} sends {packet:?}");
-                assert_eq!(to, Destination::Peer(PeerId(0)), "{role:?} reports to the member above it");
+                assert!(matches!(to, Destination::Peer(_)), "{role:?} reports to the member above it");
             }
             Header::TreeJoin(_) => {
                 assert!(self.is_in_tree() && !self.finished, "{role:?} sends {packet:?}");

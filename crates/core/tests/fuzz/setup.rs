@@ -24,6 +24,8 @@ pub(crate) struct Setup {
     pub(crate) room: Option<u64>,
     /// How far the clocks of a tree's members are ahead of that of its sender, or behind.
     ahead: [Duration; 3],
+    /// Whether the members of a tree know who is above whom.
+    tree: &'static str,
     settings: Vec<Setting>,
 }
 
@@ -45,6 +47,7 @@ impl Setup {
             is_honest: false,
             room: None,
             ahead: [Duration::ZERO; 3],
+            tree: "given",
             settings: extra::settings(scheme),
         };
         for _ in 0..draw.u8() % 4 {
@@ -57,6 +60,12 @@ impl Setup {
             setup.ahead = [(); 3].map(|()| Duration::from_secs(1) * (1 << (draw.u8() % 24)));
         }
         setup
+    }
+
+    /// The same, but that members look for the node above them.
+    pub(crate) fn that_is_found(mut self) -> Setup {
+        self.tree = "found";
+        self
     }
 
     /// Adds one of the scheme's settings with one of the values that its help mentions, or a usual one, if the scheme accepts it.
@@ -78,6 +87,7 @@ impl Setup {
         let mut settings = self.settings.clone();
         if self.scheme.settings().iter().any(|setting| setting.key == CHILDREN) {
             settings.push(Setting { key: CHILDREN.to_owned(), value: children.to_string() });
+            settings.push(Setting { key: TREE.to_owned(), value: self.tree.to_owned() });
         }
         settings
     }
@@ -121,6 +131,8 @@ impl Setup {
 
 /// The setting that says for how many children a node waits.
 const CHILDREN: &str = "children";
+/// And the one that says where a tree comes from.
+const TREE: &str = "tree";
 
 pub(crate) const PACKET_SIZE: Bytes = Bytes::new(500);
 

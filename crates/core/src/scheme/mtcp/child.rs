@@ -42,6 +42,11 @@ pub(super) struct Child {
     excess: f64,
     rate: DeliveryRate,
     pub(super) summary: Summary,
+    /// When it is probed next where children are probed one by one, and how much later than that for once.
+    pub(super) next_probe: Time,
+    pub(super) stagger: Duration,
+    /// Which of the nodes above it is told of next.
+    pub(super) turn: usize,
     /// Probes since it was heard last.
     pub(super) unanswered: u32,
     /// The packet that its last acknowledgements named first among the missing, and how many of them did.
@@ -133,6 +138,9 @@ impl Child {
                 receivers: 0,
                 is_complete: false,
             },
+            next_probe: now,
+            stagger: Duration::ZERO,
+            turn: 0,
             unanswered: 0,
             nacked: (first, 0),
             repairs: VecDeque::new(),

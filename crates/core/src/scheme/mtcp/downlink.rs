@@ -37,7 +37,7 @@ pub(super) struct Downlink {
     /// Those that are no members any more, and why.
     pub(super) turned_out: Vec<(PeerId, Standing)>,
     pub(super) quota: Quota,
-    /// What was named last, of children and of nodes above.
+    /// Counts what goes round: the children that are named, and the times at which they are probed.
     pub(super) turn: usize,
     /// The oldest packet that is still here.
     pub(super) first: Seq,
@@ -464,14 +464,17 @@ impl Downlink {
 
     /// Asks every child for a round trip.
     pub(super) fn probe(&mut self, now: Time, out: &mut Outbox) {
-        self.next_probe = Some(now + PROBE_INTERVAL);
+        let are_all = self.config.tree == Shape::Given;
         let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
-        for child in self.children.iter_mut().chain(guests) {
+        for child in self.children.iter_mut().chain(guests).filter(|child| are_all || child.next_probe <= now) {
+            child.next_probe = now + PROBE_INTERVAL + core::mem::take(&mut child.stagger);
             child.unanswered += 1;
             let header = Header::Probe(Probe { kind: Kind::Probe, clock_micros: now.as_micros() as u32 });
             let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
             out.push(Action::send(Destination::Peer(child.peer), packet));
         }
+        let guests = self.guests.iter().map(|guest| guest.child.next_probe);
+        self.next_probe = self.children.iter().map(|child| child.next_probe).chain(guests).min();
     }
 
     /// A child has answered a probe.

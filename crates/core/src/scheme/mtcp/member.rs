@@ -20,7 +20,7 @@ use super::child::Summary;
 use super::config::{Config, Shape};
 use super::downlink::{Downlink, HELD_UNIT};
 use super::newcomers::Stock;
-use super::search::{Found, MOST_LEVELS, Search, Wish};
+use super::search::{Found, MOST_LEVELS, NO_LEVEL, Search, Wish};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -183,6 +183,8 @@ impl Member {
     fn on_standing(&mut self, now: Time, offer: &Offer) {
         let Some(above) = self.above else { return };
         match offer.standing {
+            // It looks for a node itself, and keeps its children.
+            Standing::Child | Standing::CatchingUp if offer.level == NO_LEVEL => {}
             Standing::Child | Standing::CatchingUp if offer.level < MOST_LEVELS => {
                 let (level, catches_up) = (offer.level + 1, offer.standing == Standing::CatchingUp);
                 self.downlink.position.above.retain(|(known, _)| *known < level);
@@ -212,6 +214,8 @@ impl Member {
 
     /// Somebody looks for a node, and wants to know of this one or to be its child.
     fn on_ask(&mut self, now: Time, peer: PeerId, ask: &Ask) {
+        // Whoever is above this member does not join it.
+        let ask = &Ask { joins: ask.joins && self.above != Some(peer), ..*ask };
         let stock = match self.serves() {
             true => Stock { first: self.downlink.first, next: self.arrivals.next() },
             false => Stock { first: self.arrivals.start(), next: self.arrivals.next() },

@@ -16,7 +16,7 @@ use crate::outbox::Outbox;
 use super::child::Child;
 use super::config::{Config, Shape};
 use super::downlink::{Downlink, PROBE_INTERVAL};
-use super::search::{MOST_LEVELS, join};
+use super::search::{MOST_LEVELS, NO_LEVEL, join};
 
 /// Where a node is in the tree.
 #[derive(Debug, Clone, Default)]
@@ -262,6 +262,7 @@ impl Downlink {
         self.present.push(peer);
         let mut child = Child::new(peer, need, now, &self.config, self.stream.packet_size.count());
         (child.door, child.is_receiver, child.orphan_of) = (ask.door, ask.is_receiver, ask.lost);
+        child.stagger = self.slot();
         if ask.lost != 0 || stock.next.since(need) <= NEAR {
             self.attach(now, child, out);
             Standing::Child
@@ -278,7 +279,7 @@ impl Downlink {
             next: stock.next.value(),
             clock_micros,
             places: self.places().min(u64::from(u16::MAX)) as u16,
-            level: self.position.level.unwrap_or(MOST_LEVELS),
+            level: self.position.level.unwrap_or(NO_LEVEL),
             standing,
         };
         out.push(join(Join::Offer(offer), to, self.stream.feedback_size));
@@ -297,12 +298,12 @@ impl Downlink {
     fn name_children(&mut self, to: PeerId, out: &mut Outbox) {
         let Some(level) = self.position.level else { return };
         let doors: Vec<Locator> = self.children.iter().filter_map(|child| child.door).collect();
-        let named = doors.iter().cycle().skip(self.turn).take(doors.len().min(MOST_NAMED));
+        let named = doors.iter().cycle().skip(self.turn % doors.len().max(1)).take(doors.len().min(MOST_NAMED));
         for at in named {
             let node = Node { at: *at, level: level + 1, is_above: false };
             out.push(join(Join::Node(node), to, self.stream.feedback_size));
         }
-        self.turn = (self.turn + MOST_NAMED) % doors.len().max(1);
+        self.turn = self.turn.wrapping_add(MOST_NAMED);
     }
 
     /// A child that catches up says what it has.
@@ -336,14 +337,25 @@ impl Downlink {
         self.demote_slow(now, out);
         self.turn_out_slow(now, out);
         let stock = Stock { first: self.first, next: self.next() };
-        self.turn = self.turn.wrapping_add(1) % 1024;
-        let children = self.children.iter().map(|child| (child.peer, Standing::Child));
-        let guests = self.guests.iter().map(|guest| (guest.child.peer, Standing::CatchingUp));
-        let all: Vec<(PeerId, Standing)> = children.chain(guests).collect();
-        for (peer, standing) in all {
-            self.offer(peer, standing, stock, 0, out);
-            self.name_above(self.turn, peer, out);
+        let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
+        let due = self.children.iter_mut().chain(guests).filter(|child| child.next_probe <= now);
+        let due: Vec<(PeerId, usize)> = due
+            .map(|child| {
+                child.turn += 1;
+                (child.peer, child.turn)
+            })
+            .collect();
+        for (peer, turn) in due {
+            self.offer(peer, self.standing(peer), stock, 0, out);
+            self.name_above(turn, peer, out);
         }
+    }
+
+    /// How much later than others a new child is probed from the second probe on: probes to all at once would meet in a short
+    /// queue, and always the same ones would be lost.
+    fn slot(&mut self) -> Duration {
+        self.turn = self.turn.wrapping_add(1);
+        (self.turn % SLOTS) as u32 * PROBE_INTERVAL / SLOTS as u32
     }
 
     /// The stream no longer waits for children that are slower than they may be.
@@ -351,6 +363,9 @@ impl Downlink {
         let Some(least) = self.least_rate() else { return };
         let (next, patience) = (self.next(), self.config.evict_after);
         let is_slow = |child: &mut Child| {
+            if child.next_probe > now {
+                return false;
+            }
             let stands = (child.start(), child.summary.limit);
             // A node is given the time to see to those below it.
             let patience = if child.has_children() { 2 * patience } else { patience };
@@ -412,7 +427,9 @@ fn report(peer: PeerId, standing: Standing, out: &mut Outbox) {
 
 /// Who lacks no more than an acknowledgement can report on has caught up.
 pub(super) const NEAR: u64 = 64;
-const MOST_NAMED: usize = 7;
+/// The packets that answer a question are few, as they come in one piece and may meet a short queue.
+const MOST_NAMED: usize = 3;
+const SLOTS: usize = 16;
 const MOST_REFUGES: usize = 6;
 /// Members look for another node after seven seconds of silence, or ten, and find one in a few more.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);

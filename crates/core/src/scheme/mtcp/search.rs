@@ -16,6 +16,8 @@ pub(super) struct Search {
     /// Nodes that were named when there were candidates enough.
     spare: Vec<Locator>,
     stage: Stage,
+    /// How often nobody would take it.
+    rounds: u32,
     /// When to ask those again who have not answered.
     next_ask: Time,
     feedback_size: Bytes,
@@ -66,6 +68,8 @@ struct Candidate {
     offer: Option<(Duration, Offer)>,
     /// It would not take the member, or is gone.
     is_out: bool,
+    /// When it was asked last.
+    asked: Option<Time>,
 }
 
 impl Candidate {
@@ -96,9 +100,16 @@ impl Search {
         out: &mut Outbox,
     ) -> Search {
         let stage = Stage::Asking { until: now + PATIENCE };
-        let mut search =
-            Search { candidates: Vec::new(), spare: Vec::new(), stage, next_ask: now, feedback_size, random };
-        let first = first.map(|peer| Candidate { at: None, peer: Some(peer), offer: None, is_out: false });
+        let mut search = Search {
+            candidates: Vec::new(),
+            spare: Vec::new(),
+            stage,
+            rounds: 0,
+            next_ask: now,
+            feedback_size,
+            random,
+        };
+        let first = first.map(|peer| Candidate { at: None, peer: Some(peer), offer: None, is_out: false, asked: None });
         search.candidates.extend(first);
         others.into_iter().for_each(|at| search.contact(at, out));
         search
@@ -109,7 +120,7 @@ impl Search {
             return self.note_spare(at);
         }
         if !self.is_known(at) {
-            self.candidates.push(Candidate { at: Some(at), peer: None, offer: None, is_out: false });
+            self.candidates.push(Candidate { at: Some(at), peer: None, offer: None, is_out: false, asked: None });
             out.push(Action::Contact { at });
         }
     }
@@ -132,10 +143,15 @@ impl Search {
 
     /// Who was to be contacted has answered. Whether that was wanted here.
     pub(super) fn on_reached(&mut self, now: Time, at: Locator, peer: PeerId) -> bool {
+        let is_twin = self.place(peer).is_some_and(|place| self.candidates[place].at != Some(at));
         let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.at == Some(at)) else {
-            return false;
+            return is_twin;
         };
-        (candidate.peer, self.next_ask) = (Some(peer), now);
+        match is_twin {
+            // A node that is reached at two places is asked once.
+            true => candidate.is_out = true,
+            false => (candidate.peer, self.next_ask) = (Some(peer), now),
+        }
         true
     }
 
@@ -221,15 +237,23 @@ impl Search {
         let best = able.min_by_key(|(_, candidate)| (!candidate.has_place(), candidate.cost())).map(|(place, _)| place);
         if let Some(place) = best {
             (self.stage, self.next_ask) = (Stage::Joining { place, until: now + PATIENCE }, now);
+            self.candidates[place].asked = None;
             return None;
         }
-        let of_sender =
-            self.candidates.iter().filter_map(|candidate| candidate.offer).find(|(_, offer)| offer.level == 0);
-        if of_sender.is_some_and(|(_, offer)| !wish.from_now && offer.first > wish.need) {
+        if self.is_too_late(wish) {
             return Some(Found::TooLate);
         }
+        self.rounds += 1;
         self.stage = Stage::Resting { until: now + REST.mul_f64(0.5 + self.random.unit()) };
         None
+    }
+
+    /// Whether not even the sender keeps what the member needs. Another node may; but who has not answered again and again is gone.
+    fn is_too_late(&self, wish: &Wish) -> bool {
+        let offers = self.candidates.iter().filter_map(|candidate| candidate.offer);
+        let of_sender = offers.map(|(_, offer)| offer).find(|offer| offer.level == 0);
+        let is_known = self.has_all_answers() || self.rounds >= PATIENT_ROUNDS;
+        is_known && of_sender.is_some_and(|offer| !wish.from_now && offer.first > wish.need)
     }
 
     /// All are asked once more. Those that had no room make way for nodes below them.
@@ -243,7 +267,8 @@ impl Search {
             core::mem::take(&mut self.spare).into_iter().for_each(|at| self.contact(at, out));
         }
         for candidate in &mut self.candidates {
-            (candidate.offer, candidate.is_out) = (None, candidate.at.is_none() && candidate.peer.is_none());
+            (candidate.offer, candidate.asked) = (None, None);
+            candidate.is_out = candidate.at.is_none() && candidate.peer.is_none();
         }
         let lost = self.candidates.iter().filter(|candidate| candidate.peer.is_none()).filter_map(|lost| lost.at);
         let lost: Vec<Locator> = lost.collect();
@@ -257,13 +282,15 @@ impl Search {
             Stage::Joining { place, .. } => Some(place),
             _ => None,
         };
-        for (place, candidate) in self.candidates.iter().enumerate() {
+        for (place, candidate) in self.candidates.iter_mut().enumerate() {
             let is_asked = match self.stage {
                 Stage::Asking { .. } => candidate.offer.is_none() && !candidate.is_out,
                 Stage::Joining { .. } => joining == Some(place),
                 Stage::Resting { .. } => false,
             };
-            let Some(peer) = candidate.peer.filter(|_| is_asked) else { continue };
+            let is_due = candidate.asked.is_none_or(|asked| now >= asked + ASK_AGAIN);
+            let Some(peer) = candidate.peer.filter(|_| is_asked && is_due) else { continue };
+            candidate.asked = Some(now);
             let ask = Ask {
                 need: wish.need as u32,
                 clock_micros: now.as_micros() as u32,
@@ -308,9 +335,13 @@ pub(super) fn join(join: Join, to: PeerId, size: Bytes) -> Action {
 const MOST_CANDIDATES: usize = 8;
 /// A node below more than this many others takes nobody: the tree would have become a ring.
 pub(super) const MOST_LEVELS: u8 = 16;
+/// The level of a node that looks for one above it.
+pub(super) const NO_LEVEL: u8 = u8::MAX;
 const LEVEL_COST: Duration = Duration::from_millis(10);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 const ASK_AGAIN: Duration = Duration::from_millis(300);
+/// Who has not answered in so many rounds is not there.
+const PATIENT_ROUNDS: u32 = 3;
 /// About how long it waits before it asks all once more.
 const REST: Duration = Duration::from_secs(1);
