@@ -31,7 +31,7 @@ pub enum SessionSource {
     /// No description but a live stream: the host and port of its sender.
     Sender(String),
     /// A stream over a tree.
-    Stream(StreamAddress),
+    Stream(Box<StreamAddress>),
 }
 
 /// A text that cannot be read as the value asked for. The text says what is accepted.
@@ -92,7 +92,7 @@ impl FromStr for SessionSource {
             .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
         Ok(match text {
             "-" => SessionSource::Stdin,
-            stream if stream.starts_with(PREFIX) => SessionSource::Stream(stream.parse()?),
+            stream if stream.starts_with(PREFIX) => SessionSource::Stream(Box::new(stream.parse()?)),
             url if is_url => SessionSource::Url(url.to_owned()),
             host if is_host_and_port(host) => SessionSource::Sender(host.to_owned()),
             path => SessionSource::File(path.into()),
