@@ -70,6 +70,35 @@ fn receivers_below_an_agent_that_is_killed_find_another_node_and_lose_nothing() 
 }
 
 #[test]
+fn the_stream_waits_for_a_receiver_that_is_stopped_for_a_while() {
+    let scratch = Scratch::new();
+    let file = scratch.join("in");
+    generated_file(&file, 20_000_000, 3);
+    let stream = Stream::new();
+    let sender = stream.send(&file, 2).args(["--cc-set", "buffer=256"]).start();
+    let address = started(&sender, "stream");
+    let outs = [1, 2].map(|number| scratch.join(format!("out{number}")));
+    let receivers = outs.each_ref().map(|out| recv(&address, out).arg("--leaf").start());
+    receivers[1].event("progress", LIMIT, |event| event["stream_bytes"].as_u64() > Some(0));
+    receivers[1].suspend();
+    // Longer than other sessions wait for a silent peer.
+    std::thread::sleep(Duration::from_secs(12));
+    assert!(!sender.has_ended(), "everything was sent before the receiver was stopped");
+    receivers[1].resume();
+    assert_eq!(sender.wait(LIMIT).code(), Some(DONE));
+    for (receiver, out) in receivers.iter().zip(&outs) {
+        let ended = receiver.wait(LIMIT);
+        assert_eq!(
+            (ended.code(), &ended.last_event("end")["verified"]),
+            (Some(DONE), &true.into()),
+            "{}",
+            ended.told()
+        );
+        assert!(same_content(&file, out), "{} differs", out.display());
+    }
+}
+
+#[test]
 fn a_receiver_that_comes_late_gets_what_is_kept_or_says_that_it_is_too_late() {
     let scratch = Scratch::new();
     for (keep, from_now, code) in [("1G", false, DONE), ("1456", false, INCOMPLETE), ("1456", true, DONE)] {

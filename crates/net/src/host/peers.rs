@@ -135,7 +135,7 @@ impl<A: Copy> Peers<A> {
             known => {
                 known.into_iter().for_each(|id| self.forget(id));
                 let id = self.add(socket, address, State::Contact(Contact::new(ssrc, self.silence, now)));
-                self.all.entry(id).and_modify(|peer| peer.wanted_until = Some(now + self.silence));
+                self.all.entry(id).and_modify(|peer| peer.wanted_until = Some(now + CONTACT_PATIENCE));
             }
         }
     }
@@ -450,6 +450,8 @@ fn gone_at(heard: Time, refused: Option<Time>, silence: Duration) -> (Time, Depa
     refused.filter(|refused| refused.0 <= silent.0).unwrap_or(silent)
 }
 
+/// Whoever has not answered for this long is not there.
+const CONTACT_PATIENCE: Duration = Duration::from_secs(10);
 /// A goodbye may be lost, so it is said again until it is answered, ever more slowly: 1.5 s in all.
 const FAREWELLS: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(800)];

@@ -16,7 +16,7 @@ use weir_units::Time;
 
 use super::address::{StreamAddress, resolve};
 use super::events::{StreamEvent, StreamStart};
-use super::node::{Node, door, party};
+use super::node::{Node, door, party, tenant};
 use super::seal::{Content, Tally, Verdict, unwrap};
 use super::spool::Spool;
 use crate::args::{Agent, Recv};
@@ -56,7 +56,7 @@ pub fn receive(
         takes_members: !args.leaf,
         from_now: args.from_now,
         idle_timeout: args.idle_timeout.unwrap_or(IDLE_TIMEOUT),
-        tenant: TenantConfig { link, tick: Duration::from_millis(5), ..TenantConfig::default() },
+        tenant: TenantConfig { link, tick: Duration::from_millis(5), ..tenant(address) },
         capture: args.output.pcap.clone(),
         duration: args.duration,
     };
@@ -73,7 +73,7 @@ pub fn serve(args: &Agent, observer: &mut dyn Observer<StreamEvent>) -> Result<E
         takes_members: true,
         from_now: false,
         idle_timeout: args.idle_timeout,
-        tenant: TenantConfig::default(),
+        tenant: tenant(&args.stream),
         capture: args.output.pcap.clone(),
         duration: None,
     };

@@ -8,9 +8,9 @@ use weir_core::observation::{Observation, Standing, TreeReport, WindowReport};
 use weir_core::registry::{self, Build, Stream, Tree};
 use weir_core::{Endpoint, PeerId};
 use weir_net::clock::Clock;
-use weir_net::host::{Departure, PeerChange, Progress, Statistics};
+use weir_net::host::{Departure, PeerChange, Progress, Statistics, TenantConfig};
 use weir_net::tree::Door;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Time, parse_span};
 
 use super::address::StreamAddress;
 use super::events::{PeerStanding, Place, StreamEnd, StreamEvent, StreamProgress};
@@ -233,6 +233,16 @@ pub(super) fn party(
     let settings: Vec<_> = address.settings.iter().cloned().chain(more).collect();
     choose(&tree)(&address.stream(), &settings, session::random_stream("member")?).map_err(refused)
 }
+
+/// How to run a node. The protocol decides when somebody has been silent for too long, and not the host.
+pub(super) fn tenant(address: &StreamAddress) -> TenantConfig {
+    let set = address.settings.iter().rev().find(|setting| setting.key == "evict_after");
+    let evict_after = set.and_then(|setting| parse_span(&setting.value).ok()).unwrap_or(EVICT_AFTER);
+    TenantConfig { silence: evict_after + Duration::from_secs(10), ..TenantConfig::default() }
+}
+
+/// What members assume unless the address says otherwise.
+pub(super) const EVICT_AFTER: Duration = Duration::from_secs(60);
 
 /// Where a node takes members.
 pub(super) fn door(listen: SocketAddr) -> Result<Door, Failure> {

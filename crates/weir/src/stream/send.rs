@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use weir_core::registry::Setting;
 use weir_core::{ChannelId, Observation, PeerId};
-use weir_net::host::{Application, Host, PeerChange, Progress, Statistics, TenantConfig};
+use weir_net::host::{Application, Host, PeerChange, Progress, Statistics};
 use weir_net::session::SessionConfig;
 use weir_net::socket::SendConfig;
 use weir_net::{Interface, tree};
@@ -15,7 +14,7 @@ use weir_units::{Time, show_span};
 
 use super::address::StreamAddress;
 use super::events::{StreamEvent, StreamStart};
-use super::node::{Node, door, party};
+use super::node::{EVICT_AFTER, Node, door, party, tenant};
 use super::seal::{Tally, wrap};
 use crate::args::SendStream;
 use crate::events::Role;
@@ -52,7 +51,7 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
     let config = SessionConfig {
         interface: choice,
         socket: SendConfig { ttl: args.ttl, ..SendConfig::default() },
-        tenant: TenantConfig::default(),
+        tenant: tenant(&address),
         capture: args.output.pcap.clone(),
     };
     let tenant = tree::sender(&address.session(), door(listen)?, endpoint, &config).map_err(network)?;
@@ -87,9 +86,6 @@ fn own_settings(args: &SendStream) -> Vec<(&'static str, String)> {
     let history = kept.map(|packets| ("history", packets.to_string()));
     history.into_iter().chain([("receivers", args.receivers.to_string())]).collect()
 }
-
-/// What members assume unless the address says otherwise.
-const EVICT_AFTER: Duration = Duration::from_secs(60);
 
 /// A running sender.
 struct Sending<'a> {
