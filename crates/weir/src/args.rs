@@ -305,6 +305,13 @@ impl SendFile {
     }
 }
 
+impl SendStream {
+    /// To send standard input to the group and port `to`, in all else as the command line does by default.
+    pub fn new(to: SocketAddr) -> SendStream {
+        defaults(["weir", "--to", &to.to_string()])
+    }
+}
+
 impl SendLive {
     /// To send `input` to who asks at `listen`, in all else as the command line does by default.
     pub fn new(input: Input, listen: SocketAddr) -> SendLive {

@@ -1,10 +1,11 @@
 //! Weir as a library: sends files to any number of receivers over layered multicast, each at the rate that its own path can
-//! fairly carry, receives them, and sends and receives live streams.
+//! fairly carry, receives them, and sends and receives live streams and reliable ones.
 //!
 //! It is what the command line is made of. A run is described by the options of its command ([`SendFile`], [`Recv`],
 //! [`SendLive`]), whose defaults are those of the command line; it reports what happens as typed events ([`events`] and [`live_events`], the same that
 //! `--json` prints) to an [`Observer`], which can end it; and it ends with an [`Exit`] or a [`Failure`] that says what to do.
-//! `examples/embed.rs` sends and receives in one process.
+//! `examples/embed.rs` sends and receives in one process. A reliable stream has ends to write to and to read from
+//! ([`StreamWriter`], [`StreamReader`]); `examples/pipe.rs` has both.
 
 mod args;
 pub mod cli;
@@ -36,5 +37,6 @@ pub use recv::files as receive_files;
 pub use send::files as send_files;
 pub use stream::events as stream_events;
 pub use stream::{
-    StreamAddress, StreamAddressError, receive as receive_stream, send as send_stream, serve as serve_stream,
+    StreamAddress, StreamAddressError, StreamReader, StreamWriter, receive as receive_stream, send as send_stream,
+    serve as serve_stream,
 };

@@ -2,6 +2,7 @@
 //! serves others.
 
 mod address;
+mod ends;
 pub mod events;
 mod member;
 mod node;
@@ -12,6 +13,7 @@ pub(crate) mod words;
 
 pub(crate) use address::{LEAST_PACKET, PREFIX};
 pub use address::{StreamAddress, StreamAddressError};
+pub use ends::{StreamReader, StreamWriter};
 pub(crate) use events::StreamEvent;
 pub use member::{receive, serve};
 pub use send::run as send;

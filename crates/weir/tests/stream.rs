@@ -1,11 +1,12 @@
 //! Streams over a tree on this machine's loopback: bytes through an agent, and what goes wrong on the way.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use weir::{Exit, Recv, SendStream, SessionSource, StreamReader, StreamWriter};
 use weir_testkit::netns::{Command, Finished, Process, Scratch, free_port, generated_file, same_content};
 
 #[test]
@@ -70,6 +71,7 @@ fn receivers_below_an_agent_that_is_killed_find_another_node_and_lose_nothing() 
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the receiver is stopped for so long")]
 fn the_stream_waits_for_a_receiver_that_is_stopped_for_a_while() {
     let scratch = Scratch::new();
     let file = scratch.join("in");
@@ -132,6 +134,32 @@ fn a_receiver_that_comes_late_gets_what_is_kept_or_says_that_it_is_too_late() {
             _ => assert_eq!(got.len(), 0),
         }
     }
+}
+
+#[test]
+fn what_is_written_in_a_program_is_read_in_another_and_a_stream_that_cannot_begin_is_said() {
+    let mut send = SendStream::new(Stream::new().to.parse().expect("a group"));
+    send.iface = Some("lo".to_owned());
+    send.listen = Some(format!("127.0.0.1:{}", free_port()).parse().expect("an address"));
+    let mut writer = StreamWriter::start(send).expect("a stream");
+    let address = writer.address().clone();
+    let mut recv = Recv::new(SessionSource::Stream(Box::new(address.clone())));
+    recv.iface = Some("lo".to_owned());
+    let mut reader = StreamReader::start(recv, address).expect("a receiver");
+    let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+    let written = bytes.clone();
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&written).expect("it is read");
+        writer.finish()
+    });
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).expect("all of it");
+    assert!(read == bytes, "{} bytes differ from what was written", read.len());
+    assert_eq!(reader.finish().expect("it has ended"), Exit::Done);
+    assert_eq!(writing.join().expect("no panic").expect("it has ended"), Exit::Done);
+    let mut send = SendStream::new("239.1.1.1:9".parse().expect("a group"));
+    send.iface = Some("no-such-interface".to_owned());
+    assert_eq!(StreamWriter::start(send).expect_err("no interface").exit, Exit::Network);
 }
 
 #[test]

@@ -107,6 +107,11 @@ impl Source {
         })
     }
 
+    /// The bytes of this file, for payloads of `room` bytes.
+    pub(crate) fn of_file(file: File, room: usize) -> Source {
+        Source::Bytes(Box::new(ByteSource::new(file, room, None, 0)))
+    }
+
     /// Payloads that do not fit a packet.
     pub(crate) fn too_large(&self) -> u64 {
         match self {

@@ -44,6 +44,17 @@ pub fn receive(
         let advice = if error.kind() == io::ErrorKind::AlreadyExists { "; --overwrite replaces it" } else { "" };
         Failure::new(Exit::Files, format!("cannot write to {name}: {error}{advice}"))
     })?;
+    to_file(args, address, out, &name, observer)
+}
+
+/// Receives a stream into this file, which may be the end of a pipe, and which people call `name`.
+pub(super) fn to_file(
+    args: &Recv,
+    address: &StreamAddress,
+    out: File,
+    name: &str,
+    observer: &mut dyn Observer<StreamEvent>,
+) -> Result<Exit, Failure> {
     let seed = u64::from_be_bytes(session::random()?);
     let link = args.link.clone().map(|config| LinkInFront { config, seed });
     // The bytes themselves may be on standard output.
@@ -60,7 +71,7 @@ pub fn receive(
         capture: args.output.pcap.clone(),
         duration: args.duration,
     };
-    member.run(observer, Some((name, Spool::start(out, room))))
+    member.run(observer, Some((name.to_owned(), Spool::start(out, room))))
 }
 
 /// Serves members of a stream without being one of its receivers.

@@ -1,5 +1,7 @@
 //! `weir send stream`: sends bytes in order to all members of a tree, and ends when all have them.
 
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
@@ -26,6 +28,28 @@ use crate::session;
 
 /// Sends bytes in order to all members of a tree, until all have them.
 pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
+    if matches!(args.input, Input::Rtp(_)) {
+        return Err(Failure::new(Exit::Usage, "a stream is made of bytes: RTP can be sent with `weir send live`"));
+    }
+    let open = |room: usize| Source::open(&args.input, room, None, 0);
+    from(args, open, &args.input.to_string(), observer)
+}
+
+/// The same, with the bytes of this file, which may be the end of a pipe.
+pub(super) fn from_file(
+    args: &SendStream,
+    file: File,
+    observer: &mut dyn Observer<StreamEvent>,
+) -> Result<Exit, Failure> {
+    from(args, |room| Ok(Source::of_file(file, room)), "a pipe", observer)
+}
+
+fn from(
+    args: &SendStream,
+    open: impl FnOnce(usize) -> io::Result<Source>,
+    input: &str,
+    observer: &mut dyn Observer<StreamEvent>,
+) -> Result<Exit, Failure> {
     let network = |error| Failure::of(Exit::Network, "cannot send")(error);
     let choice = session::interface_choice(args.iface.as_deref());
     let interface = Interface::choose(&choice, args.to.ip()).map_err(network)?;
@@ -43,11 +67,7 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
         settings: settings(args),
     };
     let endpoint = party(&address, |tree| tree.sender, &own_settings(args))?;
-    if matches!(args.input, Input::Rtp(_)) {
-        return Err(Failure::new(Exit::Usage, "a stream is made of bytes: RTP can be sent with `weir send live`"));
-    }
-    let source = Source::open(&args.input, address.payload_len(), None, 0)
-        .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
+    let source = open(address.payload_len()).map_err(Failure::of(Exit::Files, format!("cannot read {input}")))?;
     let config = SessionConfig {
         interface: choice,
         socket: SendConfig { ttl: args.ttl, ..SendConfig::default() },
@@ -62,12 +82,12 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
         stream: address.to_string(),
         listens: Some(address.sender.clone()),
         above: None,
-        bytes: Some(args.input.to_string()),
+        bytes: Some(input.to_owned()),
     }));
     let seal = Some((key, address.tsi));
     let mut run = Sending { node, source, tally: Tally::new(), seal, payload: Vec::new() };
     let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
-    Ok(run.end(&statistics, &args.input))
+    Ok(run.end(&statistics, input))
 }
 
 /// What all members need to know of how the stream is sent.
@@ -148,7 +168,7 @@ impl Application<()> for Sending<'_> {
 }
 
 impl Sending<'_> {
-    fn end(mut self, statistics: &Statistics, input: &Input) -> Exit {
+    fn end(mut self, statistics: &Statistics, input: &str) -> Exit {
         let mut exit = self.node.outcome.unwrap_or(Exit::Done);
         if let Some(error) = self.source.failure() {
             exit = Exit::Files;
