@@ -162,6 +162,20 @@ impl Config {
         }
     }
 
+    /// What parties do unless they are told otherwise: in the laboratory as the paper has it, on sockets as today's network wants it.
+    pub fn defaults(habitat: Habitat) -> Config {
+        match habitat {
+            Habitat::Lab => Config::refined(habitat),
+            Habitat::Sockets => Config::refined(habitat).as_today(),
+        }
+    }
+
+    /// With the paper's own control.
+    #[must_use]
+    pub fn as_refined(self) -> Config {
+        Config { control: Control::Vegas, nacks: NackRule::ThreeInARow, predicts: false, ..self }
+    }
+
     /// For networks whose other users answer to losses alone (decision 16).
     #[must_use]
     pub fn as_today(self) -> Config {

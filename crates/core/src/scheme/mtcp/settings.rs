@@ -20,7 +20,7 @@ type OneOf<T> = settings::OneOf<Config, T>;
 type Preset = settings::Preset<Config>;
 
 pub(super) fn read(habitat: Habitat, settings: &[Setting]) -> Result<Config, ConfigError> {
-    let config = settings::read("mtcp", TABLE, Config::refined(habitat), settings)?;
+    let config = settings::read("mtcp", TABLE, Config::defaults(habitat), settings)?;
     if config.alpha > config.beta {
         return Err(ConfigError::BadValue {
             key: "alpha".into(),
@@ -33,7 +33,7 @@ pub(super) fn read(habitat: Habitat, settings: &[Setting]) -> Result<Config, Con
 
 /// Help about the settings.
 pub(super) fn help() -> Vec<SettingHelp> {
-    settings::help(TABLE, Config::refined(Habitat::Lab), Config::refined(Habitat::Sockets))
+    settings::help(TABLE, Config::defaults(Habitat::Lab), Config::defaults(Habitat::Sockets))
 }
 
 const TABLE: Table<Config> = &[&[
@@ -42,7 +42,8 @@ const TABLE: Table<Config> = &[&[
         help: "whose rules; other settings go on top",
         value: &Preset {
             words: &[
-                ("refined", "the paper's with the additions of docs/papers/mtcp.md", |_| {}),
+                ("usual", "refined in the laboratory, today's on sockets", |_| {}),
+                ("refined", "the paper's with the additions of docs/papers/mtcp.md", |c| *c = c.as_refined()),
                 ("literal", "the paper's text", |c| *c = c.as_literal()),
                 ("today", "refined, but windows answer to losses as TCP's do today", |c| *c = c.as_today()),
             ],
