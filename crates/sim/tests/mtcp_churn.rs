@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tree::{Notes, Plan, build, fig_9};
+use weir_core::observation::TreeReport;
 use weir_link::LinkConfig;
+use weir_sim::AgentId;
 use weir_sim::traffic::Supply;
 use weir_units::{Random, Time};
 
@@ -79,8 +81,18 @@ fn run(seed: u64, low_mark: &str, builds_itself: bool) -> Result<(), String> {
         if got != PAYLOADS || !notes.complete.contains_key(&agent) {
             return Err(format!("seed {seed}: member {number} of {members} has {got}; dead {dead:?}"));
         }
+        if builds_itself && !says_that_it_has_a_node(&notes, agent) {
+            return Err(format!("seed {seed}: member {number} of {members} seems to look for a node still"));
+        }
     }
     Ok(())
+}
+
+/// Whether what a member told last of its place, before it was complete, is that it has one.
+fn says_that_it_has_a_node(notes: &Notes, agent: AgentId) -> bool {
+    let told = notes.tree.iter().filter(|(at, who, _)| *who == agent && *at <= notes.complete[&agent]);
+    let of_place = told.filter(|(.., report)| !matches!(report, TreeReport::Below { .. }));
+    matches!(of_place.last(), Some((.., TreeReport::Attached { .. })))
 }
 
 const SEEDS: u64 = 200;

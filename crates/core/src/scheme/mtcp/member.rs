@@ -127,7 +127,7 @@ impl Member {
         let others = self.downlink.position.refuges();
         let random = Random::new(self.random.bits(), "search");
         (self.above, self.heard, self.told, self.newest) = (None, None, None, None);
-        self.downlink.position.level = None;
+        (self.standing, self.downlink.position.level) = (None, None);
         self.search = Some(Search::start(now, first, others, self.stream.feedback_size, random, &mut self.out));
         self.observe(TreeReport::Seeking);
     }
