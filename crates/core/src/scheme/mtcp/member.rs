@@ -427,14 +427,22 @@ impl Member {
         match (from, header) {
             (Origin::Channel(CHANNEL), Header::TreeData(data)) => self.on_data(now, data),
             (Origin::Peer(peer), Header::TreeData(data)) if self.is_above(peer) => self.on_data(now, data),
-            (_, Header::Probe(asked)) if Some(from) == above && asked.kind == Kind::Probe => {
-                self.say(Header::Probe(Probe { kind: probe::Kind::Echo, ..*asked }));
-            }
+            (Origin::Peer(peer), Header::Probe(asked)) if asked.kind == Kind::Probe => self.answer(peer, asked),
             (Origin::Peer(peer), Header::TreeJoin(join)) => self.on_join(now, peer, join),
             (Origin::Peer(child), header) => on_child(&mut self.downlink, now, child, header, &mut self.out),
             _ => {}
         }
         self.on_change(now);
+    }
+
+    /// The node above measures its round trip, and so does one that is about to take this member.
+    fn answer(&mut self, peer: PeerId, asked: &Probe) {
+        let is_joined = self.search.as_ref().is_some_and(|search| search.joins(peer));
+        if self.above == Some(peer) || is_joined {
+            let header = Header::Probe(Probe { kind: probe::Kind::Echo, ..*asked });
+            let packet = Packet { header, size: self.stream.feedback_size, ecn: Ecn::NotEct };
+            self.out.push(Action::send(Destination::Peer(peer), packet));
+        }
     }
 
     /// A packet with which the tree is built.
