@@ -8,7 +8,6 @@
 mod arrivals;
 mod child;
 mod config;
-mod cubic;
 mod delay;
 mod downlink;
 mod member;

@@ -3,8 +3,9 @@
 
 use weir_units::{Seq, Time};
 
+use crate::model::cubic::Cubic;
+
 use super::config::{Config, Control, NackRule};
-use super::cubic::Cubic;
 
 /// A window, in packets.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +71,7 @@ impl Window {
             // In recovery the window stays (RFC 6675 §5).
             _ if acked.number < self.reacted => {}
             Control::Reno => self.size += 1.0 / self.size,
-            Control::Cubic => self.size = self.cubic.grown(acked.now, self.size, acked.round_trip),
+            Control::Cubic => self.size = self.cubic.grown(acked.now, self.size, acked.round_trip, 1.0),
         }
         if config.control != Control::Vegas {
             // More can never be in transit.

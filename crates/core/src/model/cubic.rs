@@ -1,11 +1,11 @@
-//! CUBIC's growth (RFC 9438), for a window of a node. Not here: what is a loss, and slow start.
+//! CUBIC's window between reductions (RFC 9438). Not here: slow start, and what is a loss.
 
 use weir_units::Time;
 use weir_units::math::pow;
 
-/// What CUBIC remembers. Windows are in packets, times in seconds.
+/// What CUBIC remembers. Windows are in packets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cubic {
+pub struct Cubic {
     /// The window before the last reduction, lowered by fast convergence: the plateau of the curve.
     w_max: f64,
     /// The window before the last reduction.
@@ -17,7 +17,7 @@ pub(super) struct Cubic {
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     start: Time,
-    /// When the curve is at its plateau, after the start.
+    /// When the curve is at its plateau, seconds after the start.
     k: f64,
     plateau: f64,
     /// Where Reno's window would be.
@@ -25,23 +25,25 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// The window after a packet is acknowledged in congestion avoidance (RFC 9438 §4.2 to §4.5).
-    pub(super) fn grown(&mut self, now: Time, cwnd: f64, round_trip: f64) -> f64 {
+    /// The window after `packets` are acknowledged in congestion avoidance (§4.2 to §4.5), where it was `cwnd` packets.
+    #[inline]
+    pub fn grown(&mut self, now: Time, cwnd: f64, round_trip_seconds: f64, packets: f64) -> f64 {
         let plateau = self.w_max.max(cwnd);
         let start = Epoch { start: now, k: pow((plateau - cwnd) / C, 1.0 / 3.0), plateau, w_est: cwnd };
         let epoch = self.epoch.get_or_insert(start);
-        let elapsed = now.since(epoch.start).as_secs_f64();
+        let elapsed = now.since(epoch.start).as_nanos() as f64 / 1e9;
+        // In the Reno-friendly region (§4.3, Eq. 4) the average is Reno's; then the growth is Reno's own.
         let alpha = if epoch.w_est < self.cwnd_prior { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
-        epoch.w_est += alpha / cwnd;
+        epoch.w_est += alpha * packets / cwnd;
         if epoch.curve(elapsed) < epoch.w_est {
             return cwnd.max(epoch.w_est);
         }
-        let target = epoch.curve(elapsed + round_trip).clamp(cwnd, 1.5 * cwnd);
-        cwnd + (target - cwnd) / cwnd
+        let target = epoch.curve(elapsed + round_trip_seconds).clamp(cwnd, 1.5 * cwnd);
+        cwnd + (target - cwnd) / cwnd * packets
     }
 
-    /// The threshold after congestion at a window of `cwnd` (§4.6, with the fast convergence of §4.7).
-    pub(super) fn reduced(&mut self, cwnd: f64) -> f64 {
+    /// The threshold after congestion at a window of `cwnd` packets (§4.6, with the fast convergence of §4.7).
+    pub fn reduced(&mut self, cwnd: f64) -> f64 {
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
@@ -71,7 +73,7 @@ mod tests {
         let mut cubic = Cubic::default();
         let (mut cwnd, mut at) = (cubic.reduced(before), 0.0);
         while at < secs {
-            cwnd = cubic.grown(Time::from_nanos((at * 1e9) as u64), cwnd, round_trip);
+            cwnd = cubic.grown(Time::from_nanos((at * 1e9) as u64), cwnd, round_trip, 1.0);
             at += round_trip / cwnd;
         }
         cwnd
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn the_window_follows_the_curve_of_equation_1() {
         // W_max = 1000: K = (300 / 0.4)^(1/3) = 9.086 s.
-        for (secs, expected) in [(3.0, 910.0), (9.086, 1000.0), (15.0, 1082.7)] {
+        for (secs, expected) in [(3.0, 910.0), (6.0, 988.2), (9.086, 1000.0), (12.0, 1009.9), (15.0, 1082.7)] {
             let cwnd = grown(1000.0, 0.1, secs);
             assert!((cwnd - expected).abs() < 0.01 * expected, "{cwnd} after {secs} s, and not {expected}");
         }
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn a_second_reduction_below_the_plateau_lowers_it() {
         let mut cubic = Cubic::default();
-        assert_eq!(cubic.reduced(100.0), 70.0);
+        assert_eq!((cubic.reduced(100.0), cubic.w_max), (70.0, 100.0));
         assert_eq!((cubic.reduced(70.0), cubic.w_max), (49.0, 59.5));
     }
 }
