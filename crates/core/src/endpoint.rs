@@ -16,7 +16,7 @@
 //!   are numbered from 0 and are there at [`Event::Start`]. Others appear while the session runs, with [`Event::PeerUp`],
 //!   after they have proved that they receive at their address. Whoever has not proved it is [`Origin::Unverified`], and can
 //!   only be answered at once, with [`Destination::Reply`]. An endpoint that has been told where it is reached itself may
-//!   tell others, and may contact those of whom it hears ([`Action::Contact`]).
+//!   tell others, and may contact those whose locators it is told ([`Action::Contact`]).
 //! - *Channels.* Any party may send to a channel, whether or not it is a member; packets travel from the party's own node, and
 //!   do not come back to it. A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
@@ -71,7 +71,7 @@ pub enum Event<'a> {
     Deadline,
     /// A new correspondent has proved its address. This comes before its first packet.
     PeerUp(PeerId),
-    /// Who was to be contacted has answered. Whoever does not answer for a while is forgotten, and nothing is told of it.
+    /// A party that the endpoint contacted has answered. One that does not answer for a while is forgotten without an event.
     Reached {
         /// Where.
         at: Locator,

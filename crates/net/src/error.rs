@@ -157,7 +157,7 @@ pub enum Impossible {
         /// The peer.
         peer: PeerId,
     },
-    /// To contact somebody through no socket.
+    /// To contact a party without a socket for it.
     #[error("the endpoint contacts others, and has no socket for that")]
     NoCalls,
     /// To reply when nobody unverified has sent anything.

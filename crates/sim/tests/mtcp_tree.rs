@@ -88,7 +88,7 @@ fn found(receivers: usize) -> Plan {
     Plan { supply: Supply::AtOnce(PAYLOADS), builds_itself: true, ..fig_9(receivers, false) }
 }
 
-/// Ten members, of whom one comes when a third of the stream was sent; settings of the sender and of this one.
+/// Ten members, one of which joins when a third of the stream has been sent; `sender` and `own` are the settings of the sender and of that member.
 fn late(sender: &[(&str, &str)], own: &[(&str, &str)]) -> Plan {
     let settings = |list: &[(&str, &str)]| -> Vec<Setting> {
         list.iter().map(|(key, value)| Setting { key: (*key).to_owned(), value: (*value).to_owned() }).collect()
@@ -114,7 +114,7 @@ fn whole(notes: &Notes) -> usize {
     notes.delivered.values().filter(|next| **next == PAYLOADS).count()
 }
 
-/// Who has found a node, and at which level it is then.
+/// Which members found a node, and their level.
 fn attached(notes: &Notes) -> impl Iterator<Item = (AgentId, u8)> + '_ {
     notes.tree.iter().filter_map(|(_, agent, report)| match report {
         TreeReport::Attached { level, .. } => Some((*agent, *level)),
@@ -126,6 +126,6 @@ fn is_below(report: &TreeReport, wanted: Standing) -> bool {
     matches!(report, TreeReport::Below { standing, .. } if *standing == wanted)
 }
 
-/// Who comes late has a link of its own from the sender.
+/// The late member has a link of its own from the sender.
 const LATE: usize = 5;
 const PAYLOADS: u64 = 1_000;

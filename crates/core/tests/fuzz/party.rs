@@ -136,7 +136,7 @@ impl Party {
         }
     }
 
-    /// How often it wanted to contact somebody.
+    /// How often it wanted to contact another party.
     pub(crate) fn contacts(&self) -> u64 {
         self.contacts
     }

@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     pub(crate) room: Option<u64>,
     /// How far the clocks of a tree's members are ahead of that of its sender, or behind.
     ahead: [Duration; 3],
-    /// Whether the members of a tree know who is above whom.
+    /// Whether the members of a tree know their parents.
     tree: &'static str,
     settings: Vec<Setting>,
 }

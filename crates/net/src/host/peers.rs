@@ -450,7 +450,7 @@ fn gone_at(heard: Time, refused: Option<Time>, silence: Duration) -> (Time, Depa
     refused.filter(|refused| refused.0 <= silent.0).unwrap_or(silent)
 }
 
-/// Whoever has not answered for this long is not there.
+/// A contacted host that has not answered for this long is given up.
 const CONTACT_PATIENCE: Duration = Duration::from_secs(10);
 /// A goodbye may be lost, so it is said again until it is answered, ever more slowly: 1.5 s in all.
 const FAREWELLS: [Duration; 4] =

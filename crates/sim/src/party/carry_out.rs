@@ -59,7 +59,7 @@ impl Party {
         Ok(())
     }
 
-    /// Says goodbye. Who has gone already is not told.
+    /// Says goodbye, unless the peer has gone already.
     fn part(&mut self, turn: &mut Turn<'_, impl Monitor>, peer: PeerId) -> Result<(), Refused> {
         let peer = self.peers.get_mut(peer).ok_or(NO_PEER)?;
         if !std::mem::replace(&mut peer.is_gone, true) {

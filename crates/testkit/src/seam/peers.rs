@@ -1,4 +1,4 @@
-//! Peers: numbers are for the whole session, and parties contact those of whom they hear.
+//! Peers keep their numbers for the whole session, and a party can contact others whose locators it was told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -234,7 +234,7 @@ pub(super) fn party(
     choose(&tree)(&address.stream(), &settings, session::random_stream("member")?).map_err(refused)
 }
 
-/// How to run a node. The protocol decides when somebody has been silent for too long, and not the host.
+/// How to run a node. The protocol, not the host, decides when a peer has been silent for too long.
 pub(super) fn tenant(address: &StreamAddress) -> TenantConfig {
     let set = address.settings.iter().rev().find(|setting| setting.key == "evict_after");
     let evict_after = set.and_then(|setting| parse_span(&setting.value).ok()).unwrap_or(EVICT_AFTER);

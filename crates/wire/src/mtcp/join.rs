@@ -60,7 +60,7 @@ pub struct Offer {
     pub standing: Standing,
 }
 
-/// What somebody is to a node.
+/// The relation of a peer to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
     /// None of its children.

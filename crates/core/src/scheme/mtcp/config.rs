@@ -78,7 +78,7 @@ pub struct Config {
 /// Where a tree comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The configuration says who is above whom.
+    /// The configuration names the parent of each member.
     Given,
     /// Members look for the node above them (decision 18).
     Found,

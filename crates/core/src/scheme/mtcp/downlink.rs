@@ -1,6 +1,8 @@
 //! The side of a node that has children: it clocks windows by their acknowledgements, repairs what they lack, and sums up how
 //! they stand. The sender and the sender's agents have the same.
 
+mod overdue;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -18,8 +20,10 @@ use crate::outbox::Outbox;
 
 use super::child::{Child, Summary};
 use super::config::{Config, NackRule, Shape};
-use super::delay::{SenderClock, overdue, relative_delay};
-use super::newcomers::{Guest, NEAR, Orphans, Position, Quota};
+use super::delay::{SenderClock, relative_delay};
+use super::newcomers::{Guest, NEAR, Quota};
+use super::orphans::Orphans;
+use super::position::Position;
 use super::window::{Acknowledged, Window};
 
 /// See the module's documentation.
@@ -139,7 +143,7 @@ impl Downlink {
         self.arm();
     }
 
-    /// The stream begins once those are there for whom it waits.
+    /// The stream begins once enough members have joined.
     fn note_begin(&mut self) {
         self.has_begun |= match self.config.tree {
             Shape::Given => self.children.len() as u64 >= self.config.children,
@@ -366,95 +370,6 @@ impl Downlink {
         }
     }
 
-    /// What is overdue is repaired, and is congestion; repairs go as their windows allow.
-    fn repair(&mut self, now: Time, out: &mut Outbox) {
-        while let Some((number, due)) = self.oldest() {
-            if due > now {
-                break;
-            }
-            self.on_overdue(now, number, out);
-        }
-        let (first, sent, end) = (self.first, &self.sent, self.end);
-        let find = |number: Seq| {
-            let index = number.value().checked_sub(first.value())?;
-            sent.get(index as usize).filter(|sent| sent.here.is_some())
-        };
-        let guests = self.guests.iter_mut().map(|guest| &mut guest.child);
-        for child in self.children.iter_mut().chain(guests) {
-            let to = Destination::Peer(child.peer);
-            let send = |number: Seq| {
-                let stamp = find(number).map_or(0, |sent| sent.stamp);
-                out.push(data(&self.stream, to, number, stamp, true, end));
-            };
-            child.send_repairs(now, &self.config, |number| find(number).is_some(), send);
-        }
-    }
-
-    /// The packet whose first time-out comes first, and when.
-    fn oldest(&mut self) -> Option<(Seq, Time)> {
-        let (timeout, first_timeout) = (self.timeout(), self.first_timeout());
-        loop {
-            let number = self.settled;
-            let sent = *self.at(number)?;
-            // What has not come here cannot be repaired from here: the child will have to ask again.
-            let is_repaired = || {
-                let mut lacking = self.children.iter().filter(|child| !child.has(number));
-                lacking.all(|child| child.is_repairing(number))
-            };
-            if sent.lacking > 0 && is_repaired() {
-                self.settled = number.next();
-                continue;
-            }
-            if let (true, Some(here)) = (sent.lacking > 0, sent.here) {
-                let due = match timeout {
-                    Some(timeout) if sent.is_fresh => overdue(sent.micros, timeout),
-                    None if sent.is_fresh => here + first_timeout,
-                    // What came as a repair was sent long ago, so that its timer would have expired.
-                    _ => here + FIRST_TIMEOUT,
-                };
-                return Some((number, due.max(here)));
-            }
-            if sent.lacking > 0 {
-                return None;
-            }
-            self.settled = number.next();
-        }
-    }
-
-    /// RTO_RTD: the greatest of all children, seconds.
-    fn timeout(&self) -> Option<f64> {
-        self.children.iter().filter_map(|child| child.rtd.value()).reduce(f64::max)
-    }
-
-    /// The time-out while no relative delay is known: by the round trips that probes have found, which know nothing of delayed
-    /// acknowledgements. Switches learn of members a moment after these have joined, so that the first packets are often lost.
-    fn first_timeout(&self) -> Duration {
-        let round_trip = |child: &Child| child.rtt.average();
-        let farthest = self.children.iter().map(round_trip).try_fold(0.0, |most: f64, one| Some(most.max(one?)));
-        farthest.map_or(FIRST_TIMEOUT, |farthest| {
-            let measured = Duration::from_secs_f64(2.0 * farthest) + self.config.ack_delay + self.config.floor;
-            measured.min(FIRST_TIMEOUT)
-        })
-    }
-
-    fn on_overdue(&mut self, now: Time, number: Seq, out: &mut Outbox) {
-        self.settled = number.next();
-        let next = self.next();
-        self.children.iter_mut().filter(|child| !child.has(number)).for_each(|child| child.request(now, number));
-        // What is lost before anything has come tells of memberships that are not known everywhere yet, and the window is at its
-        // least: slow start goes on.
-        if self.timeout().is_none() {
-            return;
-        }
-        self.limit_window();
-        if self.window.on_timeout(&self.config, number, next) {
-            // τwnd is zero from here on (§3.9): what is on its way counts no more.
-            self.transit = 0;
-            self.sent.iter_mut().for_each(|sent| sent.in_transit = false);
-            self.observe(out);
-        }
-    }
-
     /// Uses half the window for a moment, so that the queue that it keeps does not become the base of the delay.
     fn drain(&mut self, now: Time) {
         let has_queue = self.backlog() >= self.config.alpha / 2.0;
@@ -513,7 +428,7 @@ impl Downlink {
         self.guests.retain(|guest| !is_silent(&guest.child));
     }
 
-    /// Whether there is somebody below.
+    /// Whether it has children or guests.
     pub(super) fn has_anybody(&self) -> bool {
         !self.children.is_empty() || !self.guests.is_empty()
     }
@@ -641,129 +556,4 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 const MOST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use weir_units::Bytes;
-
-    use crate::definition::Habitat;
-
-    const CHILD: PeerId = PeerId(1);
-
-    fn node(config: Config) -> (Downlink, Outbox) {
-        let stream = Stream { packet_size: Bytes::new(1000), feedback_size: Bytes::new(60), habitat: Habitat::Lab };
-        (Downlink::new(&stream, config, false), Outbox::default())
-    }
-
-    /// The numbers of the repairs that it wants sent.
-    fn repairs(out: &mut Outbox) -> Vec<u32> {
-        let sent = core::iter::from_fn(|| out.pop()).filter_map(|action| match action {
-            Action::Send { packet, .. } => Some(packet.header),
-            _ => None,
-        });
-        let number = |header| match header {
-            Header::TreeData(data) => Some(data.number),
-            _ => None,
-        };
-        sent.filter_map(number).collect()
-    }
-
-    #[test]
-    fn fig_4_a_packet_of_0_is_sent_again_at_7_8_10_14_and_22() {
-        let (mut node, mut out) = node(Config { floor: Duration::ZERO, ..Config::refined(Habitat::Lab) });
-        node.add(Time::ZERO, CHILD, &mut out);
-        // RTO_RTD is 7 and RTO_RTT is 1, of which 10 ms are the floor under 4D.
-        node.children[0].note_delay(Time::ZERO, 7.0, 7.0);
-        node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(990));
-        // The stamp is that of time 0, as an earlier packet has shown.
-        node.clock.note(Time::ZERO, 0);
-        node.on_data(Time::from_millis(5_500), Seq::new(0), 0, true, &mut out);
-        assert_eq!(repairs(&mut out), [0; 0]);
-        let mut at = Vec::new();
-        while at.len() < 5 {
-            let due = node.deadline().expect("a packet is not acknowledged");
-            // The child is there, and says so: it is not given up.
-            node.children[0].unanswered = 0;
-            node.on_deadline(due, &mut out);
-            at.extend(repairs(&mut out).iter().map(|_| due));
-        }
-        assert_eq!(at, [7, 8, 10, 14, 22].map(Time::from_secs));
-    }
-
-    #[test]
-    fn fig_5_the_sender_sees_a_least_window_of_15_and_a_greatest_transit_window_of_10() {
-        let own = Summary {
-            min_cwnd: f64::INFINITY,
-            max_twnd: 0.0,
-            limit: Seq::new(100),
-            low_mark: Seq::new(0),
-            receivers: 0,
-            is_complete: false,
-        };
-        let above = |children: &[(f64, f64)]| {
-            let (mut node, mut out) = node(Config { least_window: 30.0, ..Config::refined(Habitat::Lab) });
-            for (number, (min_cwnd, max_twnd)) in (1..).zip(children) {
-                let ack = Ack {
-                    min_cwnd: (min_cwnd * 256.0) as u32,
-                    max_twnd: (max_twnd * 256.0) as u32,
-                    limit: 100,
-                    ..Ack::default()
-                };
-                node.add(Time::ZERO, PeerId(number), &mut out);
-                node.on_ack(Time::ZERO, PeerId(number), &ack, &mut out);
-            }
-            let summary = node.summary(own);
-            (summary.min_cwnd, summary.max_twnd)
-        };
-        // Node 3 above nodes 7 and 9, and the sender above nodes 3 and 1.
-        let of_3 = above(&[(30.0, 8.0), (15.0, 10.0)]);
-        assert_eq!(of_3, (15.0, 10.0));
-        let (min_cwnd, max_twnd) = above(&[of_3, (25.0, 5.0)]);
-        assert_eq!(min_cwnd - max_twnd, 5.0);
-    }
-
-    #[test]
-    fn a_packet_is_not_sent_again_within_a_round_trip() {
-        let (mut node, mut out) = node(Config::refined(Habitat::Lab));
-        node.add(Time::ZERO, CHILD, &mut out);
-        node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(100));
-        let at = |millis| Time::from_secs(1) + Duration::from_millis(millis);
-        (0..3).for_each(|number| node.on_data(at(0), Seq::new(number), 0, true, &mut out));
-        let missing = Ack { start: 0, reported: 3, received: 0b110, limit: 100, ..Ack::default() };
-        repairs(&mut out);
-        let sent = [1, 50, 90, 101].map(|millis| {
-            node.on_ack(at(millis), CHILD, &missing, &mut out);
-            repairs(&mut out).len()
-        });
-        assert_eq!(sent, [1, 0, 0, 1]);
-    }
-
-    #[test]
-    fn a_first_packet_that_nobody_gets_is_overdue_by_the_round_trips_of_probes() {
-        let (mut node, mut out) = node(Config::refined(Habitat::Lab));
-        node.add(Time::ZERO, CHILD, &mut out);
-        let sent = Time::from_secs(1);
-        node.on_data(sent, Seq::new(0), 1_000_000, true, &mut out);
-        assert_eq!(node.oldest(), Some((Seq::new(0), sent + FIRST_TIMEOUT)));
-        node.children[0].note_round_trip(sent, Duration::from_millis(50));
-        // Twice 50 ms, 20 ms of delayed acknowledgements, and the floor of 200 ms.
-        assert_eq!(node.oldest(), Some((Seq::new(0), sent + Duration::from_millis(320))));
-        node.on_deadline(sent + Duration::from_millis(320), &mut out);
-        assert_eq!(repairs(&mut out), [0]);
-        assert!(node.is_in_slow_start());
-        // Another child, of which nothing is known.
-        node.add(sent, PeerId(2), &mut out);
-        node.on_data(sent, Seq::new(1), 1_000_000, true, &mut out);
-        assert_eq!(node.oldest(), Some((Seq::new(0), sent + FIRST_TIMEOUT)));
-    }
-
-    #[test]
-    fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
-        let (mut node, mut out) = node(Config { buffer: 10, ..Config::refined(Habitat::Lab) });
-        node.add(Time::ZERO, CHILD, &mut out);
-        node.on_data(Time::ZERO, Seq::new(0), 0, true, &mut out);
-        let lie = Ack { start: 1 << 20, low_mark: 1 << 20, limit: 1 << 21, is_complete: true, ..Ack::default() };
-        node.on_ack(Time::ZERO, CHILD, &lie, &mut out);
-        assert!(!node.children[0].has(Seq::new(0)) && !node.is_complete());
-    }
-}
+mod tests;

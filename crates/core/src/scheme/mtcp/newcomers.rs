@@ -18,54 +18,6 @@ use super::config::{Config, Shape};
 use super::downlink::{Downlink, PROBE_INTERVAL};
 use super::search::{MOST_LEVELS, NO_LEVEL, join};
 
-/// Where a node is in the tree.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Position {
-    /// Nodes above it; `None` while it looks for one.
-    pub(super) level: Option<u8>,
-    /// Where it takes children.
-    pub(super) door: Option<Locator>,
-    /// The nodes above it by level, in no order.
-    pub(super) above: Vec<(u8, Locator)>,
-    /// Where the sender is reached: the last resort.
-    sender: Option<Locator>,
-}
-
-impl Position {
-    /// The sender's own.
-    pub(super) fn of_sender(door: Locator) -> Position {
-        Position { level: Some(0), door: Some(door), ..Position::default() }
-    }
-
-    /// The sender is reached there.
-    pub(super) fn note_sender(&mut self, at: Locator) {
-        self.sender = Some(at);
-    }
-
-    /// A node above it is reached there.
-    pub(super) fn note_above(&mut self, level: u8, at: Locator) {
-        self.above.retain(|(known, _)| *known != level);
-        if self.above.len() < usize::from(MOST_LEVELS) {
-            self.above.push((level, at));
-        }
-    }
-
-    /// Where the node above is reached, if it has told.
-    pub(super) fn parent(&self) -> Option<Locator> {
-        let level = self.level?.checked_sub(1)?;
-        self.above.iter().find(|(known, _)| *known == level).map(|(_, at)| *at)
-    }
-
-    /// The nodes to turn to when the one above is lost, the nearest first.
-    pub(super) fn refuges(&mut self) -> Vec<Locator> {
-        self.above.sort_unstable_by_key(|(level, _)| core::cmp::Reverse(*level));
-        let lost = self.level.map_or(0, |level| level.saturating_sub(1));
-        let near =
-            self.above.iter().filter(|(level, _)| *level > 0 && *level != lost).take(MOST_REFUGES).map(|(_, at)| *at);
-        near.chain(self.sender).collect()
-    }
-}
-
 /// A child that catches up. The stream does not wait for it.
 #[derive(Debug)]
 pub(super) struct Guest {
@@ -122,64 +74,6 @@ impl Quota {
     }
 }
 
-/// Members that have lost the node between this one and them. What they lack is kept until they are back, or for a while: they
-/// turn to this node, or to another that keeps it.
-#[derive(Debug, Default)]
-pub(super) struct Orphans {
-    lost: Vec<Lost>,
-    back: Vec<Back>,
-}
-
-/// Receivers that came back of late.
-#[derive(Debug, Clone, Copy)]
-struct Back {
-    at: Time,
-    node: u16,
-    receivers: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Lost {
-    /// Its check sum.
-    node: u16,
-    low_mark: Seq,
-    receivers: u32,
-    until: Time,
-}
-
-impl Orphans {
-    /// A child is gone, below which there were so many receivers.
-    pub(super) fn lose(&mut self, now: Time, node: u16, low_mark: Seq, receivers: u32) {
-        self.lost.push(Lost { node, low_mark, receivers, until: now + ORPHAN_GRACE });
-        self.settle(now);
-    }
-
-    /// Receivers have come here that have lost this node, if they have lost one.
-    pub(super) fn come_back(&mut self, now: Time, node: u16, receivers: u32) {
-        if node != 0 {
-            self.back.push(Back { at: now, node, receivers });
-            self.settle(now);
-        }
-    }
-
-    /// Waits no longer than it has to.
-    pub(super) fn settle(&mut self, now: Time) {
-        self.back.retain(|back| now.since(back.at) < ORPHAN_GRACE);
-        let of = |node| self.back.iter().filter(move |back| back.node == node).map(|back| u64::from(back.receivers));
-        self.lost.retain(|lost| lost.until > now && u64::from(lost.receivers) > of(lost.node).sum());
-    }
-
-    /// All of them have lower numbers.
-    pub(super) fn low_mark(&self) -> Option<Seq> {
-        self.lost.iter().map(|lost| lost.low_mark).min()
-    }
-
-    /// When it has waited long enough for some.
-    pub(super) fn deadline(&self) -> Option<Time> {
-        self.lost.iter().map(|lost| lost.until).min()
-    }
-}
-
 /// What a node has: the lowest number that it can send again, and the number after the last one that it knows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stock {
@@ -202,8 +96,8 @@ impl Downlink {
         if self.is_attached() { most.saturating_sub(taken) } else { 0 }
     }
 
-    /// Whether it takes this member. Who has lost the node above gets a place even where all are taken: it may be here that
-    /// what it lacks is kept.
+    /// Whether it takes this member. An orphan gets a place even if all are taken, as this node may be the only one that keeps
+    /// what it lacks.
     fn takes(&self, ask: &Ask) -> bool {
         self.places() > 0 || (ask.lost != 0 && self.is_attached())
     }
@@ -229,7 +123,7 @@ impl Downlink {
         self.standing(peer) != Standing::Stranger
     }
 
-    /// Somebody asks what this node offers, or wants to be its child.
+    /// A member asks what this node offers, or asks to become its child.
     pub(super) fn on_ask(&mut self, now: Time, peer: PeerId, ask: &Ask, stock: Stock, out: &mut Outbox) {
         let was_below = self.is_below(peer);
         let standing = match self.standing(peer) {
@@ -257,7 +151,7 @@ impl Downlink {
         if need < stock.first {
             return Standing::TooLate;
         }
-        // Somebody may call again before the goodbye of the last time was understood.
+        // A member may come back before its last goodbye was processed.
         self.present.retain(|present| *present != peer);
         self.present.push(peer);
         let mut child = Child::new(peer, need, now, &self.config, self.stream.packet_size.count());
@@ -294,7 +188,7 @@ impl Downlink {
         out.extend(node.map(|node| join(node, to, self.stream.feedback_size)));
     }
 
-    /// Names some children to whoever looks for a node; others the next time.
+    /// Names some children to a member that looks for a node, and other ones next time.
     fn name_children(&mut self, to: PeerId, out: &mut Outbox) {
         let Some(level) = self.position.level else { return };
         let doors: Vec<Locator> = self.children.iter().filter_map(|child| child.door).collect();
@@ -384,7 +278,7 @@ impl Downlink {
         }
     }
 
-    /// Who was demoted and stays behind for as long again is turned out, and so is whoever needs what is not kept any more.
+    /// A demoted child that stays slow for as long again is turned out. So is a guest that needs packets that are no longer kept.
     fn turn_out_slow(&mut self, now: Time, out: &mut Outbox) {
         let patience = self.config.evict_after;
         let is_slow = |guest: &Guest| guest.slow_since.is_some_and(|since| now.since(since) >= patience);
@@ -404,7 +298,7 @@ impl Downlink {
         report(peer, standing, out);
     }
 
-    /// An acknowledgement came from somebody who is no child, but may believe to be one.
+    /// An acknowledgement came from a peer that is not a child and may believe that it is one.
     pub(super) fn disown(&self, peer: PeerId, out: &mut Outbox) {
         if self.config.tree == Shape::Found {
             let known = self.turned_out.iter().find(|(known, _)| *known == peer);
@@ -425,12 +319,9 @@ fn report(peer: PeerId, standing: Standing, out: &mut Outbox) {
     out.push(Action::Observe(Observation::Tree(TreeReport::Below { peer, standing })));
 }
 
-/// Who lacks no more than an acknowledgement can report on has caught up.
+/// A guest that lacks no more than one acknowledgement can report has caught up.
 pub(super) const NEAR: u64 = 64;
 /// The packets that answer a question are few, as they come in one piece and may meet a short queue.
 const MOST_NAMED: usize = 3;
 const SLOTS: usize = 16;
-const MOST_REFUGES: usize = 6;
-/// Members look for another node after seven seconds of silence, or ten, and find one in a few more.
-const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 const QUOTA_SPAN: Duration = Duration::from_secs(60);

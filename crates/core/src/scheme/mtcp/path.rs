@@ -1,7 +1,7 @@
 //! What is in transit at the node whose windows are reported, as it will be when the next packet comes there (decision 17).
 //!
-//! That node counts what has come to it (§3.9), and what it says is old when the sender hears it. A sender that only follows it stops
-//! until the node runs empty, and then sends too much. Not here: pacing.
+//! The node counts packets when they arrive (§3.9), so that its report is old when it reaches the sender. A sender that follows the
+//! report alone stops until the node has run empty, and then sends too much. Not here: pacing.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;

@@ -90,7 +90,7 @@ impl Candidate {
 }
 
 impl Search {
-    /// Begins with nodes of whom the member knows: a peer, and others where they are reached.
+    /// Begins with the nodes that the member knows: a peer, and the locators of others.
     pub(super) fn start(
         now: Time,
         first: Option<PeerId>,
@@ -141,7 +141,7 @@ impl Search {
         found.into_iter().for_each(|candidate| (candidate.peer, candidate.is_out) = (None, true));
     }
 
-    /// Who was to be contacted has answered. Whether that was wanted here.
+    /// A contacted node has answered. Returns whether it is a candidate of this search.
     pub(super) fn on_reached(&mut self, now: Time, at: Locator, peer: PeerId) -> bool {
         let is_twin = self.place(peer).is_some_and(|place| self.candidates[place].at != Some(at));
         let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.at == Some(at)) else {
@@ -196,6 +196,11 @@ impl Search {
     /// Whether this candidate is to take the member.
     pub(super) fn joins(&self, peer: PeerId) -> bool {
         matches!(self.stage, Stage::Joining { place, .. } if self.candidates[place].peer == Some(peer))
+    }
+
+    /// Whether a peer is a candidate.
+    pub(super) fn asks(&self, peer: PeerId) -> bool {
+        self.place(peer).is_some()
     }
 
     fn place(&self, peer: PeerId) -> Option<usize> {
@@ -341,7 +346,7 @@ const LEVEL_COST: Duration = Duration::from_millis(10);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 const ASK_AGAIN: Duration = Duration::from_millis(300);
-/// Who has not answered in so many rounds is not there.
+/// A candidate that has not answered in this many rounds counts as gone.
 const PATIENT_ROUNDS: u32 = 3;
 /// About how long it waits before it asks all once more.
 const REST: Duration = Duration::from_secs(1);

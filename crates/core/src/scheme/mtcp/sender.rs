@@ -14,8 +14,9 @@ use super::child::Summary;
 use super::config::Config;
 use super::downlink::{Downlink, data};
 use super::member::{CHANNEL, on_child};
-use super::newcomers::{Position, Stock};
+use super::newcomers::Stock;
 use super::path::Path;
+use super::position::Position;
 
 /// See the module's documentation.
 #[derive(Debug)]

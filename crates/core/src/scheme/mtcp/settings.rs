@@ -208,8 +208,8 @@ const TABLE: Table<Config> = &[&[
         help: "where a member finds the node above it",
         value: &OneOf {
             words: &[
-                ("given", "the configuration says who is above whom", Shape::Given),
-                ("found", "it asks the sender and those of whom it hears, and takes the nearest", Shape::Found),
+                ("given", "the configuration names the parent of each member", Shape::Given),
+                ("found", "it asks the sender and the nodes that it learns of, and takes the nearest", Shape::Found),
             ],
             field: |c| &mut c.tree,
         },
