@@ -1,7 +1,5 @@
 //! A stream over a tree in the simulator: the network of the paper's Fig. 9 and others, and what came of a run.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

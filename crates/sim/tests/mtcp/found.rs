@@ -1,10 +1,8 @@
 //! MTCP's tree builds itself: newcomers find the nearest node, come late, and are waited for no longer than the operator allows.
 
-mod tree;
-
 use std::time::Duration;
 
-use tree::{Notes, Plan, Site, build, fig_9};
+use crate::tree::{Notes, Plan, Site, build, fig_9};
 use weir_core::observation::{Standing, TreeReport};
 use weir_core::registry::Setting;
 use weir_sim::AgentId;

@@ -1,5 +1,8 @@
-//! MTCP over simulated trees: that its worst path paces it, that clocks do not matter, and what the paper's text alone does.
+//! MTCP over simulated trees: here ones that are given, whose worst path paces the stream; in `found` ones that build themselves; in
+//! `churn` nodes that leave and die.
 
+mod churn;
+mod found;
 mod tree;
 
 use std::time::Duration;

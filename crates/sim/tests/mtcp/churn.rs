@@ -1,11 +1,9 @@
 //! MTCP while nodes of its tree leave and die: no survivor loses a payload, and the stream comes to its end.
 
-mod tree;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tree::{Notes, Plan, build, fig_9};
+use crate::tree::{Notes, Plan, build, fig_9};
 use weir_core::observation::TreeReport;
 use weir_link::LinkConfig;
 use weir_sim::AgentId;
