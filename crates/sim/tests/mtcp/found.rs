@@ -22,6 +22,18 @@ fn a_hundred_members_find_nodes_of_no_more_than_sixteen_children_and_all_get_eve
 }
 
 #[test]
+fn a_stream_begins_soon_although_reports_of_receivers_are_lost() {
+    let hosts = Some("rate=4M,delay=1ms,buffer=30p,loss=10%");
+    let begun = |seed: u64| {
+        let plan = Plan { hosts, ..found(21) }.set("receivers", "21").set("fan_out", "3");
+        let (_, notes) = run(&plan, seed, 12);
+        !notes.delivered.is_empty()
+    };
+    let late: Vec<u64> = (1..=50).filter(|seed| !begun(*seed)).collect();
+    assert!(late.is_empty(), "no data in 12 s with seeds {late:?}");
+}
+
+#[test]
 fn a_member_takes_the_nearest_node_and_not_the_sender() {
     // A chain of routers with one member on each; the last comes when the others are there.
     let mut plan = Plan { link: "rate=10M,delay=30ms,buffer=50p", up: vec![0, 1, 2], above: vec![0; 3], ..found(3) };

@@ -289,6 +289,10 @@ impl Member {
             is_complete: summary.is_complete,
         };
         self.say(Header::TreeAck(ack));
+        if self.told != Some(summary) {
+            // It may be lost, and nobody confirms it: what is new is said again soon.
+            self.update_after = FIRST_UPDATE;
+        }
         (self.told, self.ack, self.unacknowledged, self.acknowledged) = (Some(summary), None, 0, now);
         self.update = now + self.until_update();
     }
@@ -347,7 +351,9 @@ impl Member {
         } else if self.ack.is_some_and(|at| at <= now) {
             self.acknowledge(now, false);
         } else if self.update <= now {
-            if self.heard.is_some() {
+            // The sender counts receivers by these until it begins, and a lost one delays everybody.
+            let has_begun = self.arrivals.next() > Seq::new(0);
+            if self.heard.is_some() && has_begun {
                 self.update_after += UPDATE_STEP;
             }
             self.acknowledge(now, true);
