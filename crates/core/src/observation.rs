@@ -59,6 +59,10 @@ pub struct PaceReport {
 pub struct WindowReport {
     /// Its congestion window.
     pub window_packets: f64,
+    /// The least window among it and all nodes below. That of the sender is the transmission window (MTCP §4.1).
+    pub least_packets: f64,
+    /// Whether its window is in slow start.
+    pub in_slow_start: bool,
     /// Packets that not all of its children have acknowledged.
     pub transit_packets: u64,
     /// Packets of the stream that wait in queues on the way to its slowest child.

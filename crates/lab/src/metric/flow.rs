@@ -3,7 +3,7 @@
 
 use weir_units::Time;
 
-use super::FlowRecord;
+use super::{FlowRecord, percentile};
 
 /// Packets on the way, averaged over the samples; `None` without any.
 pub(super) fn mean_outstanding(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
@@ -27,11 +27,8 @@ pub(super) fn back_offs_per_minute(flow: &FlowRecord, from: Time, to: Time) -> O
 
 /// Milliseconds between the 5th and the 95th percentile of the round trips, by nearest rank; `None` without any.
 pub(super) fn round_trip_range_ms(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
-    let mut sorted: Vec<f64> =
-        between(&flow.round_trips, from, to).iter().map(|(_, span)| span.as_secs_f64() * 1e3).collect();
-    sorted.sort_by(f64::total_cmp);
-    let rank = |share: f64| sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied();
-    Some(rank(0.95)? - rank(0.05)?)
+    let all: Vec<f64> = between(&flow.round_trips, from, to).iter().map(|(_, span)| span.as_secs_f64() * 1e3).collect();
+    Some(percentile(&all, 0.95)? - percentile(&all, 0.05)?)
 }
 
 pub(super) fn between<T>(samples: &[(Time, T)], from: Time, to: Time) -> &[(Time, T)] {

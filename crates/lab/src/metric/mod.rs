@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_units::Time;
 
-pub use record::{ClientRecord, Fate, FlowRecord, LinkRecord, Passage, Record, SessionRecord, TreeRecord};
+pub use record::{ClientRecord, Fate, FlowRecord, LinkRecord, Passage, Record, SessionRecord, TreeRecord, Windows};
 pub use trace::{Quantity, Trace};
 
 use crate::scenario::Text;
@@ -77,6 +77,14 @@ pub enum Kind {
     Goodput,
     /// Per cent of the acknowledgements of `tree` that a link dropped, any link, over the whole run.
     AcknowledgementLoss,
+    /// Milliseconds until the sender of `tree` follows when the window of `client` falls into slow start: until the least window
+    /// that the sender knows has come half of the way down. The 95th percentile of all falls between `from` and `to` to at most half of
+    /// what the sender knew.
+    WindowReaction,
+    /// The same for the fall that took longest.
+    SlowestWindowReaction,
+    /// How often that happened.
+    WindowFalls,
     /// Per cent of the time between `from` (default: its join) and `to` that `client` of `session` spent at `level` or above.
     TimeAtLevel,
     /// The level of `client` of `session` between `from` and `to`, averaged over time.
@@ -172,6 +180,10 @@ impl Measure {
             ClientRate => Ok(()),
             SlowestRate | Goodput | AcknowledgementLoss if self.tree.is_none() => needs("a tree"),
             SlowestRate | Goodput | AcknowledgementLoss => Ok(()),
+            WindowReaction | SlowestWindowReaction | WindowFalls if self.tree.is_none() || self.client.is_none() => {
+                needs("a tree and a client")
+            }
+            WindowReaction | SlowestWindowReaction | WindowFalls => Ok(()),
             _ if self.session.is_none() => needs("a session"),
             FallTime | RiseTime if self.from.is_none() => needs("from"),
             ConvergenceTime | TimeAtLevel | FallTime | RiseTime if self.level.is_none() => needs("a level"),
@@ -231,6 +243,11 @@ impl Measure {
             Kind::SlowestRate => self.of_trees(record, |tree| tree.slowest_kbps(from, to)),
             Kind::Goodput => self.of_trees(record, |tree| tree.goodput_kbps(from, to)),
             Kind::AcknowledgementLoss => self.of_trees(record, TreeRecord::acknowledgement_loss_percent),
+            Kind::WindowReaction => self.of_trees(record, |tree| percentile(&self.reactions(tree, from, to), 0.95)),
+            Kind::SlowestWindowReaction => {
+                self.of_trees(record, |tree| percentile(&self.reactions(tree, from, to), 1.0))
+            }
+            Kind::WindowFalls => self.of_trees(record, |tree| Some(self.reactions(tree, from, to).len() as f64)),
             Kind::ClientRate => each(&|session| {
                 self.of_clients(&session.clients, |client| {
                     let from = self.from.map_or_else(|| client.startup_end(session.startup), |from| at(from.0));
@@ -264,6 +281,11 @@ impl Measure {
             Kind::LinkLoss => record.bottleneck.loss_percent(),
             Kind::LinkUse => record.bottleneck.use_percent(record.end),
         }
+    }
+
+    fn reactions(&self, tree: &TreeRecord, from: Time, to: Time) -> Vec<f64> {
+        let client = self.client.map_or(0, |client| client.0);
+        tree.reactions_ms(client, from, to)
     }
 
     fn from(&self, record: &Record) -> Time {
@@ -304,6 +326,13 @@ impl Measure {
         let values: Option<Vec<f64>> = clients.iter().skip(first).step_by(every).map(value).collect();
         Over::Mean.of(&values?)
     }
+}
+
+/// By nearest rank; `None` without any value.
+fn percentile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied()
 }
 
 fn at(span: Duration) -> Time {

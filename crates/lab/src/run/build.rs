@@ -124,7 +124,7 @@ impl Place<'_> {
         let supply = Some(Supply::Endless);
         let config = EndpointConfig { times, supply, accepts_peers: true, ..EndpointConfig::default() };
         let mut nodes = vec![self.network.add_sender(id, sender, config)];
-        self.recorder.add_tree(name, self.network.flow_of(nodes[0]), tree.payload_share());
+        self.recorder.add_tree(name, self.network.flow_of(nodes[0]), nodes[0], tree.payload_share());
         for (i, member) in members.into_iter().enumerate() {
             let node = self.site.receiver(&mut self.network, &tree.members.at, member.rtt, i)?;
             let settings: Vec<Setting> = tree.settings(i + 1).into_iter().chain(tree.members.told(&member)).collect();

@@ -8,7 +8,7 @@ use weir_link::DropReason;
 use weir_sim::{AgentId, Body, FlowId, LinkId, Monitor, Network, Packet};
 use weir_units::{Bytes, Time};
 
-use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord, TreeRecord};
+use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord, TreeRecord, Windows};
 
 /// Watches a run.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Recorder {
     tree_of: Vec<Option<usize>>,
     /// By agent: its tree, and its place among the members.
     member_of: Vec<Option<(usize, usize)>>,
+    /// By agent: the tree whose sender it is.
+    root_of: Vec<Option<usize>>,
 }
 
 /// A stream over a tree.
@@ -77,6 +79,7 @@ impl Recorder {
             trees: Vec::new(),
             tree_of: Vec::new(),
             member_of: Vec::new(),
+            root_of: Vec::new(),
         }
     }
 
@@ -111,8 +114,9 @@ impl Recorder {
     }
 
     /// Records a stream over a tree, whose members are to follow. Of a full packet, so much is payload.
-    pub(super) fn add_tree(&mut self, name: &str, flow: FlowId, payload_share: f64) {
+    pub(super) fn add_tree(&mut self, name: &str, flow: FlowId, sender: AgentId, payload_share: f64) {
         let slot = self.slot(flow);
+        set(&mut self.root_of, sender.index(), self.trees.len());
         set(&mut self.tree_of, flow.index(), self.trees.len());
         let record = TreeRecord { payload_share, ..TreeRecord::default() };
         self.trees.push(Tree { name: name.to_owned(), slot, record });
@@ -121,9 +125,10 @@ impl Recorder {
     /// Records a member of the tree that was added last.
     pub(super) fn add_member(&mut self, agent: AgentId, joined: Time) {
         let last = self.trees.len() - 1;
-        let members = &mut self.trees[last].record.members;
+        let TreeRecord { members, agents, .. } = &mut self.trees[last].record;
         set(&mut self.member_of, agent.index(), (last, members.len()));
         members.push(ClientRecord { joined, ..ClientRecord::default() });
+        agents.push(Vec::new());
     }
 
     /// Takes down what only shows from time to time: how much TCP senders have on the way, how often they timed out.
@@ -176,6 +181,15 @@ impl Recorder {
         self.clients.get_mut(client)
     }
 
+    /// Where is written down what a node of a tree says of its windows.
+    fn windows(&mut self, agent: AgentId) -> Option<&mut Vec<Windows>> {
+        if let Some(tree) = self.root_of.get(agent.index()).copied().flatten() {
+            return Some(&mut self.trees[tree].record.sender);
+        }
+        let (tree, member) = self.member_of.get(agent.index()).copied().flatten()?;
+        Some(&mut self.trees[tree].record.agents[member])
+    }
+
     /// The tree of which the packet is an acknowledgement.
     fn acknowledged(&mut self, packet: &Packet) -> Option<&mut TreeRecord> {
         let tree = self.tree_of.get(packet.flow.index()).copied().flatten()?;
@@ -202,6 +216,11 @@ impl Monitor for Recorder {
             }
             Observation::Pace(pace) if is_back_off(pace.cause) => {
                 self.source(agent).into_iter().for_each(|flow| flow.back_offs.push(now));
+            }
+            Observation::Window(report) => {
+                let (own, in_slow_start) = (report.window_packets, report.in_slow_start);
+                let windows = Windows { at: now, own, in_slow_start, least: report.least_packets };
+                self.windows(agent).into_iter().for_each(|all| all.push(windows));
             }
             _ => {}
         }

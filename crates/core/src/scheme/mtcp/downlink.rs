@@ -66,6 +66,8 @@ pub(super) struct Downlink {
     /// All children for which it waits were there at one time.
     has_begun: bool,
     orphans: Orphans,
+    /// The greatest of the least windows since one was told.
+    least_peak: f64,
 }
 
 /// A packet that was sent to all.
@@ -116,6 +118,7 @@ impl Downlink {
                 Shape::Found => !is_root,
             },
             orphans: Orphans::default(),
+            least_peak: 0.0,
         }
     }
 
@@ -308,6 +311,7 @@ impl Downlink {
         self.on_missing(now, place, ack);
         complete.into_iter().for_each(|number| self.complete(now, number));
         self.repair(now, out);
+        self.observe_fall(out);
         self.arm();
     }
 
@@ -415,6 +419,7 @@ impl Downlink {
         self.orphans.settle(now);
         self.drains_until = self.drains_until.filter(|until| *until > now);
         self.repair(now, out);
+        self.observe_fall(out);
         self.arm();
     }
 
@@ -512,9 +517,26 @@ impl Downlink {
         farthest.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)))
     }
 
+    /// The least window here and below.
+    fn least_window(&self) -> f64 {
+        self.children.iter().map(|child| child.summary.min_cwnd).fold(self.window.size(), f64::min)
+    }
+
+    /// Tells of a fall of the least window when it happens, and not at the next probe.
+    fn observe_fall(&mut self, out: &mut Outbox) {
+        let least = self.least_window();
+        self.least_peak = self.least_peak.max(least);
+        if least < FALL * self.least_peak {
+            self.least_peak = least;
+            self.observe(out);
+        }
+    }
+
     pub(super) fn observe(&self, out: &mut Outbox) {
         out.push(Action::Observe(Observation::Window(WindowReport {
             window_packets: self.window.size(),
+            least_packets: self.least_window(),
+            in_slow_start: self.window.is_in_slow_start(),
             transit_packets: self.transit,
             backlog_packets: self.backlog(),
             children: self.children.len(),
@@ -549,6 +571,8 @@ pub(super) const HELD_UNIT: f64 = 16e-6;
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// In packets.
 const PEAK_MEMORY: f64 = 128.0;
+/// A window that is less than this share of what it was has fallen.
+const FALL: f64 = 0.9;
 /// Long enough for the sender to hear of it, and for a short queue to empty.
 const DRAIN: Duration = Duration::from_millis(300);
 /// A packet is overdue after this long while neither a relative delay nor a round trip is known.
