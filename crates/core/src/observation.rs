@@ -80,6 +80,13 @@ pub struct WindowReport {
 /// What has changed in a tree next to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeReport {
+    /// No multicast leads to this node: the node above sends it the data.
+    CutOff {
+        /// It sends the data on to all near it.
+        forwards: bool,
+    },
+    /// Multicast leads to this node again.
+    Multicast,
     /// This node has found the one above it.
     Attached {
         /// The node above.

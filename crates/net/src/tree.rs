@@ -12,7 +12,7 @@ use crate::host::Tenant;
 use crate::interface::Interface;
 use crate::profile::MtcpProfile;
 use crate::session::SessionConfig;
-use crate::socket::{SendConfig, UnicastSocket, scoped, unspecified};
+use crate::socket::{UnicastSocket, scoped, unspecified};
 
 /// What all parties of a stream agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub fn sender(
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
 ) -> Result<Tenant<MtcpProfile>, NetError> {
-    let (mut tenant, interface) = tenant(session, endpoint, config, Some(&config.socket))?;
+    let (mut tenant, interface) = tenant(session, endpoint, config, Ways { receives: false, sends: true })?;
     open(&mut tenant, session, &interface, door)?;
     Ok(tenant)
 }
 
-/// A member, which looks for the node above it from the one at `first` on; with a door it takes members of its own. `ssrc` is
+/// A receiver, which looks for the node above it from the one at `first` on; with a door it takes members of its own. `ssrc` is
 /// random.
-pub fn member(
+pub fn receiver(
     session: &TreeSession,
     first: SocketAddr,
     ssrc: u32,
@@ -56,7 +56,38 @@ pub fn member(
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
 ) -> Result<Tenant<MtcpProfile>, NetError> {
-    let (mut tenant, interface) = tenant(session, endpoint, config, None)?;
+    member(session, first, ssrc, door, endpoint, config, Ways { receives: true, sends: false })
+}
+
+/// An agent: as [`receiver`], but that it can also send to the channel, for a network to which no multicast leads.
+pub fn agent(
+    session: &TreeSession,
+    first: SocketAddr,
+    ssrc: u32,
+    door: Door,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<MtcpProfile>, NetError> {
+    member(session, first, ssrc, Some(door), endpoint, config, Ways { receives: true, sends: true })
+}
+
+/// What a party does with the channel.
+#[derive(Debug, Clone, Copy)]
+struct Ways {
+    receives: bool,
+    sends: bool,
+}
+
+fn member(
+    session: &TreeSession,
+    first: SocketAddr,
+    ssrc: u32,
+    door: Option<Door>,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+    ways: Ways,
+) -> Result<Tenant<MtcpProfile>, NetError> {
+    let (mut tenant, interface) = tenant(session, endpoint, config, ways)?;
     let first = scoped(first, interface.index);
     let any = SocketAddr::new(unspecified(first.ip()), 0);
     let socket = tenant.add_unicast(UnicastSocket::listen(any)?)?;
@@ -70,12 +101,13 @@ fn tenant(
     session: &TreeSession,
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
-    sends: Option<&SendConfig>,
+    ways: Ways,
 ) -> Result<(Tenant<MtcpProfile>, Interface), NetError> {
     let interface = Interface::choose(&config.interface, session.channel.ip())?;
     let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let profile = MtcpProfile { tsi: session.tsi };
-    tenant.add_session(profile, &interface, &[session.channel], None, sends.is_none(), sends)?;
+    let sends = ways.sends.then_some(&config.socket);
+    tenant.add_session(profile, &interface, &[session.channel], None, ways.receives, sends)?;
     if let Some(path) = &config.capture {
         tenant.record(Capture::create(path, &interface.name)?);
     }

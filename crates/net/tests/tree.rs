@@ -97,7 +97,7 @@ impl Network {
         let (endpoint, config) = (endpoint(build, seed.into()), self.config(seed.into()));
         let tenant = match above {
             None => tree::sender(&self.session, door, endpoint, &config),
-            Some(above) => tree::member(&self.session, above, seed.into(), Some(door), endpoint, &config),
+            Some(above) => tree::agent(&self.session, above, seed.into(), door, endpoint, &config),
         };
         let tenant = tenant.expect("sockets");
         let listens = tenant.unicast_local(usize::from(above.is_some())).expect("it listens");
@@ -106,7 +106,7 @@ impl Network {
 
     fn receiver(&self, build: Build<Stream>, seed: u8, above: SocketAddr) -> Tenant<MtcpProfile> {
         let (endpoint, config) = (endpoint(build, seed.into()), self.config(seed.into()));
-        tree::member(&self.session, above, seed.into(), None, endpoint, &config).expect("sockets")
+        tree::receiver(&self.session, above, seed.into(), None, endpoint, &config).expect("sockets")
     }
 }
 

@@ -1,6 +1,6 @@
 //! The network as a graph: who is next to whom, and which way is shortest.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::{LinkId, NodeId};
 
@@ -11,6 +11,8 @@ pub(crate) struct Graph {
     leaving: Vec<Vec<LinkId>>,
     /// By link: where it begins and ends.
     ends: Vec<(NodeId, NodeId)>,
+    /// Links that no multicast is routed over.
+    without_multicast: BTreeSet<LinkId>,
 }
 
 impl Graph {
@@ -45,6 +47,14 @@ impl Graph {
     /// The first link made from one node to its neighbour.
     pub(crate) fn between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         self.leaving[from.index()].iter().copied().find(|link| self.to(*link) == to)
+    }
+
+    pub(crate) fn route_no_multicast(&mut self, link: LinkId) {
+        self.without_multicast.insert(link);
+    }
+
+    pub(crate) fn routes_multicast(&self, link: LinkId) -> bool {
+        !self.without_multicast.contains(&link)
     }
 
     /// By node: the link over which a shortest way from `source` comes to it; `None` for `source` itself and for nodes that

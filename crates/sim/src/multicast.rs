@@ -146,7 +146,8 @@ impl Tree {
         }
     }
 
-    /// Attaches an agent, which is not a member of any channel yet. `None` if the sender cannot reach the node.
+    /// Attaches an agent, which is not a member of any channel yet. `None` if the sender cannot reach the node. Where multicast is
+    /// not routed on the way, nothing will come.
     pub(crate) fn attach(&mut self, graph: &Graph, node: NodeId, agent: AgentId) -> Option<Member> {
         if self.nodes.len() < graph.nodes() {
             // The network has grown since; ways that members take already stay.
@@ -157,6 +158,9 @@ impl Tree {
         let mut at = node;
         while at != self.root && self.nodes.get(at.index())?.above.is_none() {
             let link = self.ways[at.index()]?;
+            if !graph.routes_multicast(link) {
+                break;
+            }
             let parent = graph.from(link);
             let branch = self.grow(parent, LeadsTo::Link(link));
             self.nodes[at.index()].above = Some((parent, branch));

@@ -74,6 +74,11 @@ impl Network {
         [self.add_link(a, b, there), self.add_link(b, a, back)]
     }
 
+    /// Routes no multicast over a link direction, as most networks do between sites. Members that are there already are not asked.
+    pub fn route_no_multicast(&mut self, link: LinkId) {
+        self.fabric.graph.route_no_multicast(link);
+    }
+
     /// All link directions, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
         (0..self.fabric.graph.links()).map(LinkId::new)

@@ -53,7 +53,7 @@ const DIGESTS: &[(&str, &str)] = &[
     ("avmrc", "0409b94dd6c7d21e"),
     ("rmrc", "15f5cca026aa1892"),
     ("vmrc", "315ac5c66364fb54"),
-    ("mtcp", "8256ae902e089635"),
+    ("mtcp", "b0d47ed187cb37f8"),
     ("rap", "6454d77d72255de1"),
     ("stair", "0cd997188f93c17e"),
     ("fglm", "33b082e94dd6d140"),

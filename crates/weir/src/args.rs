@@ -158,6 +158,14 @@ pub struct Agent {
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
     pub iface: Option<String>,
 
+    /// Send nothing to the group even if no multicast comes here from the sender.
+    #[arg(long, help_heading = "Network")]
+    pub no_forward: bool,
+
+    /// How many routers what is sent to the group may pass, plus one; 1 keeps it in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
+    pub ttl: u8,
+
     /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
     pub output: Output,
@@ -548,7 +556,9 @@ Examples:
   weir agent stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --listen 6000
 
 Receivers near an agent find it: the sender tells them of it. It then hears one
-voice for all of them, and what one lacks comes from the agent.";
+voice for all of them, and what one lacks comes from the agent. Where no
+multicast comes from the sender, the node above sends the agent the stream, and
+the agent sends it to the group: one such agent serves a whole site.";
 
 const RECV_EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@
 //! - acknowledgement (kind 2): how long the packet of the echo was held, in 16 µs, 16; first missing number 32; how many
 //!   packets from there on are reported 8, zero 8, receivers below 16; the report, one bit a packet, 64; echoed clock 32; minimum congestion
 //!   window 32 and maximum transit window 32, both in 1/256 packets; the limit and the low mark, two numbers, 32 each. Flags:
-//!   1 the echo is there, 2 window update, 4 everything below has the whole stream.
+//!   1 the echo is there, 2 window update, 4 everything below has the whole stream, 8 no multicast leads here.
 //!
 //! Kinds 3 to 5 build the tree ([`join`]).
 //!
@@ -62,6 +62,8 @@ pub struct Ack {
     pub is_update: bool,
     /// Everyone below has the whole stream.
     pub is_complete: bool,
+    /// What goes to the channel does not come here: the node above is to send it.
+    pub is_cut_off: bool,
 }
 
 /// Bytes of a data packet's header.
@@ -87,7 +89,8 @@ impl Ack {
     /// The acknowledgement in session `tsi`.
     pub fn encode(&self, tsi: u16) -> [u8; ACK_LEN] {
         let mut out = [0; ACK_LEN];
-        let flags = [(self.has_echo, ECHO), (self.is_update, UPDATE), (self.is_complete, COMPLETE)];
+        let flags =
+            [(self.has_echo, ECHO), (self.is_update, UPDATE), (self.is_complete, COMPLETE), (self.is_cut_off, CUT_OFF)];
         let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
         out[..6].copy_from_slice(&head(ACK, flags, tsi));
         out[6..8].copy_from_slice(&self.held.to_be_bytes());
@@ -157,7 +160,8 @@ fn ack(flags: u8, rest: &mut &[u8]) -> Result<Ack, DecodeError> {
     if !rest.is_empty() {
         return Err(DecodeError::Value { field: "MTCP acknowledgement length", value: (ACK_LEN + rest.len()) as u64 });
     }
-    let (has_echo, is_update, is_complete) = (flags & ECHO != 0, flags & UPDATE != 0, flags & COMPLETE != 0);
+    let [has_echo, is_update, is_complete, is_cut_off] =
+        [ECHO, UPDATE, COMPLETE, CUT_OFF].map(|flag| flags & flag != 0);
     Ok(Ack {
         received,
         start,
@@ -172,6 +176,7 @@ fn ack(flags: u8, rest: &mut &[u8]) -> Result<Ack, DecodeError> {
         has_echo,
         is_update,
         is_complete,
+        is_cut_off,
     })
 }
 
@@ -196,6 +201,7 @@ const END: u8 = 2;
 const ECHO: u8 = 1;
 const UPDATE: u8 = 2;
 const COMPLETE: u8 = 4;
+const CUT_OFF: u8 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -231,14 +237,14 @@ mod tests {
         #[test]
         fn decoding_an_encoded_acknowledgement_gives_it_back(
             words in any::<[u32; 6]>(), bits in any::<u64>(), (held, receivers) in any::<(u16, u16)>(), reported in 0..=MAX_REPORTED,
-            flags in any::<[bool; 3]>(), tsi in any::<u16>()
+            flags in any::<[bool; 4]>(), tsi in any::<u16>()
         ) {
             let [start, echo_micros, min_cwnd, max_twnd, limit, low_mark] = words;
             let received = bits & u64::MAX.checked_shr(64 - u32::from(reported)).unwrap_or(0) & !1;
-            let [has_echo, is_update, is_complete] = flags;
+            let [has_echo, is_update, is_complete, is_cut_off] = flags;
             let ack = Ack {
                 received, start, echo_micros, min_cwnd, max_twnd, limit, low_mark, held, receivers, reported,
-                has_echo, is_update, is_complete,
+                has_echo, is_update, is_complete, is_cut_off,
             };
             let message = ack.encode(tsi);
             prop_assert_eq!(Message::decode(&message), Ok((Message::Ack(ack), tsi)));

@@ -25,6 +25,7 @@ pub(crate) const HEADERS: [Header; 8] = [
 ];
 
 const NO_ACK: Ack = Ack {
+    is_cut_off: false,
     received: 0,
     start: 0,
     echo_micros: 0,
@@ -255,6 +256,7 @@ impl<'a> Draw<'a> {
             has_echo: bits & 1 == 1,
             is_update: bits & 2 == 2,
             is_complete: bits & 12 == 12,
+            is_cut_off: bits & 48 == 48,
         }
     }
 

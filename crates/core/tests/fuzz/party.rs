@@ -273,7 +273,9 @@ impl Party {
             }
             Header::TreeData(data) => {
                 assert!(self.is_in_tree() && !self.finished, "{role:?} sends {packet:?}");
-                assert_ne!(data.is_repair, matches!(to, Destination::Channel(_)), "{packet:?} goes to {to:?}");
+                // To one member, a packet that is not sent again is for one to which no multicast leads.
+                let is_to_all = matches!(to, Destination::Channel(_));
+                assert!(!is_to_all || (!data.is_repair && role != Role::Leaf), "{role:?} sends {packet:?} to {to:?}");
                 // The end has none.
                 assert_eq!(data.is_end, payload == Payload::None, "{packet:?} with {payload:?}");
             }

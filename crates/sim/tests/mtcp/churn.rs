@@ -89,7 +89,9 @@ fn run(seed: u64, low_mark: &str, builds_itself: bool) -> Result<(), String> {
 /// Whether what a member told last of its place, before it was complete, is that it has one.
 fn says_that_it_has_a_node(notes: &Notes, agent: AgentId) -> bool {
     let told = notes.tree.iter().filter(|(at, who, _)| *who == agent && *at <= notes.complete[&agent]);
-    let mut of_place = told.filter(|(.., report)| !matches!(report, TreeReport::Below { .. }));
+    let mut of_place = told.filter(|(.., report)| {
+        !matches!(report, TreeReport::Below { .. } | TreeReport::CutOff { .. } | TreeReport::Multicast)
+    });
     matches!(of_place.next_back(), Some((.., TreeReport::Attached { .. })))
 }
 

@@ -1,8 +1,9 @@
 //! MTCP over simulated trees: here ones that are given, whose worst path paces the stream; in `found` ones that build themselves; in
-//! `churn` nodes that leave and die.
+//! `churn` nodes that leave and die; in `islands` sites to which no multicast leads.
 
 mod churn;
 mod found;
+mod islands;
 mod tree;
 
 use std::time::Duration;

@@ -29,6 +29,10 @@ pub(crate) struct Plan {
     pub(crate) hosts: Option<&'static str>,
     /// Members know all nodes above them.
     pub(crate) knows_all_above: bool,
+    /// Nodes to which no multicast is routed from the one above.
+    pub(crate) islands: Vec<usize>,
+    /// Members that have no application.
+    pub(crate) agents: BTreeSet<usize>,
     /// Members find the node above them, and know the sender.
     pub(crate) builds_itself: bool,
     /// When members come, by number, if not at once.
@@ -57,6 +61,8 @@ pub(crate) fn fig_9(receivers: usize, is_one_level: bool) -> Plan {
         clocks_ahead: |_| Duration::ZERO,
         hosts: None,
         knows_all_above: false,
+        islands: Vec::new(),
+        agents: BTreeSet::new(),
         builds_itself: false,
         come: BTreeMap::new(),
         leave: BTreeMap::new(),
@@ -95,7 +101,11 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
     let mut nodes = vec![net.add_node()];
     for up in &plan.up {
         let node = net.add_node();
-        net.connect(nodes[*up], node, &link, &link);
+        let [down, back] = net.connect(nodes[*up], node, &link, &link);
+        if plan.islands.contains(&nodes.len()) {
+            net.route_no_multicast(down);
+            net.route_no_multicast(back);
+        }
         nodes.push(node);
     }
     let routers = nodes.clone();
@@ -109,7 +119,8 @@ pub(crate) fn build(plan: &Plan, seed: u64) -> Site {
     let sender = add(&mut net, session, plan, tree.sender, nodes[0], 0);
     let mut members = vec![sender];
     for (number, node) in nodes.iter().enumerate().skip(1) {
-        let member = add(&mut net, session, plan, tree.receiver, *node, number);
+        let build = if plan.agents.contains(&number) { tree.agent } else { tree.receiver };
+        let member = add(&mut net, session, plan, build, *node, number);
         members.push(member);
     }
     for number in 1..members.len() {

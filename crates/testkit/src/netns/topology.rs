@@ -1,4 +1,4 @@
-//! A bridge with one sender and any number of receivers on it, each a namespace.
+//! A bridge with one sender and any number of receivers on it, each a namespace; perhaps a second bridge behind a router.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -20,6 +20,8 @@ use super::process::Command;
 #[derive(Debug, Clone)]
 pub struct Builder {
     links: Vec<Option<TokenBucket>>,
+    /// Of the receivers, so many at the end are on the island.
+    islanders: usize,
     fast_leave: bool,
 }
 
@@ -36,6 +38,13 @@ impl Builder {
     pub fn links(mut self, rates: impl IntoIterator<Item = Rate>) -> Builder {
         self.links.extend(rates.into_iter().map(|rate| Some(TokenBucket::new(rate))));
         self
+    }
+
+    /// This many receivers more on a second bridge. A router leads there that routes no multicast, as between most sites.
+    #[must_use]
+    pub fn island(mut self, count: usize) -> Builder {
+        self.islanders += count;
+        self.receivers(count)
     }
 
     /// Whether the bridge stops at once when a host leaves a group (the default), or asks whether another host on that
@@ -55,15 +64,18 @@ impl Builder {
         let hosts = 1 + self.links.len();
         let host = |index: usize| {
             let role = if index == 0 { "sender".to_owned() } else { format!("receiver{}", index - 1) };
-            Host { namespace: format!("{id}-{role}"), index }
+            Host { namespace: format!("{id}-{role}"), index, is_islander: index >= hosts - self.islanders }
         };
-        let network = Network { bridge: format!("{id}-bridge"), hosts: (0..hosts).map(host).collect() };
-        network.make_bridge();
+        let router = (self.islanders > 0).then(|| format!("{id}-router"));
+        let network = Network { bridge: format!("{id}-bridge"), router, hosts: (0..hosts).map(host).collect() };
+        network.make_bridges();
         for host in &network.hosts {
             network.connect(host, self.fast_leave);
         }
         let querying = Instant::now();
-        run("ip", &["-n", &network.bridge, "link", "set", "br0", "type", "bridge", "mcast_querier", "1"]);
+        for bridge in network.bridges() {
+            run("ip", &["-n", &network.bridge, "link", "set", bridge, "type", "bridge", "mcast_querier", "1"]);
+        }
         for (index, link) in self.links.iter().enumerate() {
             network.set_link(index, *link);
         }
@@ -77,6 +89,8 @@ impl Builder {
 #[derive(Debug)]
 pub struct Network {
     bridge: String,
+    /// Between the bridges, if there are two.
+    router: Option<String>,
     hosts: Vec<Host>,
 }
 
@@ -84,7 +98,7 @@ impl Network {
     /// A network with no receivers yet.
     #[expect(clippy::new_ret_no_self, reason = "a network is made by its builder")]
     pub fn new() -> Builder {
-        Builder { links: Vec::new(), fast_leave: true }
+        Builder { links: Vec::new(), islanders: 0, fast_leave: true }
     }
 
     /// The sender.
@@ -177,16 +191,41 @@ impl Network {
         }
     }
 
-    fn make_bridge(&self) {
+    fn bridges(&self) -> &'static [&'static str] {
+        if self.router.is_some() { &["br0", "br1"] } else { &["br0"] }
+    }
+
+    fn make_bridges(&self) {
         let mut script = format!("netns add {}\n", self.bridge);
-        for host in &self.hosts {
-            writeln!(script, "netns add {}", host.namespace).expect(WRITES);
+        for namespace in self.hosts.iter().map(|host| &host.namespace).chain(&self.router) {
+            writeln!(script, "netns add {namespace}").expect(WRITES);
         }
         batch(&["-batch", "-"], &script);
-        // The querier is switched on last: until the response interval is set it would wait for ten seconds.
-        let bridge = "link add br0 type bridge mcast_snooping 1 mcast_igmp_version 3 mcast_mld_version 2 \
-             mcast_query_response_interval 100 mcast_startup_query_interval 100 mcast_stats_enabled 1\n";
-        batch(&["-n", &self.bridge, "-batch", "-"], &format!("{bridge}link set lo up\nlink set br0 up\n"));
+        let mut bridges = "link set lo up\n".to_owned();
+        for bridge in self.bridges() {
+            // The querier is switched on last: until the response interval is set it would wait for ten seconds.
+            let options = "mcast_snooping 1 mcast_igmp_version 3 mcast_mld_version 2 mcast_query_response_interval 100 \
+                 mcast_startup_query_interval 100 mcast_stats_enabled 1";
+            writeln!(bridges, "link add {bridge} type bridge {options}\nlink set {bridge} up").expect(WRITES);
+        }
+        batch(&["-n", &self.bridge, "-batch", "-"], &bridges);
+        self.router.iter().for_each(|router| self.make_router(router));
+    }
+
+    /// A router between the bridges, whose kernel forwards what is for one host.
+    fn make_router(&self, router: &str) {
+        set_kernel(router, "net/ipv4/ip_forward", "1");
+        let mut own = "link set lo up\n".to_owned();
+        for (site, bridge) in self.bridges().iter().enumerate() {
+            let cable = format!(
+                "link add router{site} type veth peer name e{site} netns {router}\n\
+                 link set router{site} master {bridge} up\n"
+            );
+            batch(&["-n", &self.bridge, "-batch", "-"], &cable);
+            let address = router_address(site == 1);
+            writeln!(own, "address add {address}/24 dev e{site}\nlink set e{site} up").expect(WRITES);
+        }
+        batch(&["-n", router, "-batch", "-"], &own);
     }
 
     /// A cable from the host's `e0` to its port of the bridge, addresses, and routes for groups.
@@ -195,9 +234,10 @@ impl Network {
         // Duplicate address detection would keep IPv6 waiting for seconds, and nobody else is here.
         set_kernel(namespace, "net/ipv6/conf/default/accept_dad", "0");
         let fast_leave = if fast_leave { "on" } else { "off" };
+        let bridge = self.bridges()[usize::from(host.is_islander)];
         let bridge_end = format!(
             "link add {port} type veth peer name {INTERFACE} netns {namespace}\n\
-             link set {port} master br0 up\nlink set {port} type bridge_slave mcast_fast_leave {fast_leave}\n"
+             link set {port} master {bridge} up\nlink set {port} type bridge_slave mcast_fast_leave {fast_leave}\n"
         );
         batch(&["-n", &self.bridge, "-batch", "-"], &bridge_end);
         let host_end = format!(
@@ -207,13 +247,17 @@ impl Network {
             host.ipv6(),
         );
         batch(&["-n", namespace, "-batch", "-"], &host_end);
+        if self.router.is_some() {
+            let router = router_address(host.is_islander).to_string();
+            run("ip", &["-n", namespace, "route", "add", "default", "via", &router]);
+        }
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for host in &self.hosts {
-            remove_namespace(&host.namespace);
+        for namespace in self.hosts.iter().map(|host| &host.namespace).chain(&self.router) {
+            remove_namespace(namespace);
         }
         remove_namespace(&self.bridge);
     }
@@ -224,6 +268,8 @@ impl Drop for Network {
 pub struct Host {
     namespace: String,
     index: usize,
+    /// It is behind the router.
+    is_islander: bool,
 }
 
 impl Host {
@@ -237,9 +283,9 @@ impl Host {
         INTERFACE
     }
 
-    /// Its address: 10.77.0.1 for the sender, 10.77.0.10 for receiver 0, and so on.
+    /// Its address: 10.77.0.1 for the sender, 10.77.0.10 for receiver 0, and so on; on the island 10.78 instead of 10.77.
     pub fn ipv4(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, 0, self.last_octet())
+        Ipv4Addr::new(10, 77 + u8::from(self.is_islander), 0, self.last_octet())
     }
 
     /// Its address: fd77::1 for the sender, fd77::a for receiver 0, and so on. It has a link-local one too.
@@ -263,6 +309,11 @@ impl Host {
 }
 
 /// Sets a parameter of the kernel in a namespace.
+/// The router's address on the first bridge, or on the island.
+fn router_address(is_on_island: bool) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77 + u8::from(is_on_island), 0, 254)
+}
+
 fn set_kernel(namespace: &str, parameter: &str, value: &str) {
     let path = format!("/proc/sys/{parameter}");
     run("ip", &["netns", "exec", namespace, "sh", "-c", "echo \"$1\" > \"$2\"", "sh", value, &path]);

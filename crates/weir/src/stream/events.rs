@@ -58,7 +58,9 @@ pub struct PeerStanding {
 pub struct Place {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// `member`, `catching_up` while the stream does not wait for it, `seeking` a node, or `too_slow` or `too_late` to be a member.
+    /// `member`, `catching_up` while the stream does not wait for it, `seeking` a node, or `too_slow` or `too_late` to be a member;
+    /// `cut_off` where no multicast comes and the node above sends the data, `forwarding` if an agent sends it on to the group
+    /// then, and `reached` when multicast comes again.
     pub what: String,
     /// Address and port of the node above; null without one.
     pub above: Option<String>,

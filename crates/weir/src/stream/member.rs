@@ -10,6 +10,7 @@ use std::time::Duration;
 use weir_core::{Observation, PeerId};
 use weir_net::host::{Application, Delivery, Host, LinkInFront, PeerChange, Progress, Statistics, TenantConfig};
 use weir_net::session::SessionConfig;
+use weir_net::socket::SendConfig;
 use weir_net::tree;
 use weir_object::keys::PublicKey;
 use weir_units::Time;
@@ -65,6 +66,8 @@ pub(super) fn to_file(
         iface: args.iface.as_deref(),
         listen: None,
         takes_members: !args.leaf,
+        forwards: false,
+        ttl: 1,
         from_now: args.from_now,
         idle_timeout: args.idle_timeout.unwrap_or(IDLE_TIMEOUT),
         tenant: TenantConfig { link, tick: Duration::from_millis(5), ..tenant(address) },
@@ -82,6 +85,8 @@ pub fn serve(args: &Agent, observer: &mut dyn Observer<StreamEvent>) -> Result<E
         iface: args.iface.as_deref(),
         listen: args.listen,
         takes_members: true,
+        forwards: !args.no_forward,
+        ttl: args.ttl,
         from_now: false,
         idle_timeout: args.idle_timeout,
         tenant: tenant(&args.stream),
@@ -118,6 +123,9 @@ struct Membership<'a> {
     /// Where it takes members, if it does; without, anywhere.
     listen: Option<SocketAddr>,
     takes_members: bool,
+    /// Whether it sends on to the group where no multicast leads to it, and how far.
+    forwards: bool,
+    ttl: u8,
     from_now: bool,
     idle_timeout: Duration,
     tenant: TenantConfig,
@@ -136,18 +144,24 @@ impl Membership<'_> {
                 party(self.address, |tree| tree.receiver, &[("from_now", "yes".to_owned())])?
             }
             Role::Receiver => party(self.address, |tree| tree.receiver, &[])?,
-            _ => party(self.address, |tree| tree.agent, &[])?,
+            _ if self.forwards => party(self.address, |tree| tree.agent, &[])?,
+            _ => party(self.address, |tree| tree.agent, &[("forwards", "no".to_owned())])?,
         };
         let config = SessionConfig {
             interface: session::interface_choice(self.iface),
+            socket: SendConfig { ttl: self.ttl, ..SendConfig::default() },
             tenant: self.tenant,
             capture: self.capture,
-            ..SessionConfig::default()
         };
         let ssrc = u32::from_be_bytes(session::random()?);
         let anywhere = SocketAddr::new(unspecified(self.address.channel), 0);
         let door = self.takes_members.then(|| door(self.listen.unwrap_or(anywhere))).transpose()?;
-        let tenant = tree::member(&self.address.session(), at, ssrc, door, endpoint, &config).map_err(network)?;
+        let session = self.address.session();
+        let tenant = match door.filter(|_| role == Role::Agent) {
+            Some(door) => tree::agent(&session, at, ssrc, door, endpoint, &config),
+            None => tree::receiver(&session, at, ssrc, door, endpoint, &config),
+        };
+        let tenant = tenant.map_err(network)?;
         let listens = tenant.reachable().map(|address| address.to_string());
         let mut node = Node::new(observer, Some(self.idle_timeout));
         node.show(&StreamEvent::Start(StreamStart {

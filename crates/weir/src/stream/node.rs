@@ -121,8 +121,14 @@ impl<'a> Node<'a> {
             }
             TreeReport::Seeking => {
                 (self.above, self.seeks_since) = (None, Some(now));
+                if self.is_complete && self.below.is_empty() {
+                    return;
+                }
                 "seeking"
             }
+            TreeReport::CutOff { forwards: true } => "forwarding",
+            TreeReport::CutOff { forwards: false } => "cut_off",
+            TreeReport::Multicast => "reached",
             TreeReport::Out(standing) => {
                 self.above = None;
                 self.outcome.get_or_insert(Exit::Incomplete);

@@ -39,6 +39,11 @@ pub(crate) fn place(place: &Place) -> String {
     match place.what.as_str() {
         "member" => format!("{above} takes this node, at level {level} of the tree"),
         "catching_up" => format!("{above} takes this node, which catches up"),
+        "cut_off" => format!("no multicast comes here from the sender: {above} sends the stream to this host alone"),
+        "forwarding" => format!(
+            "no multicast comes here from the sender: {above} sends the stream, and this agent sends it to the group"
+        ),
+        "reached" => "multicast comes here from the sender again".to_owned(),
         "too_slow" => "turned out: this node has been slower than the sender allows for too long".to_owned(),
         "too_late" => "what this node lacks is not kept any more; --from-now takes the stream from here on".to_owned(),
         _ => "looking for a place in the tree".to_owned(),

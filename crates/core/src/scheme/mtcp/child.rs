@@ -26,6 +26,8 @@ pub(super) struct Child {
     /// The check sum of the node that it has lost, until it has said for how many receivers it comes; then 0.
     pub(super) orphan_of: u16,
     pub(super) pace: Pace,
+    /// No multicast leads to it.
+    pub(super) is_cut_off: bool,
     /// It has all packets below.
     start: Seq,
     /// Of the packets from `start` on it has those whose bit is set.
@@ -120,6 +122,7 @@ impl Child {
             is_receiver: true,
             orphan_of: 0,
             pace: Pace::default(),
+            is_cut_off: false,
             start: first,
             beyond: 0,
             rtd: Timeout::new(config.floor),

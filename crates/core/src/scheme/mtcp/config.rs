@@ -71,6 +71,8 @@ pub struct Config {
     pub min_rate: Option<Rate>,
     /// How long it waits for a member that is slower, or silent.
     pub evict_after: Duration,
+    /// An agent to which no multicast leads sends on to the channel what the node above sends it (decision 24).
+    pub forwards: bool,
     /// Nodes above a member that it knows from its configuration, the nearest first: when one is lost it turns to the next.
     pub uplinks: u64,
 }
@@ -158,6 +160,7 @@ impl Config {
                 Habitat::Lab => Duration::from_secs(14),
                 Habitat::Sockets => Duration::from_secs(60),
             },
+            forwards: true,
             uplinks: 1,
         }
     }

@@ -246,11 +246,20 @@ impl Downlink {
         if sent.lacking > 0 && is_fresh {
             sent.in_transit = true;
             self.transit += 1;
+            self.send_to_cut_off(number, stamp, out);
         } else if sent.lacking > 0 {
             // Children may have asked for it before it was here.
             self.repair(now, out);
         }
         self.arm();
+    }
+
+    /// Children to which no multicast leads get a new packet from here (decision 24).
+    fn send_to_cut_off(&self, number: Seq, stamp: u32, out: &mut Outbox) {
+        let cut_off = self.children.iter().filter(|child| child.is_cut_off && !child.has(number));
+        out.extend(
+            cut_off.map(|child| data(&self.stream, Destination::Peer(child.peer), number, stamp, false, self.end)),
+        );
     }
 
     /// Takes an acknowledgement of a child, and repairs what it lacks.
@@ -298,6 +307,7 @@ impl Downlink {
         let was_complete = child.summary.is_complete;
         child.unanswered = 0;
         child.note_summary(ack, self.config.low_mark);
+        child.is_cut_off = ack.is_cut_off;
         self.complete_children += usize::from(child.summary.is_complete && !was_complete);
         if let Some(sent) = self.clock.sent(now, ack.echo_micros).filter(|_| ack.has_echo) {
             let whole = relative_delay(now, sent);

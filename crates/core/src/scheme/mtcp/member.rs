@@ -1,7 +1,8 @@
 //! A member of the tree: it takes the stream, tells the node above it what has come, and serves the members below it, if there
 //! are any. A receiver and a sender's agent are the same, but that an agent has no application. How it finds the node above is in
-//! [`place`].
+//! [`place`], and what it does where no multicast leads to it in [`cut_off`].
 
+mod cut_off;
 mod place;
 
 use core::time::Duration;
@@ -18,8 +19,9 @@ use crate::outbox::Outbox;
 use super::arrivals::Arrivals;
 use super::child::Summary;
 use super::config::{Config, Shape};
-use super::downlink::{Downlink, HELD_UNIT};
+use super::downlink::{Downlink, HELD_UNIT, data};
 use super::search::Search;
+use cut_off::CutOff;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -56,6 +58,7 @@ pub struct Member {
     lost: u16,
     /// Its level, and whether it catches up, as the node above said last.
     standing: Option<(u8, bool)>,
+    cut_off: CutOff,
     state: State,
     out: Outbox,
 }
@@ -104,6 +107,7 @@ impl Member {
             search: None,
             lost: 0,
             standing: None,
+            cut_off: CutOff::default(),
             state: State::Waiting,
             out: Outbox::default(),
         }
@@ -134,6 +138,7 @@ impl Member {
             (self.end, self.downlink.end) = (Some(number), Some(number));
         }
         self.store(number);
+        self.forward(now, number, data);
         if self.serves() {
             self.downlink.on_data(now, number, data.sent_micros, !data.is_repair, &mut self.out);
         }
@@ -287,6 +292,7 @@ impl Member {
             has_echo: echo_micros.is_some(),
             is_update,
             is_complete: summary.is_complete,
+            is_cut_off: self.cut_off.is(now),
         };
         self.say(Header::TreeAck(ack));
         if self.told != Some(summary) {
@@ -315,8 +321,14 @@ impl Member {
             (self.heard, self.patience) = (Some(now), now + ABOVE_SILENCE);
         }
         match (from, header) {
-            (Origin::Channel(CHANNEL), Header::TreeData(data)) => self.on_data(now, data),
-            (Origin::Peer(peer), Header::TreeData(data)) if self.is_above(peer) => self.on_data(now, data),
+            (Origin::Channel(CHANNEL), Header::TreeData(data)) => {
+                self.on_multicast(now);
+                self.on_data(now, data);
+            }
+            (Origin::Peer(peer), Header::TreeData(data)) if self.is_above(peer) => {
+                self.on_unicast(now, data);
+                self.on_data(now, data);
+            }
             (Origin::Peer(peer), Header::Probe(asked)) if asked.kind == Kind::Probe => self.answer(peer, asked),
             (Origin::Peer(peer), Header::TreeJoin(join)) => self.on_join(now, peer, join),
             (Origin::Peer(child), header) => on_child(&mut self.downlink, now, child, header, &mut self.out),

@@ -240,6 +240,11 @@ const TABLE: Table<Config> = &[&[
         value: &Span { range: secs(2)..=secs(86_400), field: |c| &mut c.evict_after },
     },
     Entry {
+        key: "forwards",
+        help: "whether an agent to which no multicast leads sends on to its own network what the node above sends it",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.forwards },
+    },
+    Entry {
         key: "uplinks",
         help: "nodes above that a member knows, the nearest first",
         value: &Whole { range: 1..=64, field: |c| &mut c.uplinks },
