@@ -1,9 +1,10 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
 # make reproduce  every figure of the papers in full, into target/reproduction and docs/reproduction.md
+# make churn   a thousand hours of streams whose members come, leave, die and are cut off: two hours on two cores
 # make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
 
-.PHONY: demo test bench reproduce build need-cargo need-test-tools need-bench-tools
+.PHONY: demo test bench churn reproduce build need-cargo need-test-tools need-bench-tools
 
 FILE ?=
 REPRODUCTION := target/reproduction
@@ -32,6 +33,9 @@ reproduce: build
 	target/release/weir lab verify --scenarios scenarios --json >$(REPRODUCTION)/verdicts.json || test $$? = 1
 	@sed -i -e '/^<!-- verdicts -->$$/,/^<!-- end -->$$/{/^<!--/!d}' -e '/^<!-- verdicts -->$$/r $(REPRODUCTION)/verdicts.md' docs/reproduction.md
 	@echo "report: $(REPRODUCTION)/report.html; verdicts: docs/reproduction.md"
+
+churn: need-cargo
+	cargo test --release --locked -p weir-sim --test mtcp thousand -- --ignored
 
 bench: build need-bench-tools
 	cargo build --release --locked -p weir-testkit

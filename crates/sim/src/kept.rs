@@ -26,6 +26,10 @@ impl Kept {
         self.0.get(&number).copied()
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Forgets all with lower numbers.
     pub(crate) fn release(&mut self, below: u64) {
         self.0 = self.0.split_off(&below);

@@ -210,6 +210,14 @@ impl Network {
         }
     }
 
+    /// How many payloads an endpoint has its host keep; an agent without an endpoint has none.
+    pub fn kept_payloads(&self, agent: AgentId) -> usize {
+        match &self.agents[agent.index()].program {
+            Program::Party(party) => party.kept_payloads(),
+            _ => 0,
+        }
+    }
+
     /// A name for packets that belong together.
     pub fn add_flow(&mut self) -> FlowId {
         self.flows += 1;

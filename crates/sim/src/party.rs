@@ -49,6 +49,11 @@ impl Party {
         }
     }
 
+    /// How many payloads it has its host keep.
+    pub(crate) fn kept_payloads(&self) -> usize {
+        self.host.as_ref().map_or(0, |host| host.kept.count())
+    }
+
     pub(crate) fn change_host(&mut self, change: impl FnOnce(Host) -> Host) {
         let host = self.host.take().map_or_else(Host::default, |host| *host);
         self.host = Some(Box::new(change(host)));

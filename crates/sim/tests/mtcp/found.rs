@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::tree::{Notes, Plan, Site, build, fig_9};
 use weir_core::observation::{Standing, TreeReport};
 use weir_core::registry::Setting;
+use weir_link::LinkConfig;
 use weir_sim::AgentId;
 use weir_sim::traffic::{ReaderConfig, Supply};
 use weir_units::Time;
@@ -42,6 +43,24 @@ fn a_member_takes_the_nearest_node_and_not_the_sender() {
     let levels: Vec<(AgentId, u8)> = attached(&notes).collect();
     assert_eq!(levels.last(), Some(&(site.members[2], 2)), "60 ms and a level are less than 120 ms and none");
     assert_eq!(whole(&notes), 3, "everyone has everything");
+}
+
+#[test]
+fn a_member_that_is_cut_off_for_ten_seconds_finds_its_node_again_and_gets_everything() {
+    let host = "rate=4M,delay=1ms,buffer=30p";
+    let plan = Plan { hosts: Some(host), ..found(10) }.set("receivers", "10").set("buffer", "200");
+    let (mut site, mut notes) = (build(&plan, 1), Notes::default());
+    let [cut, mended]: [LinkConfig; 2] =
+        [format!("{host},loss=100%"), host.to_owned()].map(|link| link.parse().expect("a link"));
+    for (from, to) in [(site.routers[LATE], site.nodes[LATE]), (site.nodes[LATE], site.routers[LATE])] {
+        let link = site.net.link_between(from, to).expect("its link");
+        site.net.change_link(Time::from_secs(3), link, &cut);
+        site.net.change_link(Time::from_secs(13), link, &mended);
+    }
+    site.net.run_until(Time::from_secs(120), &mut notes);
+    let reports = notes.tree.iter().filter(|(at, who, _)| *who == site.members[LATE - 1] && *at > Time::from_secs(3));
+    assert!(reports.clone().any(|(.., report)| *report == TreeReport::Seeking), "it was cut off for too short a time");
+    assert_eq!(whole(&notes), 10, "everyone has everything");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod churn;
 mod found;
+mod hours;
 mod islands;
 mod tree;
 

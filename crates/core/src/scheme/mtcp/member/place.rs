@@ -200,12 +200,13 @@ impl Member {
         }
     }
 
-    /// The node above is lost: the next one takes its place, and holds everything above this subtree's low mark.
+    /// The node above is lost: the next one takes its place, and holds everything above this subtree's low mark. Where it has to
+    /// be found, the lost one stays a candidate, and is told goodbye only when another one is found: until then it holds what this
+    /// member needs, as the path may have failed and not the node.
     pub(super) fn turn_to_next(&mut self, now: Time) {
         let Some(PeerId(lost)) = self.above else { return };
         if self.config.tree == Shape::Found {
-            self.out.push(Action::Part { peer: PeerId(lost) });
-            return self.seek(now, None);
+            return self.seek(now, Some(PeerId(lost)));
         }
         self.above = Some(PeerId((lost + 1) % self.config.uplinks as u32));
         (self.heard, self.told, self.newest) = (None, None, None);
