@@ -35,7 +35,7 @@ reproduce: build
 	@echo "report: $(REPRODUCTION)/report.html; verdicts: docs/reproduction.md"
 
 churn: need-cargo
-	cargo test --release --locked -p weir-sim --test mtcp thousand -- --ignored
+	cargo test --release --locked -p weir-sim --test mtcp thousand -- --ignored --nocapture
 
 bench: build need-bench-tools
 	cargo build --release --locked -p weir-testkit

@@ -35,7 +35,7 @@ fn assert_all(seeds: RangeInclusive<u64>) {
     let seeds = Mutex::new(seeds);
     let work = || {
         let next = || seeds.lock().unwrap_or_else(PoisonError::into_inner).next();
-        std::iter::from_fn(next).filter_map(|seed| run(seed, true).err()).collect::<Vec<String>>()
+        std::iter::from_fn(next).filter_map(one).collect::<Vec<String>>()
     };
     let failed: Vec<String> = thread::scope(|scope| {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -43,6 +43,17 @@ fn assert_all(seeds: RangeInclusive<u64>) {
         workers.into_iter().flat_map(|worker| worker.join().expect("it runs")).collect()
     });
     assert!(failed.is_empty(), "{} of {count} hours failed: {failed:#?}", failed.len());
+}
+
+/// An hour, of which is told at once if it goes wrong, as now and then when all goes well.
+fn one(seed: u64) -> Option<String> {
+    let failure = run(seed, true).err();
+    match &failure {
+        Some(failure) => eprintln!("{failure}"),
+        None if seed.is_multiple_of(50) => eprintln!("hour {seed} is done"),
+        None => {}
+    }
+    failure
 }
 
 /// What happens to the members.
