@@ -78,7 +78,7 @@ fn the_same_seed_gives_the_same_outcome() {
 fn every_scenario_for_trees_holds_in_the_simulator_with_every_scheme() {
     for case in tree::cases() {
         for seed in 1..=3 {
-            case.assert_holds(&tree::run(&case, seed), &format!("simulated, seed {seed}"));
+            case.assert_holds(&tree::simulated::run(&case, seed), &format!("simulated, seed {seed}"));
         }
     }
 }
@@ -90,7 +90,7 @@ fn a_scenario_for_trees_without_one_of_its_impairments_does_not_hold() {
             let left = case.scenario.impairments.iter().filter(|impairment| *impairment != removed).copied();
             let impairments = left.collect::<Vec<_>>().leak();
             let changed = tree::Case { scenario: tree::Scenario { impairments, ..case.scenario }, ..case };
-            let broken = case.broken(&tree::run(&changed, 1));
+            let broken = case.broken(&tree::simulated::run(&changed, 1));
             assert!(!broken.is_empty(), "{case}: nothing tells of {removed:?}");
         }
     }
@@ -103,7 +103,7 @@ fn clocks_that_differ_change_nothing_over_a_tree() {
     for case in tree::cases().filter(has_clocks) {
         let same = tree::Case { scenario: tree::Scenario { clocks_ahead: &[], ..case.scenario }, ..case };
         for seed in 1..=3 {
-            let (apart, together) = (tree::run(&case, seed), tree::run(&same, seed));
+            let (apart, together) = (tree::simulated::run(&case, seed), tree::simulated::run(&same, seed));
             assert_ne!(apart.clocks_ahead, together.clocks_ahead);
             assert_eq!((apart.confirmed, apart.members), (together.confirmed, together.members), "{case}");
         }
@@ -113,7 +113,7 @@ fn clocks_that_differ_change_nothing_over_a_tree() {
 #[test]
 fn the_same_seed_gives_the_same_run_over_a_tree() {
     for case in tree::cases().filter(|case| !case.scenario.impairments.is_empty()) {
-        assert_eq!(tree::run(&case, 1), tree::run(&case, 1), "{case}");
-        assert_ne!(tree::run(&case, 1), tree::run(&case, 2), "{case}");
+        assert_eq!(tree::simulated::run(&case, 1), tree::simulated::run(&case, 1), "{case}");
+        assert_ne!(tree::simulated::run(&case, 1), tree::simulated::run(&case, 2), "{case}");
     }
 }

@@ -4,17 +4,17 @@
 //! every receiver, the stream ends for everyone, and the sender hears of that. A scenario says what is done to the
 //! packets, and each of these impairments must have struck. Not here: rates, which schemes claim by arithmetic of their own.
 
-mod run;
 mod scenarios;
+pub mod simulated;
+pub mod sockets;
 mod tapped;
 
 use std::fmt;
 use std::time::Duration;
 
 use weir_core::registry::{Parties, SCHEMES, Scheme};
+use weir_link::LinkConfig;
 use weir_units::Time;
-
-pub use run::run;
 
 /// Members of a tree, and what happens to them and their packets.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +71,7 @@ pub struct Case {
     pub scheme: &'static Scheme,
 }
 
-/// Every scenario with every scheme of the registry for streams over a tree. In the simulator only: no profile for sockets
-/// carries their headers yet.
+/// Every scenario with every scheme of the registry for streams over a tree.
 pub fn cases() -> impl Iterator<Item = Case> {
     let trees = SCHEMES.iter().copied().filter(|scheme| matches!(scheme.parties, Parties::Tree(_)));
     trees.flat_map(|scheme| scenarios::SCENARIOS.iter().map(move |&scenario| Case { scenario, scheme }))
@@ -98,13 +97,14 @@ pub struct MemberOutcome {
     pub delivered: Vec<u64>,
     /// When it said that it has delivered the last payload, from the sender's start on, and how many it had delivered then.
     pub complete: Vec<(Duration, usize)>,
-    /// Packets that its link lost: to it, and from it.
+    /// Packets that its link lost: to it, and from it; on sockets from all members that the same node is above.
     pub lost: [u64; 2],
-    /// Packets that others overtook on its link: to it, and from it.
+    /// Packets that others overtook on its link, likewise.
     pub overtaken: [u64; 2],
     /// Payloads that it sent to members below it.
     pub repaired: u64,
-    /// Packets that it sent to others than the one above it and those below it.
+    /// Packets that it sent to others than the one above it and those below it. Not seen on sockets, where a member asks others for
+    /// a place in the tree.
     pub misdirected: u64,
 }
 
@@ -174,6 +174,28 @@ impl Case {
             }
             Impairment::Loss(_) | Impairment::Overtaking(_) => {}
         }
+    }
+
+    /// A link with the impairments of links.
+    fn impaired(&self, link: &str) -> LinkConfig {
+        let mut link = link.to_owned();
+        for impairment in self.scenario.impairments {
+            match impairment {
+                Impairment::Loss(loss) => link += &format!(",loss={loss}"),
+                Impairment::Overtaking(jitter) => link += &format!(",jitter={jitter}"),
+                Impairment::Doubling(_) | Impairment::SlowReader { .. } => {}
+            }
+        }
+        link.parse().expect("the list has links that there are")
+    }
+
+    /// What share of packets goes out twice.
+    fn doubled_share(&self) -> f64 {
+        let share = self.scenario.impairments.iter().find_map(|impairment| match impairment {
+            Impairment::Doubling(share) => Some(*share),
+            _ => None,
+        });
+        share.unwrap_or(0.0)
     }
 
     fn ahead(&self, member: usize) -> i64 {

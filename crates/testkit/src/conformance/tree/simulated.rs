@@ -16,7 +16,7 @@ use weir_units::{Bytes, Time};
 use weir_wire::CciForm;
 
 use super::tapped::{Tap, Tapped};
-use super::{BEGIN, BUFFER, Case, Impairment, Member, MemberOutcome, Outcome, READER_ROOM};
+use super::{BEGIN, BUFFER, Case, Member, MemberOutcome, Outcome, READER_ROOM};
 
 /// Runs a case; the same seed gives the same outcome.
 pub fn run(case: &Case, seed: u64) -> Outcome {
@@ -58,15 +58,7 @@ pub fn run(case: &Case, seed: u64) -> Outcome {
 
 /// A member's node, and its links: to it, and from it.
 fn connect(network: &mut Network, router: NodeId, case: &Case, member: &Member) -> (NodeId, [LinkId; 2]) {
-    let mut link = member.link.to_owned();
-    for impairment in case.scenario.impairments {
-        match impairment {
-            Impairment::Loss(loss) => link += &format!(",loss={loss}"),
-            Impairment::Overtaking(jitter) => link += &format!(",jitter={jitter}"),
-            Impairment::Doubling(_) | Impairment::SlowReader { .. } => {}
-        }
-    }
-    let link: LinkConfig = link.parse().expect("the list has links that there are");
+    let link = case.impaired(member.link);
     let node = network.add_node();
     (node, network.connect(router, node, &link, &link))
 }
@@ -113,12 +105,8 @@ fn endpoint(network: &Network, case: &Case, number: usize, build: Build<Stream>,
     let settings: Vec<Setting> = settings.collect();
     let random = network.random_for(&format!("party {number}"));
     let party = build(&STREAM, &settings, random).expect("good settings");
-    let share = case.scenario.impairments.iter().find_map(|impairment| match impairment {
-        Impairment::Doubling(share) => Some(*share),
-        _ => None,
-    });
     let random = network.random_for(&format!("doubling {number}"));
-    Box::new(Tapped::new(party, share.unwrap_or(0.0), random, tap))
+    Box::new(Tapped::new(party, case.doubled_share(), random, tap))
 }
 
 /// Writes down what happens.
