@@ -80,7 +80,9 @@ fn the_stream_waits_for_a_receiver_that_is_stopped_for_a_while() {
     let sender = stream.send(&file, 2).args(["--cc-set", "buffer=256"]).start();
     let address = started(&sender, "stream");
     let outs = [1, 2].map(|number| scratch.join(format!("out{number}")));
-    let receivers = outs.each_ref().map(|out| recv(&address, out).arg("--leaf").start());
+    // Without a link all of it could be there before the first progress line.
+    let link = ["--leaf", "--link", "rate=40M,delay=1ms,buffer=100ms"];
+    let receivers = outs.each_ref().map(|out| recv(&address, out).args(link).start());
     receivers[1].event("progress", LIMIT, |event| event["stream_bytes"].as_u64() > Some(0));
     receivers[1].suspend();
     // Longer than other sessions wait for a silent peer.

@@ -4,31 +4,49 @@ use std::collections::BTreeMap;
 
 /// Numbered payloads, each with its label.
 #[derive(Debug)]
-pub(super) struct Kept<L>(BTreeMap<u64, (L, Vec<u8>)>);
+pub(super) struct Kept<L> {
+    payloads: BTreeMap<u64, (L, Vec<u8>)>,
+    /// Memory of payloads that were released, for the next ones.
+    spare: Vec<Vec<u8>>,
+}
 
 impl<L> Kept<L> {
     pub(super) fn new() -> Kept<L> {
-        Kept(BTreeMap::new())
+        Kept { payloads: BTreeMap::new(), spare: Vec::new() }
     }
 
     /// Keeps a payload. One that is kept under the number already stays.
     pub(super) fn keep(&mut self, number: u64, label: L, payload: &[u8]) {
-        self.0.entry(number).or_insert_with(|| (label, payload.to_vec()));
+        let spare = &mut self.spare;
+        self.payloads.entry(number).or_insert_with(|| {
+            let mut bytes = spare.pop().unwrap_or_default();
+            bytes.extend_from_slice(payload);
+            (label, bytes)
+        });
     }
 
     pub(super) fn get(&self, number: u64) -> Option<(&L, &[u8])> {
-        self.0.get(&number).map(|(label, payload)| (label, &payload[..]))
+        self.payloads.get(&number).map(|(label, payload)| (label, &payload[..]))
     }
 
     /// Forgets all with lower numbers.
     pub(super) fn release(&mut self, below: u64) {
-        self.0 = self.0.split_off(&below);
+        while let Some(first) = self.payloads.first_entry().filter(|first| *first.key() < below) {
+            let (_, mut bytes) = first.remove();
+            if self.spare.len() < MOST_SPARE {
+                bytes.clear();
+                self.spare.push(bytes);
+            }
+        }
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.payloads.clear();
     }
 }
+
+/// A megabyte or two.
+const MOST_SPARE: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -11,11 +11,15 @@ const BYTES: u8 = 0;
 const SEAL: u8 = 1;
 /// Digest, length, signature.
 const SEAL_LEN: usize = 32 + 8 + 64;
+/// Bytes that the digest gets together.
+const TOGETHER: usize = 1 << 16;
 
 /// What has passed of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     digest: blake3::Hasher,
+    /// What the digest does not have yet: it works on many chunks of a kilobyte at a time, if it gets them together.
+    pending: Vec<u8>,
     bytes: u64,
 }
 
@@ -45,12 +49,17 @@ pub(super) enum Content<'a> {
 
 impl Tally {
     pub(super) fn new() -> Tally {
-        Tally { digest: blake3::Hasher::new(), bytes: 0 }
+        Tally { digest: blake3::Hasher::new(), pending: Vec::with_capacity(2 * TOGETHER), bytes: 0 }
     }
 
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.digest.update(bytes);
         self.bytes += bytes.len() as u64;
+        self.pending.extend_from_slice(bytes);
+        let whole = self.pending.len() / TOGETHER * TOGETHER;
+        if whole > 0 {
+            self.digest.update(&self.pending[..whole]);
+            self.pending.drain(..whole);
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -58,7 +67,7 @@ impl Tally {
     }
 
     pub(super) fn digest(&self) -> blake3::Hash {
-        self.digest.finalize()
+        self.digest.clone().update(&self.pending).finalize()
     }
 
     /// Writes the payload that seals stream `tsi`.
