@@ -59,7 +59,7 @@ pub struct TreeRecord {
     pub acks_dropped: u64,
     /// What its sender said of its windows.
     pub sender: Vec<Windows>,
-    /// What each of its members did.
+    /// What each member said of its own.
     pub agents: Vec<Vec<Windows>>,
 }
 

@@ -295,8 +295,8 @@ impl Member {
             is_cut_off: self.cut_off.is(now),
         };
         self.say(Header::TreeAck(ack));
-        if self.told != Some(summary) {
-            // It may be lost, and nobody confirms it: what is new is said again soon.
+        if self.repeats_soon() && self.told != Some(summary) {
+            // It may be lost, and nobody confirms it.
             self.update_after = FIRST_UPDATE;
         }
         (self.told, self.ack, self.unacknowledged, self.acknowledged) = (Some(summary), None, 0, now);
@@ -307,6 +307,11 @@ impl Member {
     fn until_update(&mut self) -> Duration {
         let jitter = self.config.ack_jitter.mul_f64(self.random.unit());
         if self.heard.is_some() { self.update_after + jitter } else { ATTACH.mul_f64(0.1 + self.random.unit()) }
+    }
+
+    /// Who is to report changes soon also repeats them soon. The paper spaces all repetitions alike (§3.11).
+    fn repeats_soon(&self) -> bool {
+        self.config.report_within.is_some()
     }
 
     fn say(&mut self, header: Header) {
@@ -364,8 +369,8 @@ impl Member {
             self.acknowledge(now, false);
         } else if self.update <= now {
             // The sender counts receivers by these until it begins, and a lost one delays everybody.
-            let has_begun = self.arrivals.next() > Seq::new(0);
-            if self.heard.is_some() && has_begun {
+            let is_counted = self.repeats_soon() && self.arrivals.next() == Seq::new(0);
+            if self.heard.is_some() && !is_counted {
                 self.update_after += UPDATE_STEP;
             }
             self.acknowledge(now, true);
