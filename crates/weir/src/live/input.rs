@@ -181,10 +181,9 @@ impl Supply for Source {
 #[derive(Debug)]
 pub(crate) struct ByteSource {
     file: File,
-    /// Read and not sent is what is from `start` to `end`.
+    /// Read and not sent, from `start` on.
     bytes: Vec<u8>,
     start: usize,
-    end: usize,
     cut: Cut,
     wanted_type: Option<u8>,
     timestamp_at_zero: u32,
@@ -209,7 +208,6 @@ impl ByteSource {
             file,
             bytes: Vec::new(),
             start: 0,
-            end: 0,
             cut: Cut::Unknown { room },
             wanted_type,
             timestamp_at_zero,
@@ -219,7 +217,7 @@ impl ByteSource {
     }
 
     fn unread(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
+        &self.bytes[self.start..]
     }
 
     /// Looks whether the bytes are a transport stream, once there are enough to tell.
@@ -250,13 +248,15 @@ impl Supply for ByteSource {
     }
 
     fn fill(&mut self, _now: Time) {
-        self.bytes.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
-        let room = self.end + PAYLOADS_AHEAD as usize / 2 * self.payload_len();
-        self.bytes.resize(room.max(self.bytes.len()), 0);
-        match self.file.read(&mut self.bytes[self.end..room]) {
+        self.bytes.drain(..self.start);
+        self.start = 0;
+        let before = self.bytes.len();
+        self.bytes.resize(before + PAYLOADS_AHEAD as usize / 2 * self.payload_len(), 0);
+        let read = self.file.read(&mut self.bytes[before..]);
+        self.bytes.truncate(before + read.as_ref().copied().unwrap_or(0));
+        match read {
             Ok(0) => self.is_at_end = true,
-            Ok(read) => self.end += read,
+            Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(error) => {
                 self.is_at_end = true;
