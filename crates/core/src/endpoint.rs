@@ -32,7 +32,7 @@
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use weir_units::{Bytes, Ecn, Time};
+use weir_units::{Bytes, Ecn, Rate, Time};
 
 use crate::observation::Observation;
 
@@ -102,6 +102,16 @@ pub enum Event<'a> {
         /// How many, in place of what was said before.
         payloads: u64,
     },
+    /// What this receiver of a layered session may take from here on, by a manager of several sessions. The first time it is
+    /// told right before [`Event::Start`]: one that has not been told by then decides for itself.
+    Allot(Allotment),
+    /// The user gives one of the sessions that this party manages another priority; a higher number goes first.
+    Priority {
+        /// Which session, counted from 0.
+        session: u16,
+        /// Its priority from here on, above zero.
+        priority: u32,
+    },
     /// The application has what it wanted: leave everything, send no more.
     Finish,
 }
@@ -166,6 +176,8 @@ pub enum Action {
     Complete,
     /// Something an observer may want to know.
     Observe(Observation),
+    /// The same of one of the sessions that this party manages, counted from 0.
+    ObserveSession(u16, Observation),
 }
 
 /// The payload of a packet that is sent.
@@ -188,6 +200,16 @@ pub struct Packet {
     pub size: Bytes,
     /// The congestion field of its IP header: as sent, or as the network left it.
     pub ecn: Ecn,
+}
+
+/// What a receiver of a layered session may take of it. It joins nothing beyond that, and leaves at once what is beyond it;
+/// packets that it misses for that are not lost. It tells what it would take with [`Observation::Wish`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allotment {
+    /// The highest level that it may have. The lowest one is always allowed.
+    pub level: usize,
+    /// What it finds to be its share of the path counts as so many thousandths of that.
+    pub thousandths: u32,
 }
 
 /// A multicast channel that the driver knows. Channels of a session are numbered from 0, the base layer; those of several
@@ -220,6 +242,16 @@ pub enum Origin {
     Peer(PeerId),
     /// From an address that has not proved that it receives there. Nobody is remembered.
     Unverified,
+}
+
+impl Allotment {
+    /// No limit, and the share as it is found.
+    pub const EVERYTHING: Allotment = Allotment { level: usize::MAX, thousandths: 1000 };
+
+    /// What a share counts as.
+    pub fn of(&self, share: Rate) -> Rate {
+        Rate::from_bps((u128::from(share.bps()) * u128::from(self.thousandths) / 1000) as u64)
+    }
 }
 
 impl Action {

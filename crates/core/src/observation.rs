@@ -22,6 +22,13 @@ pub enum Observation {
         /// Why.
         cause: LevelCause,
     },
+    /// What a receiver under a manager would take of its session, and what it finds on its path. It is told when it would add
+    /// or drop a layer, and when it has found something out.
+    Wish(Wish),
+    /// A burst of packets told what the flow's share of the path is.
+    Share(Rate),
+    /// Whether the path counts as fair-queued from here on, so that what bursts of packets tell is the flow's share of it.
+    FairQueued(bool),
     /// A loss event began: at least one packet of the network is missing.
     LossEvent,
     /// A time slot ended: what the receiver measured and concludes.
@@ -39,6 +46,19 @@ pub enum Observation {
         /// How many.
         packets: u64,
     },
+}
+
+/// What a receiver would take of a layered session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wish {
+    /// The level that it would have if it were not limited. Below the one that it has: it has just given layers up.
+    pub level: usize,
+    /// What it takes for its share of the path.
+    pub share: Rate,
+    /// Whether it does not know its share and finds its rate by trying: `share` is the rate that it has.
+    pub tries: bool,
+    /// The most that it could get through while others leave part of their shares unused; `None` if it does not know.
+    pub at_most: Option<Rate>,
 }
 
 /// What the source of a unicast stream does, and why.
@@ -149,6 +169,8 @@ pub enum LevelCause {
     Drop,
     /// This host could not keep up with what the network delivered.
     HostDrops,
+    /// The manager of several sessions allots less.
+    Allotted,
     /// The application is done.
     Finish,
 }

@@ -34,7 +34,9 @@ impl Endpoint for AllChannels {
             | Event::HostDropped { .. }
             | Event::Offer { .. }
             | Event::End
-            | Event::Room { .. } => {}
+            | Event::Room { .. }
+            | Event::Allot(_)
+            | Event::Priority { .. } => {}
         }
     }
 

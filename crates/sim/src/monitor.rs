@@ -11,6 +11,9 @@ pub trait Monitor {
     /// An endpoint told something.
     fn observe(&mut self, _now: Time, _agent: AgentId, _observation: &Observation) {}
 
+    /// A manager of several sessions told something of one of them.
+    fn observe_session(&mut self, _now: Time, _agent: AgentId, _session: u16, _observation: &Observation) {}
+
     /// A packet reached its agent, which has not seen it yet. A packet to a channel reaches every member.
     fn arrive(&mut self, _now: Time, _agent: AgentId, _packet: &Packet) {}
 
@@ -42,6 +45,11 @@ impl<A: Monitor, B: Monitor> Monitor for (A, B) {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         self.0.observe(now, agent, observation);
         self.1.observe(now, agent, observation);
+    }
+
+    fn observe_session(&mut self, now: Time, agent: AgentId, session: u16, observation: &Observation) {
+        self.0.observe_session(now, agent, session, observation);
+        self.1.observe_session(now, agent, session, observation);
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
@@ -83,6 +91,10 @@ impl<A: Monitor, B: Monitor> Monitor for (A, B) {
 impl<P: Monitor> Monitor for &mut P {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         (**self).observe(now, agent, observation);
+    }
+
+    fn observe_session(&mut self, now: Time, agent: AgentId, session: u16, observation: &Observation) {
+        (**self).observe_session(now, agent, session, observation);
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {

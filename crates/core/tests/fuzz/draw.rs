@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_core::{ChannelId, Event, Header, Locator, Origin, Packet, PeerId};
+use weir_core::{Allotment, ChannelId, Event, Header, Locator, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::mtcp::join::{Ask, Join, Node, Offer, Standing};
 use weir_wire::mtcp::{Ack, Data};
@@ -125,7 +125,12 @@ impl<'a> Draw<'a> {
             Operation::Deadline => Some(Event::Deadline),
             Operation::HostDropped => Some(Event::HostDropped { packets: self.small_or_huge() }),
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
-            Operation::Other => Some(match self.u8() % 10 {
+            Operation::Other => Some(match self.u8() % 13 {
+                10 => Event::Priority { session: u16::from(self.u8() % 4), priority: u32::from(self.u8()) },
+                11 | 12 => Event::Allot(Allotment {
+                    level: usize::from(self.u8() % 16),
+                    thousandths: u32::from(self.u8()) * 10,
+                }),
                 8 => Event::Reachable { at: self.locator() },
                 9 => Event::Reached { at: self.locator(), peer: PeerId(u32::from(self.u8() % 8)) },
                 0 => Event::End,

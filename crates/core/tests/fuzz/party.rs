@@ -36,6 +36,8 @@ pub(crate) struct Party {
     pub(crate) members: BTreeSet<u16>,
     /// Its level, as it last said.
     pub(crate) level: usize,
+    /// The highest level that it may have.
+    most: usize,
     /// How far its clock is ahead.
     ahead: Duration,
     /// Who it may write to: its first peer, if it knows one from the start, and who is up.
@@ -76,6 +78,7 @@ impl Party {
             channels,
             members: BTreeSet::new(),
             level: 0,
+            most: usize::MAX,
             ahead,
             // Nobody has told the sender of a session who its receivers are.
             peers: match role {
@@ -109,6 +112,7 @@ impl Party {
             }
             Event::Room { payloads } => self.room = Some(payloads),
             Event::Offer { packets } => self.offered = self.offered.saturating_add(packets),
+            Event::Allot(allotment) => self.most = allotment.level.max(1),
             Event::Finish => self.finished = true,
             _ => {}
         }
@@ -118,6 +122,7 @@ impl Party {
         for _ in 0..MOST_ACTIONS {
             let Some(action) = self.endpoint.poll(now) else {
                 assert!(!self.finished || self.members.is_empty(), "the end leaves everything: {:?}", self.members);
+                assert!(self.level <= self.most, "level {} of {} allotted", self.level, self.most);
                 return;
             };
             self.carry_out(event, &action);
@@ -220,7 +225,7 @@ impl Party {
                 self.is_complete = true;
             }
             Action::Observe(Observation::Level { level, .. }) => self.level = level,
-            Action::Observe(_) => {}
+            Action::Observe(_) | Action::ObserveSession(..) => {}
         }
     }
 

@@ -64,6 +64,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 }
             }
             Action::Observe(observation) => self.application.observe(self.time, observation),
+            Action::ObserveSession(session, observation) => {
+                self.application.observe_session(self.time, *session, observation);
+            }
         }
         Ok(())
     }

@@ -80,6 +80,9 @@ pub trait Application<L> {
     /// The endpoint observed something.
     fn observe(&mut self, _now: Time, _observation: &Observation) {}
 
+    /// A manager of several sessions observed something of one of them.
+    fn observe_session(&mut self, _now: Time, _session: u16, _observation: &Observation) {}
+
     /// The endpoint has done what was wanted of it.
     fn complete(&mut self, _now: Time) {}
 

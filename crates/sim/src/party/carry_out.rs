@@ -45,6 +45,10 @@ impl Party {
                 turn.monitor.observe(turn.now, turn.id, observation);
                 Ok(())
             }
+            Action::ObserveSession(session, observation) => {
+                turn.monitor.observe_session(turn.now, turn.id, *session, observation);
+                Ok(())
+            }
         };
         if let Err(why) = done {
             refuse(turn, why, action);

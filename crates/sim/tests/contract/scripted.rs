@@ -98,6 +98,8 @@ impl Endpoint for Scripted {
             Event::Start
             | Event::Deadline
             | Event::HostDropped { .. }
+            | Event::Allot(_)
+            | Event::Priority { .. }
             | Event::Reachable { .. }
             | Event::Reached { .. } => None,
         };

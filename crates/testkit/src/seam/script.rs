@@ -120,13 +120,14 @@ impl Endpoint for Script {
 }
 
 impl Seen {
-    /// The event; `None` for a deadline, of which drivers may bring as many as they like.
+    /// The event; `None` for a deadline, of which drivers may bring as many as they like, and for what is between managers and
+    /// receivers.
     fn of(event: &Event<'_>) -> Option<Seen> {
         Some(match *event {
             Event::Reachable { at } => Seen::Reachable(at),
             Event::Start => Seen::Start,
             Event::Packet { from, packet } => Seen::Packet(from, *packet),
-            Event::Deadline => return None,
+            Event::Deadline | Event::Allot(_) | Event::Priority { .. } => return None,
             Event::PeerUp(peer) => Seen::PeerUp(peer),
             Event::Reached { at, peer } => Seen::Reached(at, peer),
             Event::PeerDown(peer) => Seen::PeerDown(peer),

@@ -12,7 +12,7 @@ use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
 use crate::definition::Session;
-use crate::endpoint::{Action, Endpoint, Event, Header, Origin, Packet};
+use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, LossEvents, QueuingDelay};
 use crate::membership::{HostDrops, Leaves, Memberships, Received};
 use crate::observation::{LevelCause, Observation};
@@ -46,6 +46,8 @@ pub struct Receiver {
     pub(super) closing: Closing,
     pub(super) arrival: ArrivalTest,
     pub(super) config: Config,
+    /// What a manager allots, if there is one.
+    pub(super) allotment: Option<Allotment>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +94,7 @@ impl Receiver {
             actions: Outbox::default(),
             session: session.clone(),
             config,
+            allotment: None,
         }
     }
 
@@ -116,7 +119,7 @@ impl Receiver {
     /// Begins slow start: level 1, or the highest level of at most `rate`.
     fn begin_slow_start(&mut self, now: Time, rate: Rate) {
         self.add_channel(now, LevelCause::Start);
-        while !self.rules.is_top() && self.session.ladder.level_rate(self.rules.level() + 1) <= rate {
+        while self.rules.may_go_on() && self.session.ladder.level_rate(self.rules.level() + 1) <= rate {
             self.add_channel(now, LevelCause::Start);
         }
         self.rules.begin_step(1);
@@ -130,7 +133,7 @@ impl Receiver {
         self.rules.begin_step(confirmed);
         loop {
             self.add_channel(now, LevelCause::SlowStart);
-            if self.rules.is_top() || self.session.ladder.level_rate(self.rules.level()) >= enough {
+            if !self.rules.may_go_on() || self.session.ladder.level_rate(self.rules.level()) >= enough {
                 break;
             }
         }
@@ -261,6 +264,24 @@ impl Receiver {
         self.memberships.leave(now, number, &mut self.leaves, &mut self.actions);
     }
 
+    /// A manager says what the receiver may have. A level that it had to give up was not too much for the path, so that its model
+    /// learns nothing from that.
+    fn on_allot(&mut self, now: Time, allotment: Allotment) {
+        self.allotment = Some(allotment);
+        self.rules.set_most(allotment.level);
+        if self.state != State::Running {
+            return;
+        }
+        let before = self.rules.level();
+        while self.rules.level() > allotment.level.max(1) {
+            self.leave_highest(now);
+        }
+        if self.rules.level() < before {
+            self.rules.forget_drops_below(before + 1);
+            self.observe_level(LevelCause::Allotted);
+        }
+    }
+
     /// Whether a leave is still to take effect, so that its congestion is not to be answered again (decision 7).
     pub(super) fn is_leave_pending(&self, now: Time) -> bool {
         self.leaves.is_pending(now, self.config.leave_wait, self.config.tau)
@@ -280,6 +301,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }

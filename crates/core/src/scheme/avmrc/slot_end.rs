@@ -11,7 +11,7 @@ use super::subscription::{Change, bps};
 use crate::endpoint::Action;
 use crate::estimate::TimestampDifference;
 use crate::membership::{Membership, Rejoin, is_too_much};
-use crate::observation::{LevelCause, Observation, SlotReport};
+use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 
 impl Receiver {
     /// The deadline has come: the receiver's own clock may end a slot.
@@ -33,6 +33,7 @@ impl Receiver {
         self.rules.on_slots(ended);
         self.sustained.on_slot(self.rules.level(), self.rules.slot());
         let targets = (!self.rules.is_slow_start()).then(|| self.targets());
+        self.wish(targets);
         let host_dropped = self.host.take(now, self.config.tau * HOST_MEMORY_SLOTS);
         self.report(now, host_dropped, targets);
         let counts = core::mem::take(&mut self.counts);
@@ -93,7 +94,7 @@ impl Receiver {
                 self.sustained.on_confirmed(self.rules.level());
                 if self.rules.is_top() {
                     self.end_slow_start(now, false);
-                } else {
+                } else if self.rules.may_go_on() {
                     self.step_slow_start(now);
                 }
             }
@@ -136,11 +137,39 @@ impl Receiver {
         {
             return self.drop_channel(now, LevelCause::SlowStartEnd);
         }
-        match self.rules.judge(&self.session.ladder, targets.map(bps), may_add) {
-            Change::Add if self.newest().is_heard() => self.add_channel(now, LevelCause::Add),
+        match self.rules.judge(&self.session.ladder, self.counts_as(targets).map(bps), may_add) {
+            Change::Add if self.newest().is_heard() && self.rules.may_go_on() => self.add_channel(now, LevelCause::Add),
             Change::Drop if !is_leave_pending => self.drop_channel(now, LevelCause::Drop),
             _ => {}
         }
+    }
+
+    /// What target rates count as, under a manager.
+    fn counts_as(&self, targets: [Rate; 2]) -> [Rate; 2] {
+        self.allotment.map_or(targets, |allotment| targets.map(|target| allotment.of(target)))
+    }
+
+    /// Tells a manager what the rules would do. In slow start they would go on.
+    fn wish(&mut self, targets: Option<[Rate; 2]>) {
+        if self.allotment.is_none() {
+            return;
+        }
+        let (ladder, level) = (&self.session.ladder, self.rules.level());
+        let wish = match targets {
+            None => {
+                let above = (level + 1).min(ladder.levels());
+                Wish { level: above, share: ladder.level_rate(above), tries: true, at_most: None }
+            }
+            Some(targets) => {
+                let counts = self.counts_as(targets).map(bps);
+                let wished = match self.rules.judge(ladder, counts, false) {
+                    Change::Drop => level - 1,
+                    Change::Stay | Change::Add => self.rules.carried(ladder, counts).max(level),
+                };
+                Wish { level: wished, share: targets[0].min(targets[1]), tries: false, at_most: None }
+            }
+        };
+        self.actions.push(Action::Observe(Observation::Wish(wish)));
     }
 
     fn on_host_overrun(&mut self, now: Time) {

@@ -36,6 +36,8 @@ pub(super) struct Subscription {
     hold_adds_until: u64,
     /// The slot of the last drop because of the host.
     host_dropped: Option<u64>,
+    /// The highest level that it may have.
+    most: usize,
 }
 
 /// What the rules say at the end of a slot.
@@ -66,7 +68,18 @@ impl Subscription {
             n_add: config.n_add,
             hold_adds_until: 0,
             host_dropped: None,
+            most: levels,
         }
+    }
+
+    /// The highest level that it may have from here on.
+    pub(super) fn set_most(&mut self, most: usize) {
+        self.most = most.clamp(1, self.levels);
+    }
+
+    /// Whether it may have the next level.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.level < self.most
     }
 
     pub(super) fn level(&self) -> usize {
@@ -110,7 +123,8 @@ impl Subscription {
     /// Forgets when the levels from the next one up to below `tried` were dropped: slow start passed them over in a step,
     /// and only the step's own level was too much.
     pub(super) fn forget_drops_below(&mut self, tried: usize) {
-        (self.level + 1..tried).for_each(|level| self.dropped[level] = None);
+        let levels = self.level + 1..tried.min(self.dropped.len());
+        levels.for_each(|level| self.dropped[level] = None);
     }
 
     /// `slots` have passed.
@@ -155,6 +169,14 @@ impl Subscription {
             return Change::Add;
         }
         Change::Stay
+    }
+
+    /// The highest level that targets (bit/s) would add up to, one after the other.
+    pub(super) fn carried(&self, ladder: &Ladder, targets_bps: [f64; 2]) -> usize {
+        let rate = |level: usize| ladder.level_rate(level).bps() as f64;
+        let lower = targets_bps[0].min(targets_bps[1]);
+        let is_carried = |level: &usize| lower >= rate(*level) + self.gamma_add * (rate(*level) - rate(*level - 1));
+        (1..=self.levels).take_while(is_carried).last().unwrap_or(0)
     }
 
     /// The host dropped too much in the slot: whether to drop a channel for it, at most once in n_drop slots.

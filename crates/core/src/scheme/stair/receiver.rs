@@ -16,11 +16,11 @@ use super::probing::Probing;
 use super::sawtooth::{Loss, Sawtooth};
 use super::sender::PROBE_SIZE;
 use crate::definition::Session;
-use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::endpoint::{Action, Allotment, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
 use crate::membership::{HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
-use crate::observation::{LevelCause, Observation, SlotReport};
+use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 
 /// A receiver of STAIR or FGLM.
@@ -56,6 +56,7 @@ pub struct Receiver {
     next_step: Time,
     heard_since_step: bool,
     next_look: Time,
+    is_managed: bool,
     actions: Outbox,
 }
 
@@ -128,6 +129,7 @@ impl Receiver {
             next_step: Time::ZERO,
             heard_since_step: false,
             next_look: Time::ZERO,
+            is_managed: false,
             actions: Outbox::default(),
         }
     }
@@ -245,6 +247,25 @@ impl Receiver {
         }
     }
 
+    /// A manager says what the receiver may have. The lowest rate is always allowed.
+    fn on_allot(&mut self, now: Time, allotment: Allotment) {
+        self.is_managed = true;
+        let most = u64::try_from(allotment.level).unwrap_or(u64::MAX);
+        if self.sawtooth.set_most(most) && self.state == State::Running {
+            self.change(now, Some(LevelCause::Allotted));
+        }
+    }
+
+    /// Tells a manager that the receiver would go on, as nothing is lost. It knows no share but the rate that it has.
+    fn wish(&mut self) {
+        if self.is_managed {
+            let level = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
+            let units = self.sawtooth.units();
+            let wish = Wish { level: level(units + 1), share: self.layout.of_units(units), tries: true, at_most: None };
+            self.actions.push(Action::Observe(Observation::Wish(wish)));
+        }
+    }
+
     fn relieve_host(&mut self, now: Time) {
         let cause = self.sawtooth.on_host_overrun(now);
         self.change(now, cause);
@@ -256,6 +277,9 @@ impl Receiver {
     }
 
     fn end_period(&mut self, now: Time) {
+        if !self.sawtooth.is_slow_start() {
+            self.wish();
+        }
         let cause = self.sawtooth.on_period_end(now);
         self.begin_period(now);
         self.change(now, cause);
@@ -415,6 +439,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.on_host_dropped(now, packets),
+            (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
         }

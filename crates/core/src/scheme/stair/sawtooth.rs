@@ -16,6 +16,8 @@ pub(super) struct Sawtooth {
     /// A loss event of this period.
     lossy: bool,
     decreased: Option<Time>,
+    /// The highest rate that it may have.
+    most: u64,
 }
 
 /// What became of a loss.
@@ -32,7 +34,8 @@ pub(super) enum Loss {
 impl Sawtooth {
     pub(super) fn new(hybrid: Hybrid, reading: Decrease, start_up: StartUp) -> Sawtooth {
         let is_slow_start = start_up == StartUp::SlowStart;
-        Sawtooth { hybrid, reading, units: 1, is_slow_start, lossy: false, decreased: None }
+        let most = hybrid.top();
+        Sawtooth { hybrid, reading, units: 1, is_slow_start, lossy: false, decreased: None, most }
     }
 
     pub(super) const fn units(&self) -> u64 {
@@ -50,7 +53,7 @@ impl Sawtooth {
 
     /// The rate that the end of the period will bring if nothing is lost until then.
     pub(super) fn expected(&self) -> Option<u64> {
-        (!self.is_slow_start && !self.lossy && self.units < self.hybrid.top()).then_some(self.units + 1)
+        (!self.is_slow_start && !self.lossy && self.units < self.most).then_some(self.units + 1)
     }
 
     /// Packets are lost. `answered`: before the network had heard of the latest decrease, so that they belong to what caused it.
@@ -98,7 +101,7 @@ impl Sawtooth {
     /// A round-trip time of slow start went well. Gives whether the rate changed.
     pub(super) fn double(&mut self) -> bool {
         let before = self.units;
-        self.units = (self.units * 2).min(self.hybrid.top());
+        self.units = (self.units * 2).min(self.most);
         self.is_slow_start = self.units < self.hybrid.top();
         self.units > before
     }
@@ -116,6 +119,15 @@ impl Sawtooth {
         self.is_slow_start = false;
         self.decrease(now);
         (self.units < before).then_some(LevelCause::HostDrops)
+    }
+
+    /// What a manager allots from here on. Returns whether the rate is lower now. It did not fall for a loss, so that losses from
+    /// before are still answered.
+    pub(super) fn set_most(&mut self, most: u64) -> bool {
+        self.most = most.clamp(1, self.hybrid.top());
+        let is_lower = self.units > self.most;
+        self.units = self.units.min(self.most);
+        is_lower
     }
 
     fn increase(&mut self) -> Option<LevelCause> {
