@@ -12,6 +12,7 @@ pub mod endpoint;
 mod error;
 pub mod estimate;
 pub mod layers;
+pub mod manager;
 mod membership;
 pub mod model;
 pub mod observation;
@@ -20,5 +21,7 @@ pub mod registry;
 pub mod scheme;
 mod settings;
 
-pub use endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId};
+pub use endpoint::{
+    Action, Allotment, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId,
+};
 pub use observation::Observation;

@@ -54,6 +54,7 @@ const DIGESTS: &[(&str, &str)] = &[
     ("rmrc", "15f5cca026aa1892"),
     ("vmrc", "315ac5c66364fb54"),
     ("mtcp", "b0d47ed187cb37f8"),
+    ("plm", "9bd4edc5e87ce765"),
     ("rap", "6454d77d72255de1"),
     ("stair", "0cd997188f93c17e"),
     ("fglm", "33b082e94dd6d140"),

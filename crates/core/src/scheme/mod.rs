@@ -4,5 +4,6 @@ pub mod avmrc;
 #[cfg(test)]
 mod example;
 pub mod mtcp;
+pub mod plm;
 pub mod rap;
 pub mod stair;
