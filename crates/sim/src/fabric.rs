@@ -58,6 +58,8 @@ pub(crate) struct Fabric {
     pub(crate) trees: Vec<Tree>,
     /// Whether headers go through their encoding on the way into the network.
     pub(crate) through_the_wire: bool,
+    /// Whether fair queues take each channel of a session for a flow of its own.
+    pub(crate) splits_sessions: bool,
     links: Vec<Wire>,
     /// What the link made last is like.
     link_kind: Option<LinkKind>,
@@ -91,6 +93,7 @@ impl Fabric {
             sessions: Vec::new(),
             trees: Vec::new(),
             through_the_wire: false,
+            splits_sessions: false,
             links: Vec::new(),
             link_kind: None,
             routes: Vec::new(),
@@ -252,7 +255,7 @@ impl Fabric {
         let pool = &mut self.pool;
         let packet = pool.get(handle);
         monitor.enqueue(now, id, packet);
-        let (size, label) = (packet.size, Label { flow: packet.flow.index() as u64, ecn: packet.ecn });
+        let (size, label) = (packet.size, Label { flow: flow_of(packet, self.splits_sessions), ecn: packet.ecn });
         let wire = &mut self.links[id.index()];
         wire.link.enqueue(now, size, label, handle, &mut |drop| pool.lose(id, drop, monitor));
         // An event that is out is early enough but for packets that overtake others.
@@ -263,6 +266,16 @@ impl Fabric {
             wire.awaited = next;
             self.events.push(at, Due::Link(id));
         }
+    }
+}
+
+/// By what fair queues tell flows apart.
+#[inline]
+fn flow_of(packet: &Packet, splits_sessions: bool) -> u64 {
+    let flow = packet.flow.index() as u64;
+    match packet.to {
+        Address::Channel(_, channel) if splits_sessions => flow | (u64::from(channel) + 1) << 32,
+        _ => flow,
     }
 }
 

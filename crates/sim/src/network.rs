@@ -79,6 +79,12 @@ impl Network {
         self.fabric.graph.route_no_multicast(link);
     }
 
+    /// Fair queues take each channel of a session for a flow of its own from here on, as those that tell flows apart by their
+    /// addresses do. Else a session is one flow.
+    pub fn split_sessions_by_channel(&mut self) {
+        self.fabric.splits_sessions = true;
+    }
+
     /// All link directions, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
         (0..self.fabric.graph.links()).map(LinkId::new)
@@ -233,7 +239,8 @@ impl Network {
         self.fabric.sessions[session.index()].root
     }
 
-    pub(crate) fn session_flow(&self, session: SessionId) -> FlowId {
+    /// The flow that a session's packets are of.
+    pub fn session_flow(&self, session: SessionId) -> FlowId {
         self.fabric.sessions[session.index()].flow
     }
 

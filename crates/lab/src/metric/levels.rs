@@ -49,6 +49,21 @@ pub(super) fn mean_level(levels: &[(Time, usize)], from: Time, to: Time) -> Opti
     (to > from).then(|| sum / to.since(from).as_secs_f64())
 }
 
+/// How often the level changes between `from` and `to`: instants, however many layers are added or dropped in one.
+pub(super) fn changes(levels: &[(Time, usize)], from: Time, to: Time) -> usize {
+    let mut settled = since(levels, from);
+    settled.retain(|(at, _)| *at < to);
+    // Of several changes at one instant the last counts.
+    settled.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 = later.1;
+        }
+        is_same
+    });
+    settled.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
+}
+
 /// The level at `from` and its changes after.
 pub(super) fn since(levels: &[(Time, usize)], from: Time) -> Vec<(Time, usize)> {
     let past = levels.partition_point(|(at, _)| *at <= from);

@@ -89,6 +89,9 @@ pub enum Kind {
     TimeAtLevel,
     /// The level of `client` of `session` between `from` and `to`, averaged over time.
     MeanLevel,
+    /// How often the level of `client` of `session` changed between `from` and `to`: instants, however many layers were added or
+    /// dropped in each.
+    LevelChanges,
     /// Per cent of the time between `from` and `to` that all clients of `session` were at the same level.
     Agreement,
     /// Seconds from `from` until all clients of `session` are at `level` or below. Absent if not before `to`.
@@ -117,6 +120,8 @@ pub enum Kind {
     LinkLoss,
     /// Per cent of the bottleneck's rate that was used over the whole run.
     LinkUse,
+    /// kbit/s of all sessions together that left the bottleneck between `from` and `to`.
+    AllSessions,
 }
 
 /// What is taken of several values.
@@ -167,7 +172,7 @@ impl Measure {
         let needs = |what: &str| Err(format!("this measure needs {what}"));
         let named = [&self.session, &self.tree, &self.flow].into_iter().flatten().count();
         match self.measure {
-            LinkLoss | LinkUse => Ok(()),
+            LinkLoss | LinkUse | AllSessions => Ok(()),
             Share if named == 0 => needs("a session, a tree or a flow, or several of them"),
             SteadyLoss | Throughput if named != 1 => needs("either a session, a tree or a flow"),
             _ if self.per.is_some() && (self.flow.is_none() || self.measure == Share) => {
@@ -263,6 +268,9 @@ impl Measure {
             Kind::MeanLevel => each(&|session| {
                 self.of_clients(&session.clients, |client| levels::mean_level(&client.levels, from, to))
             }),
+            Kind::LevelChanges => each(&|session| {
+                self.of_clients(&session.clients, |client| Some(levels::changes(&client.levels, from, to) as f64))
+            }),
             Kind::Agreement => each(&|session| levels::agreement_percent(&session.clients, from, to)),
             Kind::FallTime => each(&|session| levels::reached(&session.clients, from, to, |now| now <= level)),
             Kind::RiseTime => each(&|session| levels::reached(&session.clients, from, to, |now| now >= level)),
@@ -279,6 +287,10 @@ impl Measure {
             }
             Kind::Dilation => each(&|session| client::worst_dilation(session, window(1), from, to)),
             Kind::LinkLoss => record.bottleneck.loss_percent(),
+            Kind::AllSessions => {
+                let sessions = record.sessions.values().flatten();
+                sessions.map(|session| passage::kbps(&session.passages, from, to)).sum()
+            }
             Kind::LinkUse => record.bottleneck.use_percent(record.end),
         }
     }

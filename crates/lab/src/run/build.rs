@@ -3,16 +3,23 @@
 
 use std::time::Duration;
 
-use weir_core::registry::{self, Setting};
+use weir_core::Endpoint;
+use weir_core::layers::Ladder;
+use weir_core::manager::{self, Managed, Manager};
+use weir_core::registry::{self, Scheme, Setting};
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
-use weir_sim::{EndpointConfig, LinkId, Membership, Network, SessionConfig, StreamConfig, TcpConnection, Times, tcp};
+use weir_sim::{
+    EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times, tcp,
+};
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 
 use super::RunError;
 use super::recorder::{Recorder, Sender};
 use super::site::Site;
-use crate::scenario::{Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, TreeStream, Udp};
+use crate::scenario::{
+    self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, TreeStream, Udp,
+};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -30,14 +37,25 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     recorder.record_mut().bottleneck.rate = network.link_config(site.bottleneck).rate;
     for change in &setup.change {
         let link = site.link(&network, change.between.as_ref())?;
-        network.change_link(Time::ZERO + change.at.0, link, &change.link.0);
+        let every = change.every.map_or(setup.duration.0, |every| every.0);
+        let times = (0..).map(|n| change.at.0 + every * n).take_while(|at| *at < setup.duration.0);
+        times.for_each(|at| network.change_link(Time::ZERO + at, link, &change.link.0));
+    }
+    if setup.flow_per_channel.0 {
+        network.split_sessions_by_channel();
     }
     let bottleneck = site.bottleneck;
     let mut place = Place { network, recorder, site, seed };
-    for (name, session) in &setup.session {
+    let manager_of = |name: &String| setup.manager.values().find(|manager| manager.sessions.contains(name));
+    for (name, session) in setup.session.iter().filter(|(name, _)| manager_of(name).is_none()) {
         for instance in 0..session.count.0 {
-            place.session(name, session, instance)?;
+            let opened = place.session(name, session, instance)?;
+            place.receivers(session, opened)?;
         }
+    }
+    for manager in setup.manager.values() {
+        let sessions = manager.sessions.iter().map(|name| (name.as_str(), &setup.session[name]));
+        place.managed(manager, &sessions.collect::<Vec<_>>())?;
     }
     for (name, tree) in &setup.tree {
         for instance in 0..tree.count.0 {
@@ -62,8 +80,18 @@ struct Place<'a> {
     seed: u64,
 }
 
+/// A session that has a sender.
+struct Opened {
+    id: SessionId,
+    /// Its number among those that are recorded.
+    recorded: usize,
+    members: Vec<Member>,
+    /// What the random streams of its receivers are called.
+    stream: String,
+}
+
 impl Place<'_> {
-    fn session(&mut self, name: &str, session: &Session, instance: usize) -> Result<(), RunError> {
+    fn session(&mut self, name: &str, session: &Session, instance: usize) -> Result<Opened, RunError> {
         let scheme = registry::find(&session.scheme)?;
         let agreed = session.agreed().map_err(RunError::Setup)?;
         let settings = session.settings();
@@ -90,19 +118,72 @@ impl Place<'_> {
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
-        self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
+        let recorded = self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
+        Ok(Opened { id, recorded, members, stream: format!("session.{name}.receiver {instance}") })
+    }
+
+    fn receiver(
+        &self,
+        session: &Session,
+        member: &Member,
+        stream: &str,
+        number: usize,
+    ) -> Result<Box<dyn Endpoint>, RunError> {
+        let agreed = session.agreed().map_err(RunError::Setup)?;
+        let settings: Vec<Setting> = session.settings().into_iter().chain(session.receivers.told(member)).collect();
+        let random = self.network.random_for(&format!("{stream} {number}"));
+        Ok(registry::find(&session.scheme)?.receiver(&agreed, &settings, random)?)
+    }
+
+    /// The receivers of a session, each on its own.
+    fn receivers(&mut self, session: &Session, opened: Opened) -> Result<(), RunError> {
+        let Opened { id, recorded, members, stream } = opened;
         for (i, member) in members.into_iter().enumerate() {
-            let node = self.site.receiver(&mut self.network, &receivers.at, member.rtt, i)?;
-            let settings: Vec<Setting> = settings.iter().cloned().chain(receivers.told(&member)).collect();
-            let random = self.network.random_for(&format!("session.{name}.receiver {instance} {i}"));
-            let receiver = scheme.receiver(&agreed, &settings, random)?;
+            let node = self.site.receiver(&mut self.network, &session.receivers.at, member.rtt, i)?;
+            let receiver = self.receiver(session, &member, &stream, i)?;
             let timing = EndpointConfig {
-                times: Times::from(member.joined),
+                times: Times { start: member.joined, stop: member.leaves },
                 clock_ahead: member.clock_ahead,
                 ..EndpointConfig::default()
             };
             let agent = self.network.add_receiver(id, node, receiver, timing)?;
-            self.recorder.add_client(agent, member.joined);
+            self.recorder.add_client(recorded, agent, member.joined);
+        }
+        Ok(())
+    }
+
+    /// Hosts that receive several sessions, under a manager each.
+    fn managed(&mut self, keys: &scenario::Manager, sessions: &[(&str, &Session)]) -> Result<(), RunError> {
+        let config = manager::read(&keys.settings())?;
+        let mut opened = Vec::new();
+        for (name, session) in sessions {
+            opened.push((*session, self.session(name, session, 0)?));
+        }
+        let Some((first, Opened { id: first_id, members, .. })) = opened.first() else { return Ok(()) };
+        for (number, member) in members.iter().enumerate() {
+            let mut managed = Vec::new();
+            for (session, opened) in &opened {
+                let own = &opened.members[number];
+                let agreed = session.agreed().map_err(RunError::Setup)?;
+                let scheme = registry::find(&session.scheme)?;
+                managed.push(Managed {
+                    receiver: self.receiver(session, own, &opened.stream, number)?,
+                    channels: u16::try_from(scheme.channels(&agreed, &session.settings())?.len()).unwrap_or(u16::MAX),
+                    levels: levels(scheme, &agreed, session)?,
+                    priority: u32::try_from(session.priority.0).unwrap_or(u32::MAX),
+                    starts: own.joined.since(Time::ZERO),
+                    ends: own.leaves.map(|leaves| leaves.since(Time::ZERO)),
+                });
+            }
+            let node = self.site.receiver(&mut self.network, &first.receivers.at, member.rtt, number)?;
+            let timing = EndpointConfig { clock_ahead: member.clock_ahead, ..EndpointConfig::default() };
+            let agent = self.network.add_receiver(*first_id, node, Box::new(Manager::new(config, managed)), timing)?;
+            for (session, (_, opened)) in (0..).zip(&opened) {
+                let first_channel = self.network.attach(agent, opened.id)?;
+                let flow = self.network.session_flow(opened.id);
+                let joined = opened.members[number].joined;
+                self.recorder.add_managed(opened.recorded, (agent, session), flow, first_channel.0, joined);
+            }
         }
         Ok(())
     }
@@ -183,6 +264,7 @@ impl Receivers {
     fn members(&self, draw: impl Fn(&str, &Spans, usize) -> Duration) -> Vec<Member> {
         let member = |i| Member {
             joined: Time::ZERO + draw("join", &self.join.0, i),
+            leaves: self.leave.as_ref().map(|leave| Time::ZERO + draw("leave", &leave.0, i)),
             rtt: self.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0, i)),
             clock_ahead: draw("clock_offset", &self.clock_offset.0, i),
         };
@@ -198,8 +280,15 @@ impl Receivers {
 
 struct Member {
     joined: Time,
+    leaves: Option<Time>,
     rtt: Option<Duration>,
     clock_ahead: Duration,
+}
+
+/// The rates between which the receivers of a session choose.
+fn levels(scheme: &Scheme, agreed: &registry::Session, session: &Session) -> Result<Ladder, RunError> {
+    let levels = scheme.levels(agreed, &session.settings())?;
+    Ladder::from_rates(levels).ok_or_else(|| RunError::Setup(format!("{}: its levels do not rise", scheme.name)))
 }
 
 fn nanos(span: Duration) -> String {

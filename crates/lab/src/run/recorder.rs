@@ -20,8 +20,10 @@ pub(super) struct Recorder {
     /// By flow: the slot of its passages, if anyone wants them.
     slots: Vec<Option<usize>>,
     clients: Vec<ClientRecord>,
-    /// By agent: its place in `clients`.
+    /// By agent: its place in `clients`, if it is one.
     client_of: Vec<Option<usize>>,
+    /// By agent: the clients that it is under a manager.
+    managed: BTreeMap<AgentId, Vec<ManagedClient>>,
     /// Which slots and clients make up which session or flow.
     sessions: Vec<(String, SessionRecord, usize, Vec<usize>)>,
     flows: Vec<Flow>,
@@ -34,6 +36,15 @@ pub(super) struct Recorder {
     member_of: Vec<Option<(usize, usize)>>,
     /// By agent: the tree whose sender it is.
     root_of: Vec<Option<usize>>,
+}
+
+/// A client of a session that a manager has.
+#[derive(Debug)]
+struct ManagedClient {
+    session: u16,
+    flow: FlowId,
+    first_channel: u16,
+    client: usize,
 }
 
 /// A stream over a tree.
@@ -73,6 +84,7 @@ impl Recorder {
             slots: Vec::new(),
             clients: Vec::new(),
             client_of: Vec::new(),
+            managed: BTreeMap::new(),
             sessions: Vec::new(),
             flows: Vec::new(),
             flow_of: Vec::new(),
@@ -88,20 +100,45 @@ impl Recorder {
         &mut self.record
     }
 
-    /// Records a session, whose clients are to follow.
-    pub(super) fn add_session(&mut self, name: &str, flow: FlowId, startup: std::time::Duration) {
+    /// Records a session, whose clients are to follow. Gives its number.
+    pub(super) fn add_session(&mut self, name: &str, flow: FlowId, startup: std::time::Duration) -> usize {
         let slot = self.slot(flow);
         let session = SessionRecord { startup, ..SessionRecord::default() };
         self.sessions.push((name.to_owned(), session, slot, Vec::new()));
+        self.sessions.len() - 1
     }
 
-    /// Records a client of the session that was added last.
-    pub(super) fn add_client(&mut self, agent: AgentId, joined: Time) {
-        let client = self.clients.len();
-        self.clients.push(ClientRecord { joined, ..ClientRecord::default() });
+    /// Records a client of a session.
+    pub(super) fn add_client(&mut self, session: usize, agent: AgentId, joined: Time) {
+        let client = self.new_client(session, joined);
         set(&mut self.client_of, agent.index(), client);
-        let (_, _, _, clients) = self.sessions.last_mut().expect("a client belongs to a session");
-        clients.push(client);
+    }
+
+    /// Records a client of a session, which is one of those that an agent manages: the one of this number, whose packets are of
+    /// this flow, and whose channels have the agent's numbers from this one on.
+    pub(super) fn add_managed(
+        &mut self,
+        session: usize,
+        (agent, number): (AgentId, u16),
+        flow: FlowId,
+        first_channel: u16,
+        joined: Time,
+    ) {
+        let client = self.new_client(session, joined);
+        let managed = ManagedClient { session: number, flow, first_channel, client };
+        self.managed.entry(agent).or_default().push(managed);
+    }
+
+    fn new_client(&mut self, session: usize, joined: Time) -> usize {
+        self.clients.push(ClientRecord { joined, ..ClientRecord::default() });
+        self.sessions[session].3.push(self.clients.len() - 1);
+        self.clients.len() - 1
+    }
+
+    /// One of the clients that an agent manages.
+    fn managed(&mut self, agent: AgentId, is_it: impl Fn(&ManagedClient) -> bool) -> Option<&mut ClientRecord> {
+        let managed = self.managed.get(&agent)?.iter().rfind(|managed| is_it(managed))?;
+        self.clients.get_mut(managed.client)
     }
 
     /// Records a unicast flow.
@@ -226,12 +263,28 @@ impl Monitor for Recorder {
         }
     }
 
-    fn member(&mut self, now: Time, agent: AgentId, _channel: u16, _joins: bool) {
-        self.client(agent).into_iter().for_each(|client| client.memberships.push(now));
+    fn observe_session(&mut self, now: Time, agent: AgentId, session: u16, observation: &Observation) {
+        let Observation::Level { level, .. } = observation else { return };
+        if let Some(client) = self.managed(agent, |managed| managed.session == session) {
+            client.levels.push((now, *level));
+        }
+    }
+
+    fn member(&mut self, now: Time, agent: AgentId, channel: u16, _joins: bool) {
+        let client = match self.client_of.get(agent.index()).copied().flatten() {
+            Some(client) => self.clients.get_mut(client),
+            None => self.managed(agent, |managed| managed.first_channel <= channel),
+        };
+        client.into_iter().for_each(|client| client.memberships.push(now));
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
-        if let Some(client) = self.client(agent) {
+        let client = match self.client_of.get(agent.index()).copied().flatten() {
+            Some(client) => self.clients.get_mut(client),
+            None if self.managed.is_empty() => None,
+            None => self.managed(agent, |managed| managed.flow == packet.flow),
+        };
+        if let Some(client) = client {
             client.first_packet.get_or_insert(now);
             client.receive(now, packet.size.count());
         }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use weir_core::layers::Ladder;
+use weir_core::manager;
 use weir_core::registry::{self, Habitat, Scheme, Setting};
 use weir_sim::tcp::{self, Flavour};
 use weir_wire::CciForm;
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
+use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
 use super::topology::Topology;
 use super::values::Text;
 
@@ -24,6 +25,9 @@ impl Setup {
             let checked = session.check().and_then(|()| session.has_place(&self.topology));
             checked.map_err(|error| format!("session.{name}: {error}"))?;
         }
+        for (name, manager) in &self.manager {
+            manager.check(&self.session).map_err(|error| format!("manager.{name}: {error}"))?;
+        }
         for (name, tree) in &self.tree {
             let checked = tree.check().and_then(|()| tree.has_place(&self.topology));
             checked.map_err(|error| format!("tree.{name}: {error}"))?;
@@ -36,6 +40,9 @@ impl Setup {
             let ends = change.between.as_ref().map_or(&[][..], |pair| pair);
             let checked = if ends.is_empty() { Ok(()) } else { self.topology.has_place("between", ends, None) };
             checked.map_err(|error| format!("change: {error}"))?;
+            if change.every.is_some_and(|every| every.0.is_zero()) {
+                return Err("change: every must be above 0s".to_owned());
+            }
         }
         for (name, measure) in &self.metrics {
             let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.tree, &measure.flow));
@@ -86,6 +93,30 @@ impl Session {
     }
 
     /// The scheme's settings, as its registry entry takes them.
+    pub fn settings(&self) -> Vec<Setting> {
+        settings(&self.settings)
+    }
+}
+
+impl Manager {
+    fn check(&self, known: &BTreeMap<String, Session>) -> Result<(), String> {
+        manager::read(&self.settings()).map_err(|error| error.to_string())?;
+        let mut counts = Vec::new();
+        for name in &self.sessions {
+            is_there("session", &Some(name.clone()), known)?;
+            let session = &known[name];
+            if session.count.0 != 1 {
+                return Err(format!("session {name:?} has a count of {}, and a manager takes one", session.count.0));
+            }
+            counts.push(session.receivers.count.0);
+        }
+        if counts.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(format!("its sessions have {counts:?} receivers, and need the same number"));
+        }
+        Ok(())
+    }
+
+    /// Its settings, as the manager takes them.
     pub fn settings(&self) -> Vec<Setting> {
         settings(&self.settings)
     }

@@ -23,7 +23,7 @@ pub use head::{Axis, Head, Variant};
 pub use points::Point;
 pub use reference::reference;
 pub use setup::{
-    Change, Flow, Http, LadderKeys, Receivers, Session, Setup, Stream, Supply, Tcp, Traffic, TreeStream, Udp,
+    Change, Flow, Http, LadderKeys, Manager, Receivers, Session, Setup, Stream, Supply, Tcp, Traffic, TreeStream, Udp,
 };
 pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
 pub use values::{Sizes, Spans, Text, Written};

@@ -241,4 +241,5 @@ fn point(
 const SECTIONS: [&str; 2] = ["claim", "figure"];
 
 /// The keys of [`Setup`].
-const SETUP_KEYS: &[&str] = &["duration", "topology", "session", "tree", "flow", "change", "metrics", "series"];
+const SETUP_KEYS: &[&str] =
+    &["duration", "topology", "session", "manager", "tree", "flow", "change", "flow_per_channel", "metrics", "series"];

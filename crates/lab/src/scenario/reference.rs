@@ -126,6 +126,7 @@ const ORDER: &[&str] = &[
     "Tree",
     "TransitStub",
     "Session",
+    "Manager",
     "LadderKeys",
     "Receivers",
     "TreeStream",

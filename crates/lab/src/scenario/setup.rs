@@ -24,6 +24,9 @@ pub struct Setup {
     /// Multicast sessions, by name.
     #[serde(default)]
     pub session: BTreeMap<String, Session>,
+    /// Managers of several sessions that the same hosts receive, by name.
+    #[serde(default)]
+    pub manager: BTreeMap<String, Manager>,
     /// Reliable streams over trees, by name.
     #[serde(default)]
     pub tree: BTreeMap<String, TreeStream>,
@@ -33,6 +36,10 @@ pub struct Setup {
     /// Changes of the network during a run.
     #[serde(default)]
     pub change: Vec<Change>,
+    /// Whether fair queues take each channel of a session for a flow of its own, as those that tell flows apart by their addresses
+    /// do. Default no: a session is one flow.
+    #[serde(default = "no")]
+    pub flow_per_channel: Text<bool>,
     /// What is measured: a number a run, by the name it gets in tables, claims and figures.
     pub metrics: BTreeMap<String, Measure>,
     /// What is recorded over time, by name.
@@ -75,8 +82,23 @@ pub struct Session {
     /// How long, from its first packet, a receiver counts as starting up: transient metrics end there, steady ones begin.
     #[serde(default = "zero")]
     pub startup: Text<Duration>,
+    /// The priority that a manager gives it: a higher number goes first. Default 1.
+    #[serde(default = "one")]
+    pub priority: Text<usize>,
     /// The receivers.
     pub receivers: Receivers,
+}
+
+/// Receivers of several sessions on the same hosts, under a manager each: the first receivers of all of them are on one host, the
+/// second ones on another, and so on. Where each is, and how far from the senders, says the first session.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Manager {
+    /// The sessions, by name; of each there is one, with as many receivers as the others have.
+    pub sessions: Vec<String>,
+    /// Settings of the manager, by name: `weir schemes` lists them.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Text<String>>,
 }
 
 /// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`. For `stair` and `fglm`, `low` is
@@ -104,6 +126,8 @@ pub struct Receivers {
     /// When each joins. Default 0s.
     #[serde(default = "zero_spans")]
     pub join: Text<Spans>,
+    /// When each leaves. Default: at the end of the run.
+    pub leave: Option<Text<Spans>>,
     /// On which nodes they are: they take those of the list, and those of one name, in turn. Not in a dumbbell.
     #[serde(default)]
     pub at: Vec<String>,
@@ -282,6 +306,8 @@ pub struct Supply {
 pub struct Change {
     /// When.
     pub at: Text<Duration>,
+    /// After what time it happens again, and again, until the end. Default: it happens once.
+    pub every: Option<Text<Duration>>,
     /// From which node to which the link leads. Default: the bottleneck.
     pub between: Option<[String; 2]>,
     /// What the link becomes.
@@ -303,6 +329,10 @@ impl Default for Tcp {
 
 fn one() -> Text<usize> {
     Text(1)
+}
+
+fn no() -> Text<bool> {
+    Text(false)
 }
 
 fn window() -> Text<usize> {

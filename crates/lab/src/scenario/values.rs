@@ -71,6 +71,19 @@ impl<T: Written> JsonSchema for Text<T> {
     }
 }
 
+impl Written for bool {
+    const NAME: &'static str = "yes or no";
+    const HELP: &'static str = "yes or no";
+
+    fn read(text: &str) -> Result<bool, String> {
+        match text {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            _ => Err(format!("expected yes or no, not {text:?}")),
+        }
+    }
+}
+
 /// A number that is drawn again for each of several things, or the same for all.
 #[derive(Debug, Clone, PartialEq)]
 enum Draw {
