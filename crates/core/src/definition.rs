@@ -50,6 +50,8 @@ pub struct Layered {
     pub base_channel: bool,
     /// Whether receivers measure their round trip to the sender, for which they have to know its unicast address.
     pub probes: bool,
+    /// Whether receivers need the arrival time of each packet by itself, so that drivers neither read nor send several as one.
+    pub each_arrival: bool,
     /// What a sender on real sockets offers unless it is told otherwise.
     pub rates: OfferedRates,
     /// Builds the sender.
@@ -108,6 +110,11 @@ impl Scheme {
     /// Whether receivers of a layered session measure their round trip to the sender.
     pub const fn probes(&self) -> bool {
         matches!(self.parties, Parties::Layered(Layered { probes: true, .. }))
+    }
+
+    /// Whether receivers of a layered session need the arrival time of each packet by itself.
+    pub const fn needs_each_arrival(&self) -> bool {
+        matches!(self.parties, Parties::Layered(Layered { each_arrival: true, .. }))
     }
 
     /// Whether a receiver of a layered session is a member of channel 0 at all times.

@@ -112,6 +112,8 @@ pub enum Event<'a> {
         /// Its priority from here on, above zero.
         priority: u32,
     },
+    /// The application has what it wanted of one of the sessions that this party manages, counted from 0.
+    FinishSession(u16),
     /// The application has what it wanted: leave everything, send no more.
     Finish,
 }

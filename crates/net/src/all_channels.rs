@@ -36,7 +36,8 @@ impl Endpoint for AllChannels {
             | Event::End
             | Event::Room { .. }
             | Event::Allot(_)
-            | Event::Priority { .. } => {}
+            | Event::Priority { .. }
+            | Event::FinishSession(_) => {}
         }
     }
 

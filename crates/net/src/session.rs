@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use weir_capture::Capture;
 use weir_core::Endpoint;
+use weir_core::registry::{self, Scheme};
 use weir_units::Bytes;
 
 use crate::all_channels::AllChannels;
@@ -55,11 +56,41 @@ pub fn receiver(
     endpoint: Option<Box<dyn Endpoint>>,
     config: &SessionConfig,
 ) -> Result<Tenant<AlcProfile>, NetError> {
-    let interface = interface(description, config)?;
-    let form = description.form().filter(|_| endpoint.is_some());
+    let profile = match endpoint {
+        Some(_) => profile(description),
+        None => AlcProfile::new(description.tsi, None),
+    };
     let endpoint = endpoint.unwrap_or_else(|| Box::new(AllChannels::new(description.channels.len())));
     let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
-    let profile = AlcProfile::new(description.tsi, form);
+    let interface = add_received(&mut tenant, profile, description, config)?;
+    record(&mut tenant, &interface, config)?;
+    Ok(tenant)
+}
+
+/// A receiver of several sessions, whose endpoint is a manager. Their senders are its peers, in this order.
+pub fn managed<'d>(
+    descriptions: impl IntoIterator<Item = &'d Description>,
+    manager: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<AlcProfile>, NetError> {
+    let mut tenant = Tenant::new(&config.tenant).with_endpoint(manager);
+    let mut last = None;
+    for description in descriptions {
+        last = Some(add_received(&mut tenant, profile(description), description, config)?);
+    }
+    let interface = last.ok_or(NetError::Channels("a manager needs at least one session"))?;
+    record(&mut tenant, &interface, config)?;
+    Ok(tenant)
+}
+
+/// Adds a session that is received, and its sender as a peer.
+fn add_received(
+    tenant: &mut Tenant<AlcProfile>,
+    profile: AlcProfile,
+    description: &Description,
+    config: &SessionConfig,
+) -> Result<Interface, NetError> {
+    let interface = interface(description, config)?;
     tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
     match description.control_address {
         Some(address) => {
@@ -69,8 +100,7 @@ pub fn receiver(
         }
         None => tenant.add_unreachable_peer(),
     }
-    record(&mut tenant, &interface, config)?;
-    Ok(tenant)
+    Ok(interface)
 }
 
 fn interface(description: &Description, config: &SessionConfig) -> Result<Interface, NetError> {
@@ -79,7 +109,9 @@ fn interface(description: &Description, config: &SessionConfig) -> Result<Interf
 }
 
 fn profile(description: &Description) -> AlcProfile {
-    AlcProfile::new(description.tsi, description.form())
+    let scheme = description.control.as_ref().and_then(|control| registry::find(&control.scheme).ok());
+    let coalesces = !scheme.is_some_and(Scheme::needs_each_arrival);
+    AlcProfile::new(description.tsi, description.form()).coalescing(coalesces)
 }
 
 fn record(tenant: &mut Tenant<AlcProfile>, interface: &Interface, config: &SessionConfig) -> Result<(), NetError> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use common::script::at_start;
 use common::{Counting, config, session};
+use weir_core::PeerId;
 use weir_net::Description;
 use weir_net::host::{Application, Host, Progress, Statistics};
 use weir_net::receipts::{ReceiptBook, ReceiptSender};
@@ -46,8 +47,8 @@ impl Application<Content> for Finished {
         None
     }
 
-    fn next_message(&mut self, now: Time) -> Option<Vec<u8>> {
-        self.receipt.poll(now).map(|message| message.to_vec())
+    fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
+        self.receipt.poll(now).map(|message| (PeerId(0), message.to_vec()))
     }
 
     fn deadline(&self) -> Option<Time> {

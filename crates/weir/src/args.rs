@@ -330,7 +330,7 @@ impl SendLive {
 impl Recv {
     /// To receive a session, in all else as the command line does by default.
     pub fn new(session: SessionSource) -> Recv {
-        Recv { session, ..defaults(["weir", "-"]) }
+        Recv { sessions: vec![session], ..defaults(["weir", "-"]) }
     }
 }
 
@@ -359,8 +359,21 @@ impl Rates {
 #[derive(Debug, Args)]
 pub struct Recv {
     /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender; or the stream:// address that `weir send stream` prints.
-    #[arg(value_name = "SESSION|HOST:PORT|STREAM")]
-    pub session: SessionSource,
+    /// Several sessions are received at once, each into a folder of its own.
+    #[arg(value_name = "SESSION|HOST:PORT|STREAM", required = true)]
+    pub sessions: Vec<SessionSource>,
+
+    /// Priorities of several sessions, in their order: a higher number gets more of what this host gets altogether [default: 1 each].
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Several sessions")]
+    pub priority: Vec<u32>,
+
+    /// A file with a priority on each line, in the order of the sessions; it is read again whenever it changes.
+    #[arg(long, value_name = "FILE", conflicts_with = "priority", help_heading = "Several sessions")]
+    pub priorities: Option<PathBuf>,
+
+    /// A setting of the manager that divides bandwidth among several sessions, such as sharing=weight; `weir schemes` lists them.
+    #[arg(long = "manager-set", value_name = "NAME=VALUE", value_parser = values::setting, help_heading = "Several sessions")]
+    pub manager_settings: Vec<Setting>,
 
     /// Of a stream: begin to look for a place in the tree at this node instead of the sender.
     #[arg(long, value_name = "HOST:PORT", help_heading = "Network")]

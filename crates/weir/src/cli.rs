@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, lab, live, recv, schemes, send, stream};
+use crate::{demo, describe, lab, live, recv, schemes, send, several, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -35,7 +35,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
         Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),
-        Command::Recv(args) => match &args.session {
+        Command::Recv(args) if args.sessions.len() > 1 => several::files(&args),
+        Command::Recv(args) => match &args.sessions[0] {
             SessionSource::File(_) | SessionSource::Stdin | SessionSource::Url(_) | SessionSource::Sender(_)
                 if args.via.is_some() =>
             {

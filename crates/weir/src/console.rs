@@ -24,6 +24,11 @@ impl Console {
         Ok(Console { display: Display::new(Style::of(output)), interrupt })
     }
 
+    /// A console for one of several sessions, by whose name each of its lines begins, or each of its events has.
+    pub(crate) fn of_session(&self, name: &str) -> Console {
+        Console { display: self.display.of_session(name), interrupt: self.interrupt.clone() }
+    }
+
     /// Nobody left to read what a sender prints is no reason to send on for ever.
     fn ends(stdout: Stdout) -> ControlFlow<()> {
         match stdout {

@@ -109,6 +109,8 @@ pub enum Cause {
     Drop,
     /// This host could not keep up.
     HostDrops,
+    /// Another session of this host goes first.
+    Allotted,
     /// The application is done.
     Finish,
     /// A cause that this version has no word for.
@@ -126,6 +128,7 @@ impl Cause {
             Cause::Add => "the path allows more",
             Cause::Drop => "the path allows less",
             Cause::HostDrops => "this host cannot keep up",
+            Cause::Allotted => "another session goes first",
             Cause::Finish => "leaving",
             Cause::Other => "another cause",
         }
@@ -141,6 +144,7 @@ impl From<LevelCause> for Cause {
             LevelCause::Add => Cause::Add,
             LevelCause::Drop => Cause::Drop,
             LevelCause::HostDrops => Cause::HostDrops,
+            LevelCause::Allotted => Cause::Allotted,
             LevelCause::Finish => Cause::Finish,
             _ => Cause::Other,
         }

@@ -26,6 +26,7 @@ mod report;
 mod schemes;
 mod send;
 mod session;
+mod several;
 mod stream;
 
 pub use args::{Agent, CciChoice, Output, Rates, Recv, SendFile, SendLive, SendStream, SessionSource};

@@ -65,6 +65,8 @@ pub(crate) struct Display {
     levels: usize,
     /// Where a live stream comes from.
     address: String,
+    /// The name of the session, where there are several.
+    session: Option<String>,
 }
 
 impl Display {
@@ -84,7 +86,23 @@ impl Display {
             _ => ProgressBar::hidden(),
         };
         panel.set_style(bar(WAITING));
-        Display { style, out, err, panel, line_due_s: 0.0, receipts_wanted: 0, levels: 0, address: String::new() }
+        Display {
+            style,
+            out,
+            err,
+            panel,
+            line_due_s: 0.0,
+            receipts_wanted: 0,
+            levels: 0,
+            address: String::new(),
+            session: None,
+        }
+    }
+
+    /// A display for one of several sessions, which share the streams. Panels would write over each other: lines do not.
+    pub(crate) fn of_session(&self, name: &str) -> Display {
+        let style = if self.style == Style::Panel { Style::Lines } else { self.style };
+        Display { session: Some(name.to_owned()), ..Display::new(style) }
     }
 
     /// Shows an event of a receiver.
@@ -208,7 +226,15 @@ impl Display {
 
     /// One event, one line, and out with it: a reader may be waiting.
     fn json(&mut self, event: &impl Serialize) -> Stdout {
-        let mut line = serde_json::to_vec(event).expect("events are plain data, which always serialises");
+        let always = "events are plain data, which always serialises";
+        let mut line = match &self.session {
+            None => serde_json::to_vec(event).expect(always),
+            Some(name) => {
+                let mut event = serde_json::to_value(event).expect(always);
+                event.as_object_mut().expect("events are objects").insert("session".to_owned(), name.as_str().into());
+                serde_json::to_vec(&event).expect(always)
+            }
+        };
         line.push(b'\n');
         write_or_closed(&mut self.out, &line)
     }
@@ -233,6 +259,8 @@ impl Display {
     }
 
     fn write_err(&mut self, text: &str) {
+        let named = self.session.as_ref().map(|name| format!("{name}: {text}"));
+        let text = named.as_deref().unwrap_or(text);
         let err = &mut self.err;
         self.panel.suspend(|| {
             let _nobody_reads = writeln!(err, "{text}").and_then(|()| err.flush());

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weir_core::PeerId;
 use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
@@ -21,7 +22,7 @@ use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::receipt::{Kind, Receipt};
 
-use crate::args::Recv;
+use crate::args::{Recv, SessionSource};
 use crate::collector::Collector;
 use crate::events::{
     FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble,
@@ -33,63 +34,62 @@ use crate::{fetch, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
-    let text = fetch::session(&args.session)?;
-    let description: Description = text.parse().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
-    let choice = session::interface_choice(args.iface.as_deref());
-    let group = description.channels[0].ip();
-    let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let refused = |error| Failure::of(Exit::Session, args.session.to_string())(error);
-    let endpoint = description.receiver_endpoint(session::random_stream("receiver")?).map_err(refused)?;
-    let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels).map_err(refused)?;
-    let seed = u64::from_be_bytes(session::random()?);
-    let link = args.link.clone().map(|config| LinkInFront { config, seed });
-    let sockets = ReceiveConfig { buffer: receive_buffer(&description), ..ReceiveConfig::default() };
-    // The end of a fast transfer should not wait for a slow look at it.
-    let tenant = TenantConfig { sockets, link, tick: Duration::from_millis(20), ..TenantConfig::default() };
-    let capture = args.output.pcap.clone();
-    let config = SessionConfig { interface: choice, tenant, capture, ..SessionConfig::default() };
-    let tenant = weir_net::session::receiver(&description, endpoint, &config)
+    let wanted = Wanted::fetch(&args.sessions[0], args.iface.as_deref(), out_folder(args).to_owned())?;
+    let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
+    let endpoint = endpoint.map_err(|error| wanted.refuse(error))?;
+    let config = session_config(args, receive_buffer(&wanted.description))?;
+    let tenant = weir_net::session::receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let store = open_store(args, &description)?;
-
     let clock = Clock::new();
-    let started = clock.now();
-    let mut run = FileReceiver {
-        observer,
-        is_unheard: false,
-        collector: Collector::start(store, args.memory.count() / QUEUE_SHARE),
-        started,
-        ends: args.duration.map(|duration| started + duration),
-        idle_timeout: args.idle_timeout,
-        last_packet: started,
-        is_closed: false,
-        shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
-        pace: None,
-        level: 0,
-        levels: levels.len().max(1),
-        level_rate: Rate::ZERO,
-        slot: None,
-        probes_to: description.control_address.filter(|_| has_probes(&description)),
-        round_trip: None,
-        lost_packets: 0,
-        statistics: Statistics::default(),
-        files: 0,
-        file_bytes: 0,
-        resumed: BTreeMap::new(),
-        completed: None,
-        receipt_wanted: description.receipt_key.map(|key| (key, description.tsi)),
-        receipt: None,
-        outcome: None,
-        worst: None,
-    };
-    run.show(&ReceiverEvent::Start(start_event(args, &description, &levels, &interface)));
     let buffer = tenant.capabilities().buffer;
-    if buffer.granted < highest_rate(&description) * SHORTEST_TURN {
-        run.trouble(started, format!("the receive buffer is small for this rate: {buffer}"), None);
+    let mut run = FileReceiver::begin(args, &wanted, observer, clock.now())?;
+    if buffer.granted < highest_rate(&wanted.description) * SHORTEST_TURN {
+        run.trouble(run.started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
     run.statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     run.drain_store(clock.now());
     Ok(run.end(clock.now()))
+}
+
+/// A session that is to be received.
+pub(crate) struct Wanted {
+    source: SessionSource,
+    pub(crate) description: Description,
+    /// The rates between which the receiver chooses.
+    pub(crate) levels: Vec<Rate>,
+    interface: Interface,
+    /// The folder for its files.
+    pub(crate) out: PathBuf,
+}
+
+impl Wanted {
+    /// Reads the description of a session.
+    pub(crate) fn fetch(source: &SessionSource, iface: Option<&str>, out: PathBuf) -> Result<Wanted, Failure> {
+        let text = fetch::session(source)?;
+        let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        let choice = session::interface_choice(iface);
+        let group = description.channels[0].ip();
+        let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
+        let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels);
+        let levels = levels.map_err(Failure::of(Exit::Session, source.to_string()))?;
+        Ok(Wanted { source: source.clone(), description, levels, interface, out })
+    }
+
+    /// The session cannot be received as it is described.
+    pub(crate) fn refuse(&self, error: impl std::error::Error) -> Failure {
+        Failure::of(Exit::Session, self.source.to_string())(error)
+    }
+}
+
+/// How a host receives what the options say.
+pub(crate) fn session_config(args: &Recv, buffer: Bytes) -> Result<SessionConfig, Failure> {
+    let seed = u64::from_be_bytes(session::random()?);
+    let link = args.link.clone().map(|config| LinkInFront { config, seed });
+    let sockets = ReceiveConfig { buffer, ..ReceiveConfig::default() };
+    // The end of a fast transfer should not wait for a slow look at it.
+    let tenant = TenantConfig { sockets, link, tick: Duration::from_millis(20), ..TenantConfig::default() };
+    let (interface, capture) = (session::interface_choice(args.iface.as_deref()), args.output.pcap.clone());
+    Ok(SessionConfig { interface, tenant, capture, ..SessionConfig::default() })
 }
 
 /// Whether receivers of the session measure their round trip to the sender.
@@ -99,7 +99,7 @@ fn has_probes(description: &Description) -> bool {
 }
 
 /// What the highest rate brings while this process waits for its turn, within reason.
-fn receive_buffer(description: &Description) -> Bytes {
+pub(crate) fn receive_buffer(description: &Description) -> Bytes {
     (highest_rate(description) * TURN).clamp(ReceiveConfig::default().buffer, LARGEST_BUFFER)
 }
 
@@ -108,34 +108,39 @@ fn highest_rate(description: &Description) -> Rate {
     rates.and_then(|rates| rates.last()).copied().unwrap_or(Rate::ZERO)
 }
 
-fn open_store(args: &Recv, description: &Description) -> Result<Store, Failure> {
+fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
+    let Wanted { source, description, .. } = wanted;
     let public_key = match (&description.public_key, args.any_sender) {
-        (Some(key), false) => {
-            Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, args.session.to_string()))?)
-        }
+        (Some(key), false) => Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, source.to_string()))?),
         (None, false) if description.control.is_some() => {
             let advice = "the session description holds no key of the sender, so nothing that comes could be trusted; \
                           with --any-sender it is taken all the same";
-            return Err(Failure::new(Exit::Session, format!("{}: {advice}", args.session)));
+            return Err(Failure::new(Exit::Session, format!("{source}: {advice}")));
         }
         _ => None,
     };
     let options = StoreOptions {
         tsi: u64::from(description.tsi),
         key: public_key,
-        memory_limit: args.memory.count() - args.memory.count() / QUEUE_SHARE,
+        memory_limit: memory(args) - memory(args) / QUEUE_SHARE,
         overwrite: args.overwrite,
         ..StoreOptions::default()
     };
-    Store::open(out_folder(args), options).map_err(Failure::of(Exit::Files, "cannot receive"))
+    Store::open(&wanted.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
+}
+
+/// Bytes of memory for a session: several share what there is.
+fn memory(args: &Recv) -> u64 {
+    args.memory.count() / args.sessions.len().max(1) as u64
 }
 
 /// The folder for the files.
-fn out_folder(args: &Recv) -> &Path {
+pub(crate) fn out_folder(args: &Recv) -> &Path {
     args.out.as_deref().unwrap_or(Path::new("."))
 }
 
-fn start_event(args: &Recv, description: &Description, levels: &[Rate], interface: &Interface) -> ReceiverStart {
+fn start_event(args: &Recv, wanted: &Wanted) -> ReceiverStart {
+    let Wanted { description, levels, interface, out, .. } = wanted;
     let control = description.control.as_ref();
     ReceiverStart {
         role: Role::Receiver,
@@ -147,12 +152,12 @@ fn start_event(args: &Recv, description: &Description, levels: &[Rate], interfac
         address: description.channels[0].to_string(),
         interface: Some(interface.name.clone()),
         link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
-        out: out_folder(args).display().to_string(),
+        out: out.display().to_string(),
     }
 }
 
 /// A running receiver.
-struct FileReceiver<'a> {
+pub(crate) struct FileReceiver<'a> {
     observer: &'a mut dyn Observer<ReceiverEvent>,
     /// The observer wants the run to end.
     is_unheard: bool,
@@ -210,6 +215,11 @@ impl Application<Content> for FileReceiver<'_> {
                 self.slot = Some(*report);
             }
             Observation::RoundTrip(round_trip) => self.round_trip = Some(*round_trip),
+            Observation::FairQueued(false) => {
+                let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
+                               so the rate follows loss and delay for a while";
+                self.trouble(now, message.to_owned(), None);
+            }
             _ => {}
         }
     }
@@ -221,8 +231,8 @@ impl Application<Content> for FileReceiver<'_> {
         None
     }
 
-    fn next_message(&mut self, now: Time) -> Option<Vec<u8>> {
-        self.receipt.as_mut()?.poll(now).map(|message| message.to_vec())
+    fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
+        self.receipt.as_mut()?.poll(now).map(|message| (PeerId(0), message.to_vec()))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -259,8 +269,50 @@ impl Application<Content> for FileReceiver<'_> {
         self.trouble(now, problem.to_string(), None);
     }
 
-    fn closed(&mut self, _now: Time) {
+    fn closed(&mut self, _now: Time, _session: usize) {
         self.is_closed = true;
+    }
+}
+
+impl<'a> FileReceiver<'a> {
+    /// A receiver of a session, whose store is open.
+    pub(crate) fn begin(
+        args: &Recv,
+        wanted: &Wanted,
+        observer: &'a mut dyn Observer<ReceiverEvent>,
+        started: Time,
+    ) -> Result<FileReceiver<'a>, Failure> {
+        let description = &wanted.description;
+        let mut run = FileReceiver {
+            observer,
+            is_unheard: false,
+            collector: Collector::start(open_store(args, wanted)?, memory(args) / QUEUE_SHARE),
+            started,
+            ends: args.duration.map(|duration| started + duration),
+            idle_timeout: args.idle_timeout,
+            last_packet: started,
+            is_closed: false,
+            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
+            pace: None,
+            level: 0,
+            levels: wanted.levels.len().max(1),
+            level_rate: Rate::ZERO,
+            slot: None,
+            probes_to: description.control_address.filter(|_| has_probes(description)),
+            round_trip: None,
+            lost_packets: 0,
+            statistics: Statistics::default(),
+            files: 0,
+            file_bytes: 0,
+            resumed: BTreeMap::new(),
+            completed: None,
+            receipt_wanted: description.receipt_key.map(|key| (key, description.tsi)),
+            receipt: None,
+            outcome: None,
+            worst: None,
+        };
+        run.show(&ReceiverEvent::Start(start_event(args, wanted)));
+        Ok(run)
     }
 }
 
@@ -307,7 +359,7 @@ impl FileReceiver<'_> {
         self.show(&ReceiverEvent::Level(event));
     }
 
-    fn drain_store(&mut self, now: Time) {
+    pub(crate) fn drain_store(&mut self, now: Time) {
         while let Some(event) = self.collector.next_event() {
             match event {
                 Ok(event) => self.on_store_event(now, event),
@@ -425,7 +477,7 @@ impl FileReceiver<'_> {
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.
-    fn end(mut self, now: Time) -> Exit {
+    pub(crate) fn end(mut self, now: Time) -> Exit {
         let mut exit = self.outcome.unwrap_or(Exit::Internal);
         if let Some(receipt) = &self.receipt {
             let (acknowledged, tries) = (receipt.is_acknowledged(), receipt.tries());
@@ -470,7 +522,7 @@ impl FileReceiver<'_> {
         now.since(self.started).as_secs_f64()
     }
 
-    fn trouble(&mut self, now: Time, message: String, exit: Option<Exit>) {
+    pub(crate) fn trouble(&mut self, now: Time, message: String, exit: Option<Exit>) {
         let event = Trouble { t_s: self.t_s(now), message, exit_code: exit.map(Exit::code) };
         self.show(&ReceiverEvent::Error(event));
     }

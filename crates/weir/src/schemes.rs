@@ -2,18 +2,26 @@
 
 use std::fmt::Write;
 
-use weir_core::registry::{SCHEMES, Scheme};
+use weir_core::manager;
+use weir_core::registry::{SCHEMES, Scheme, SettingHelp};
 
 /// All schemes with their settings.
 pub(crate) fn listing() -> String {
     let mut text = SCHEMES.iter().map(|scheme| describe(scheme)).collect::<Vec<_>>().join("\n");
-    text += "\nChoose one with --cc NAME, change its settings with --cc-set KEY=VALUE.\n";
+    text += "\nmanager\n  Divides bandwidth among several sessions that one host receives (PSLM)\n";
+    text += &settings(&manager::help());
+    text += "\nChoose one with --cc NAME, change its settings with --cc-set KEY=VALUE, and those of the manager with --manager-set.\n";
     text
 }
 
 fn describe(scheme: &Scheme) -> String {
     let mut text = format!("{}\n  {}\n  {}\n", scheme.name, scheme.summary, scheme.paper);
-    let settings = scheme.settings();
+    text += &settings(&scheme.settings());
+    text
+}
+
+fn settings(settings: &[SettingHelp]) -> String {
+    let mut text = String::new();
     let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in settings {
         writeln!(text, "    {:width$}  {setting}", setting.key).expect("writing to a string cannot fail");

@@ -295,7 +295,12 @@ impl Endpoint for Manager {
             Event::Priority { session, priority } => {
                 if let Some(session) = self.sessions.get_mut(usize::from(session)) {
                     (session.priority, session.has_news) = (priority.max(1), true);
+                    // What comes of it the user wants now.
+                    self.sessions.iter_mut().for_each(|session| session.wishes = Wishes::new(session.levels.levels()));
                 }
+            }
+            Event::FinishSession(session) if usize::from(session) < self.sessions.len() => {
+                self.end(now, usize::from(session));
             }
             Event::Finish => (0..self.sessions.len()).for_each(|number| self.end(now, number)),
             // Whose packets the host threw away it does not know, so that all look for them.

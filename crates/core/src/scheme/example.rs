@@ -25,6 +25,7 @@ const STEPS: Scheme = Scheme {
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
         base_channel: true,
         probes: false,
+        each_arrival: false,
         rates: OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100), ratio: 1.5 },
         sender: |session, settings, _random| {
             settings::read("steps", &[], (), settings)?;

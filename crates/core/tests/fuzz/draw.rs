@@ -125,7 +125,8 @@ impl<'a> Draw<'a> {
             Operation::Deadline => Some(Event::Deadline),
             Operation::HostDropped => Some(Event::HostDropped { packets: self.small_or_huge() }),
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
-            Operation::Other => Some(match self.u8() % 13 {
+            Operation::Other => Some(match self.u8() % 14 {
+                13 => Event::FinishSession(u16::from(self.u8() % 4)),
                 10 => Event::Priority { session: u16::from(self.u8() % 4), priority: u32::from(self.u8()) },
                 11 | 12 => Event::Allot(Allotment {
                     level: usize::from(self.u8() % 16),

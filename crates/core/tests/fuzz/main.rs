@@ -109,7 +109,7 @@ fn every_kind_of_event_and_header_is_generated() {
         events.extend(draw.event(operation).as_ref().map(name_of_event));
         headers.insert(name_of_header(&packet.header));
     }
-    assert_eq!(events.len(), 13, "{events:?}, and packets");
+    assert_eq!(events.len(), 14, "{events:?}, and packets");
     assert_eq!(headers.len(), draw::HEADERS.len(), "{headers:?}");
 }
 
@@ -129,6 +129,7 @@ fn name_of_event(event: &Event<'_>) -> &'static str {
         Event::Room { .. } => "room",
         Event::Allot(_) => "allotment",
         Event::Priority { .. } => "priority",
+        Event::FinishSession(_) => "finish session",
         Event::Finish => "finish",
     }
 }

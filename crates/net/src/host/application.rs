@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use weir_core::{ChannelId, Endpoint, Observation, Origin, PeerId};
+use weir_core::{ChannelId, Endpoint, Event, Observation, Origin, PeerId};
 use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
@@ -67,8 +67,13 @@ pub trait Application<L> {
         None
     }
 
-    /// The message to send to the first peer's application, if it is time for one.
-    fn next_message(&mut self, _now: Time) -> Option<Vec<u8>> {
+    /// The message to send to the application of a peer from the configuration, if it is time for one.
+    fn next_message(&mut self, _now: Time) -> Option<(PeerId, Vec<u8>)> {
+        None
+    }
+
+    /// What the endpoint is to be told of the user's wishes, such as [`Event::Priority`]; asked after each tick.
+    fn next_event(&mut self, _now: Time) -> Option<Event<'static>> {
         None
     }
 
@@ -86,8 +91,8 @@ pub trait Application<L> {
     /// The endpoint has done what was wanted of it.
     fn complete(&mut self, _now: Time) {}
 
-    /// The sender says that the session is over. Reported once. Anyone can forge this, so the session goes on.
-    fn closed(&mut self, _now: Time) {}
+    /// The sender says that the session of this number is over. Reported once. Anyone can forge this, so the session goes on.
+    fn closed(&mut self, _now: Time, _session: usize) {}
 
     /// Something failed, such as a join; the session goes on without it.
     fn problem(&mut self, _now: Time, _problem: &NetError) {}

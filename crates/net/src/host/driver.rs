@@ -67,7 +67,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             time: Time::ZERO,
             stage: Stage::Waiting,
             told: Told::default(),
-            is_closed: false,
+            closed: Vec::new(),
             has_changed: false,
         };
         Driver {
@@ -108,8 +108,12 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
                 self.closing = Some(Closing { rounds: CLOSE_ROUNDS, next: now });
             }
         }
-        let Some((socket, to)) = self.party.peers.address(self.party.first) else { return Ok(()) };
-        while let Some(message) = self.party.application.next_message(now) {
+        while let Some(event) = self.party.application.next_event(now) {
+            self.party.event(now, event, None)?;
+        }
+        while let Some((PeerId(peer), message)) = self.party.application.next_message(now) {
+            let peer = PeerId(self.party.first.0 + peer);
+            let Some((socket, to)) = self.party.peers.address(peer) else { continue };
             self.party.outgoing.message(socket, to, &message, &mut self.party.statistics)?;
         }
         Ok(())
@@ -166,7 +170,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             };
             let datagram = Datagram { at, way, from, ecn, bytes };
             let is_dropped = match &mut self.link {
-                Some(link) => !link.offer(&datagram),
+                Some(link) => !link.offer(&datagram, self.party.sessions.of(way)),
                 None => self.party.take_in(&datagram).map(|()| false)?,
             };
             self.party.outgoing.record_arrival(arrival, way, bytes, is_dropped)?;

@@ -52,13 +52,13 @@ impl ModelledLink {
         ModelledLink { link: Link::new(link.config.clone(), random), time: Time::ZERO }
     }
 
-    /// A packet enters. `false` if the queue dropped one for it.
-    pub(super) fn offer(&mut self, datagram: &Datagram<'_>) -> bool {
+    /// A packet of a session enters; each session is a flow to a fair queue. `false` if the queue dropped one for it.
+    pub(super) fn offer(&mut self, datagram: &Datagram<'_>, session: usize) -> bool {
         let Datagram { at, way, from, ecn, bytes } = *datagram;
         self.time = self.time.max(at);
         let held = Held { way, from, ecn, bytes: bytes.to_vec() };
         let mut all_wait = true;
-        let label = Label { ecn, ..Label::default() };
+        let label = Label { flow: session as u64, ecn };
         self.link.enqueue(self.time, datagram.size(), label, held, &mut |_| all_wait = false);
         all_wait
     }

@@ -41,7 +41,7 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) stage: Stage,
     pub(super) told: Told,
     /// The sender of the channels has said that the session is over.
-    pub(super) is_closed: bool,
+    pub(super) closed: Vec<usize>,
     /// Something has happened that the application should not wait a tick to act on.
     pub(super) has_changed: bool,
 }
@@ -257,13 +257,19 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 ignored.foreign += u64::from(!self.peers.on_bye(from, bye));
                 return self.on_news(at);
             }
-            (Found::Closed, _) if std::mem::replace(&mut self.is_closed, true) => {}
-            (Found::Closed, _) => self.application.closed(at),
+            (Found::Closed, way) => self.on_closed(at, self.sessions.of(way)),
             (Found::Undecodable, _) => ignored.undecodable += 1,
             (Found::Impossible, _) => ignored.impossible += 1,
             (Found::Foreign | Found::Message(_) | Found::Handshake(_) | Found::Bye(_), _) => ignored.foreign += 1,
         }
         Ok(())
+    }
+
+    fn on_closed(&mut self, at: Time, session: usize) {
+        if !self.closed.contains(&session) {
+            self.closed.push(session);
+            self.application.closed(at, session);
+        }
     }
 
     #[inline]
@@ -281,7 +287,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             return Ok(());
         }
         match handled.payload.is_empty() {
-            false => self.statistics.received.add(1, packet.size.count()),
+            false => self.statistics.note_received(self.sessions.of(handled.datagram.way), packet.size.count()),
             true => self.statistics.control_received += 1,
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);

@@ -29,6 +29,8 @@ pub struct Statistics {
     pub starved: u64,
     /// Packets with a payload that reached the endpoint.
     pub received: Amount,
+    /// The same of each session.
+    pub sessions: Vec<Amount>,
     /// Headers without payload that reached the endpoint.
     pub control_received: u64,
     /// Payloads given to the application.
@@ -76,6 +78,14 @@ pub struct Ignored {
 }
 
 impl Statistics {
+    #[inline]
+    pub(super) fn note_received(&mut self, session: usize, size: u64) {
+        self.received.add(1, size);
+        if let Some(amount) = self.sessions.get_mut(session) {
+            amount.add(1, size);
+        }
+    }
+
     /// A packet was sent; `payload` is the length of its payload, if it has one.
     pub(super) fn note_sent(&mut self, channel: Option<usize>, size: u64, payload: Option<usize>) {
         let Some(payload) = payload else {

@@ -21,7 +21,7 @@ use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
 use crate::profile::Profile;
-use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, address_at, locator};
+use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, Way, address_at, locator};
 
 /// How to run a tenant.
 #[derive(Debug, Clone)]
@@ -69,6 +69,14 @@ impl<P: Profile> Sessions<P> {
     pub(super) fn of_channel(&self, ChannelId(channel): ChannelId) -> &Session<P> {
         let has = |session: &&Session<P>| session.channels.contains(&channel);
         self.all.iter().find(has).expect("every channel of a tenant is of one of its sessions")
+    }
+
+    /// The number of the session that a way belongs to.
+    pub(super) fn of(&self, way: Way) -> usize {
+        match way {
+            Way::Channel(ChannelId(channel)) => self.all.partition_point(|session| session.channels.end <= channel),
+            Way::Unicast(socket) => self.unicasts[socket],
+        }
     }
 
     /// How long the tenant may rest after a read that brought little.
@@ -150,6 +158,7 @@ impl<P: Profile> Tenant<P> {
         let numbers = self.input.add_channels(interface, channels, source, coalesces, receives)?;
         self.statistics.channels.resize(usize::from(numbers.end), Amount::default());
         self.sessions.all.push(Session { profile, channels: numbers.clone() });
+        self.statistics.sessions.resize(self.sessions.all.len(), Amount::default());
         Ok(numbers)
     }
 

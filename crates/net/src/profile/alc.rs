@@ -13,12 +13,19 @@ pub struct AlcProfile {
     tsi: u16,
     /// `None` for a session without congestion control.
     form: Option<CciForm>,
+    coalesces: bool,
 }
 
 impl AlcProfile {
     /// The packets of session `tsi`, whose congestion control information has this form, if it has any.
     pub fn new(tsi: u16, form: Option<CciForm>) -> AlcProfile {
-        AlcProfile { tsi, form }
+        AlcProfile { tsi, form, coalesces: true }
+    }
+
+    /// Whether several packets may be sent and read as one, so that they share a time of arrival.
+    #[must_use]
+    pub fn coalescing(self, coalesces: bool) -> AlcProfile {
+        AlcProfile { coalesces, ..self }
     }
 
     fn alc(&self) -> Alcs {
@@ -113,7 +120,7 @@ impl Profile for AlcProfile {
     }
 
     fn handling(&self) -> Handling {
-        Handling { coalesces: true, rest: REST }
+        Handling { coalesces: self.coalesces, rest: REST }
     }
 }
 

@@ -228,7 +228,7 @@ impl Application<Content> for Ledger {
         self.problems.push(problem.to_string());
     }
 
-    fn closed(&mut self, _now: Time) {
+    fn closed(&mut self, _now: Time, _session: usize) {
         self.is_closed = true;
         self.quiet_ticks = 0;
     }

@@ -100,6 +100,7 @@ impl Endpoint for Scripted {
             | Event::HostDropped { .. }
             | Event::Allot(_)
             | Event::Priority { .. }
+            | Event::FinishSession(_)
             | Event::Reachable { .. }
             | Event::Reached { .. } => None,
         };

@@ -127,7 +127,7 @@ impl Seen {
             Event::Reachable { at } => Seen::Reachable(at),
             Event::Start => Seen::Start,
             Event::Packet { from, packet } => Seen::Packet(from, *packet),
-            Event::Deadline | Event::Allot(_) | Event::Priority { .. } => return None,
+            Event::Deadline | Event::Allot(_) | Event::Priority { .. } | Event::FinishSession(_) => return None,
             Event::PeerUp(peer) => Seen::PeerUp(peer),
             Event::Reached { at, peer } => Seen::Reached(at, peer),
             Event::PeerDown(peer) => Seen::PeerDown(peer),

@@ -76,7 +76,7 @@ fn receiving_needs_a_session_only() {
     let plain = recv("weir.sdp");
     assert_eq!((plain.out, plain.memory, plain.link), (None, Bytes::new(256_000_000), None));
     let full = recv("- --out o --link rate=2mbit,delay=20ms --overwrite --any-sender --for 10m --idle-timeout 30s -q");
-    assert_eq!(full.session, SessionSource::Stdin);
+    assert_eq!(full.sessions[0], SessionSource::Stdin);
     assert_eq!(full.link.and_then(|link| link.rate), Some(Rate::from_mbps(2)));
     assert_eq!((full.duration, full.idle_timeout), (Some(Duration::from_secs(600)), Some(Duration::from_secs(30))));
     assert!(full.overwrite && full.any_sender && full.output.quiet);
@@ -93,10 +93,10 @@ fn a_live_stream_needs_a_port_only_and_its_viewer_a_host_and_port() {
     assert_eq!((plain.packet_size, plain.payload_type, plain.silence), (1456, None, Duration::from_secs(10)));
     assert_eq!(live("--unicast 127.0.0.1:5004 --in a.ts").input, Input::File("a.ts".into()));
     for sender in ["192.0.2.7:5004", "[2001:db8::1]:5004", "media.example.org:5004", "localhost:1"] {
-        assert_eq!(recv(sender).session, SessionSource::Sender(sender.to_owned()));
+        assert_eq!(recv(sender).sessions[0], SessionSource::Sender(sender.to_owned()));
     }
     for file in ["weir.sdp", "a/b:5004", "host:0", "host:port", "239.0.0.1:5004"] {
-        assert_eq!(recv(file).session, SessionSource::File(file.into()));
+        assert_eq!(recv(file).sessions[0], SessionSource::File(file.into()));
     }
 }
 

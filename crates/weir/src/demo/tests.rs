@@ -70,7 +70,7 @@ fn the_processes_are_told_all_that_makes_them_one_session() {
     assert_eq!((link.rate, link.delay), (Some(Rate::from_mbps(8)), Duration::from_millis(20)));
     assert_eq!(link.loss, weir_link::Loss::Random(0.01));
     assert_eq!(link.buffer, weir_link::Buffer::Span(Duration::from_millis(100)));
-    assert_eq!(recv.session, args::SessionSource::File(send.session));
+    assert_eq!(recv.sessions[0], args::SessionSource::File(send.session));
     assert!(recv.duration < send.duration);
 }
 

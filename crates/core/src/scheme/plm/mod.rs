@@ -33,6 +33,7 @@ pub const PLM: Scheme = Scheme {
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
         base_channel: true,
         probes: false,
+        each_arrival: true,
         rates: OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100), ratio: 1.5 },
         sender: |session, settings, random| {
             Ok(Box::new(Sender::new(session, settings::read(session, settings)?, random)))

@@ -54,10 +54,13 @@ pub(super) struct Premise {
     trials: Vec<(Time, u32)>,
     /// The level that was added last, and when.
     added: Option<(usize, Time)>,
+    /// After so many periods without an estimate, layers are tried one at a time.
+    silent_periods: u32,
 }
 
 impl Premise {
-    pub(super) fn new(levels: usize) -> Premise {
+    /// Bursts of the base layer come once in `burst_periods` periods.
+    pub(super) fn new(levels: usize, burst_periods: u32) -> Premise {
         Premise {
             off_until: None,
             off_for: FIRST_OFF,
@@ -66,6 +69,7 @@ impl Premise {
             standing: Duration::ZERO,
             trials: vec![(Time::ZERO, 0); levels + 1],
             added: None,
+            silent_periods: (burst_periods * 3).max(SILENT_PERIODS),
         }
     }
 
@@ -91,7 +95,7 @@ impl Premise {
                 self.off_for = (self.off_for * 2).min(LONGEST_OFF);
                 return self.down(now, &period, part);
             }
-            if self.without_estimate < SILENT_PERIODS {
+            if self.without_estimate < self.silent_periods {
                 return Advice::Estimates;
             }
         }
@@ -146,7 +150,7 @@ const GROWTH: Duration = Duration::from_millis(10);
 /// and one of this much in any case.
 const TOO_LATE: Duration = Duration::from_millis(300);
 
-/// After so many periods without an estimate, layers are tried one at a time.
+/// As many at least.
 const SILENT_PERIODS: u32 = 2;
 
 /// How long estimates do not count the first time, and at most.
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn estimates_count_as_long_as_nothing_contradicts_them() {
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         assert_eq!(premise.on_period(at(1), GOOD), Advice::Estimates);
         let too_much = Period { estimated: Some(3), lost: 50, ..GOOD };
         assert_eq!(premise.on_period(at(2), too_much), Advice::Estimates, "the estimates say so themselves");
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn loss_where_there_should_be_room_turns_estimates_off() {
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         assert_eq!(premise.on_period(at(1), Period { lost: 60, arrived: 2, ..GOOD }), Advice::Down(2));
         assert!(!premise.is_trusted(at(2)));
         let after = Period { level: 2, ..GOOD };
@@ -194,11 +198,11 @@ mod tests {
 
     #[test]
     fn a_little_loss_or_a_queue_that_grows_does_so_the_second_time() {
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         let little = Period { lost: 4, ..GOOD };
         assert_eq!(premise.on_period(at(1), little), Advice::Estimates);
         assert_eq!(premise.on_period(at(2), little), Advice::Down(3));
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         let queue = |millis| Period { standing: Duration::from_millis(millis), ..GOOD };
         assert_eq!(premise.on_period(at(1), queue(80)), Advice::Estimates);
         assert_eq!(premise.on_period(at(2), queue(120)), Advice::Down(3));
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_level_that_fails_is_tried_later_and_later() {
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         let mut holds = Vec::new();
         let mut now = 0;
         for _ in 0..3 {
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn without_estimates_layers_are_tried_one_at_a_time() {
-        let mut premise = Premise::new(10);
+        let mut premise = Premise::new(10, 0);
         let silent = Period { estimated: None, ..GOOD };
         assert_eq!(premise.on_period(at(1), silent), Advice::Estimates);
         assert_eq!(premise.on_period(at(2), silent), Advice::Up);

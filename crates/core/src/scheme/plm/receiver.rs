@@ -100,7 +100,7 @@ impl Receiver {
             loss: LossRule::new(config.loss, config.blind),
             heard: None,
             rejoin_at: None,
-            premise: Premise::new(levels),
+            premise: Premise::new(levels, burst_periods(&ladder, session.packet_size, &config)),
             allotment: None,
             totals: Totals::default(),
             slot: Slot::begin(Time::ZERO, Totals::default(), config.check),
@@ -241,8 +241,17 @@ impl Receiver {
     }
 
     fn wish(&mut self, level: usize, share: Rate, at_most: Option<Rate>) {
+        self.tell(Wish { level, share, tries: false, at_most });
+    }
+
+    /// Without estimates the receiver tries one layer at a time.
+    fn try_wish(&mut self, level: usize) {
+        self.tell(Wish { level, share: self.ladder.level_rate(self.level), tries: true, at_most: None });
+    }
+
+    fn tell(&mut self, wish: Wish) {
         if self.allotment.is_some() {
-            self.actions.push(Action::Observe(Observation::Wish(Wish { level, share, tries: false, at_most })));
+            self.actions.push(Action::Observe(Observation::Wish(wish)));
         }
     }
 
@@ -358,17 +367,24 @@ impl Receiver {
         match advice {
             Advice::Estimates | Advice::Stay => {}
             Advice::Up => {
-                self.wish(self.level + 1, report.received_rate, None);
+                self.try_wish(self.level + 1);
                 if self.level < self.most() {
                     self.go_to(now, self.level + 1, LevelCause::Add);
                 }
             }
             Advice::Down(level) => {
-                self.wish(level, report.received_rate, None);
+                self.try_wish(level);
                 self.go_to(now, level.min(self.level), LevelCause::Drop);
             }
         }
     }
+}
+
+/// In how many check periods there is a burst of the base layer, rounded up.
+fn burst_periods(ladder: &Ladder, packet_size: Bytes, config: &Config) -> u32 {
+    let spread = packet_size / ladder.level_rate(1) * config.burst_packets as u32 * 2;
+    let every = config.burst_every.max(spread).as_nanos();
+    u32::try_from(every.div_ceil(config.check.as_nanos().max(1))).unwrap_or(u32::MAX / 4)
 }
 
 impl Slot {
