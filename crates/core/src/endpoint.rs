@@ -111,6 +111,8 @@ pub enum Event<'a> {
         session: u16,
         /// Its priority from here on, above zero.
         priority: u32,
+        /// Another one's follows: bandwidth is divided again after the last.
+        more: bool,
     },
     /// The application has what it wanted of one of the sessions that this party manages, counted from 0.
     FinishSession(u16),

@@ -184,6 +184,9 @@ pub struct ReceiverProgress {
     pub round_trip_ms: Option<f64>,
     /// Seconds to go at the present pace; null while unknown.
     pub eta_s: Option<f64>,
+    /// The rate that the scheme aims at, bit/s: the lower one of a model's two targets, or for plm the least share of the path that
+    /// a burst has told of in the last second; null while it has none.
+    pub target_bps: Option<u64>,
 }
 
 /// A file is complete.

@@ -453,6 +453,7 @@ impl FileReceiver<'_> {
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
             round_trip_ms: self.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
             eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
+            target_bps: slot.and_then(|slot| slot.target_rate).map(|[short, long]| short.min(long).bps()),
         };
         self.show(&ReceiverEvent::Progress(event));
     }

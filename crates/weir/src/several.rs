@@ -182,8 +182,13 @@ impl Group<'_> {
         self.next_look = now + LOOK;
         match self.priorities.read() {
             Ok(true) => {
-                let all = (0..).zip(&self.priorities.now);
-                self.events.extend(all.map(|(session, priority)| Event::Priority { session, priority: *priority }));
+                let last = self.members.len() - 1;
+                let all = self.priorities.now.iter().enumerate();
+                self.events.extend(all.map(|(session, priority)| Event::Priority {
+                    session: session as u16,
+                    priority: *priority,
+                    more: session < last,
+                }));
             }
             Ok(false) => {}
             // A file that is being written; the priorities stay.

@@ -292,12 +292,15 @@ impl Endpoint for Manager {
             Event::Packet { from: Origin::Peer(PeerId(peer)), packet } if (peer as usize) < self.sessions.len() => {
                 self.tell(now, peer as usize, Event::Packet { from: Origin::Peer(PeerId(0)), packet });
             }
-            Event::Priority { session, priority } => {
+            Event::Priority { session, priority, more } => {
                 if let Some(session) = self.sessions.get_mut(usize::from(session)) {
                     (session.priority, session.has_news) = (priority.max(1), true);
-                    // What comes of it the user wants now.
-                    self.sessions.iter_mut().for_each(|session| session.wishes = Wishes::new(session.levels.levels()));
                 }
+                if more {
+                    return;
+                }
+                // What comes of it the user wants now.
+                self.sessions.iter_mut().for_each(|session| session.wishes = Wishes::new(session.levels.levels()));
             }
             Event::FinishSession(session) if usize::from(session) < self.sessions.len() => {
                 self.end(now, usize::from(session));

@@ -127,7 +127,11 @@ impl<'a> Draw<'a> {
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
             Operation::Other => Some(match self.u8() % 14 {
                 13 => Event::FinishSession(u16::from(self.u8() % 4)),
-                10 => Event::Priority { session: u16::from(self.u8() % 4), priority: u32::from(self.u8()) },
+                10 => Event::Priority {
+                    session: u16::from(self.u8() % 4),
+                    priority: u32::from(self.u8()),
+                    more: self.u8() < 32,
+                },
                 11 | 12 => Event::Allot(Allotment {
                     level: usize::from(self.u8() % 16),
                     thousandths: u32::from(self.u8()) * 10,

@@ -31,6 +31,7 @@ fn session(record: &mut Record, verified: bool) {
         received_bytes: 200,
         rate_bps: 250_000,
         eta_s: Some(61.0),
+        target_bps: None,
         ..Default::default()
     };
     record.take(&ReceiverEvent::Progress(progress));

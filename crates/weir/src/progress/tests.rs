@@ -48,6 +48,7 @@ fn progress(t_s: f64) -> ReceiverEvent {
         lost_packets: 15,
         queuing_delay_ms: 42.3,
         eta_s: Some(21.2),
+        target_bps: None,
         ..Default::default()
     })
 }

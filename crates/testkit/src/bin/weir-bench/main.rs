@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod beside;
+mod bursts;
 mod machine;
 mod norm;
 mod simulators;
@@ -107,6 +108,8 @@ enum Part {
     /// Streams over a tree (MTCP): speed next to uftp, NORM and one TCP, with 1 to 16 receivers; share next to one TCP; and
     /// whether every receiver gets every byte through losses, a killed agent and a stopped receiver.
     Stream,
+    /// What bursts of packets say of a link (PLM): pairs and trains through token buckets of the kernel, with and without GRO.
+    Bursts,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
@@ -152,6 +155,10 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Stream) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
         summary.set("stream", stream::measure(options, weir)?);
+        summary.save()?;
+    }
+    if wanted(Part::Bursts) {
+        summary.set("bursts", bursts::measure(weir.as_deref().ok_or(NO_WEIR)?).into());
         summary.save()?;
     }
     if wanted(Part::Simulator) {
