@@ -70,6 +70,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         public_key: None,
         control_address: None,
         receipt_key: None,
+        priority: None,
     })
 }
 

@@ -246,6 +246,10 @@ pub struct SendFile {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
     pub receipts: Option<u32>,
 
+    /// The session's priority for hosts that receive several at once, 1 to 1000: a higher number goes first, unless the receiver says otherwise.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
+    pub priority: Option<u16>,
+
     /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once, larger ones again and again.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
     pub memory: Bytes,
@@ -363,7 +367,7 @@ pub struct Recv {
     #[arg(value_name = "SESSION|HOST:PORT|STREAM", required = true)]
     pub sessions: Vec<SessionSource>,
 
-    /// Priorities of several sessions, in their order: a higher number gets more of what this host gets altogether [default: 1 each].
+    /// Priorities of several sessions, in their order: a higher number gets more of what this host gets altogether [default: what the senders say, or 1].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Several sessions")]
     pub priority: Vec<u32>,
 

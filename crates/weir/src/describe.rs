@@ -42,6 +42,9 @@ fn in_words(description: &Description) -> String {
     line("signed", signed);
     let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
     line("receipts", receipts.to_owned());
+    if let Some(priority) = description.priority {
+        line("priority", format!("{priority} among several sessions that a host receives"));
+    }
     if let Some(address) = description.control_address {
         line("control port", address.to_string());
     }
@@ -75,6 +78,7 @@ mod tests {
             public_key: None,
             control_address: None,
             receipt_key: None,
+            priority: None,
         };
         let text = in_words(&description);
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

@@ -35,7 +35,7 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     // On the main thread, before any other.
     let console = Console::new(&args.output)?;
     let wanted = fetch(args)?;
-    let mut priorities = Priorities::new(args);
+    let mut priorities = Priorities::new(args, &wanted);
     priorities.read()?;
     let manager = Box::new(Manager::new(config(args, &wanted)?, managed(&wanted, &priorities.now)?));
     let buffer = wanted.iter().map(|wanted| receive_buffer(&wanted.description)).max().unwrap_or_default();
@@ -126,9 +126,10 @@ struct Priorities {
 }
 
 impl Priorities {
-    fn new(args: &Recv) -> Priorities {
-        let mut now = args.priority.clone();
-        now.resize(args.sessions.len(), 1);
+    /// Those that the user gives, or else those of the senders.
+    fn new(args: &Recv, wanted: &[Wanted]) -> Priorities {
+        let announced = |wanted: &Wanted| wanted.description.priority.map_or(1, u32::from);
+        let now = if args.priority.is_empty() { wanted.iter().map(announced).collect() } else { args.priority.clone() };
         Priorities { file: args.priorities.clone(), read_at: None, now }
     }
 

@@ -334,3 +334,137 @@ const MOST_ROUNDS: usize = 4;
 
 /// Nobody gets more than so much of what it found to be its share.
 const MOST_THOUSANDTHS: u128 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::endpoint::Event;
+    use crate::observation::LevelCause;
+
+    /// A receiver that finds the share that it is told with the number of a peer, in kbit/s, and goes to the level that it carries.
+    #[derive(Debug, Default)]
+    struct Told {
+        level: usize,
+        wished: usize,
+        most: usize,
+        actions: VecDeque<Action>,
+    }
+
+    impl Told {
+        fn go_to(&mut self, level: usize) {
+            while self.level < level {
+                self.actions.push_back(Action::Join(ChannelId(self.level as u16)));
+                self.level += 1;
+            }
+            while self.level > level {
+                self.level -= 1;
+                self.actions.push_back(Action::Leave(ChannelId(self.level as u16)));
+            }
+            let rate = Rate::ZERO;
+            self.actions.push_back(Action::Observe(Observation::Level { level, rate, cause: LevelCause::Add }));
+        }
+    }
+
+    impl Endpoint for Told {
+        fn handle(&mut self, _now: Time, event: Event<'_>) {
+            match event {
+                Event::Start => self.go_to(1),
+                Event::PeerUp(PeerId(kbps)) => {
+                    let share = Rate::from_kbps(u64::from(kbps));
+                    self.wished = ladder().rates().partition_point(|rate| *rate < share).max(1);
+                    let wish = Wish { level: self.wished, share, tries: false, at_most: None };
+                    self.actions.push_back(Action::Observe(Observation::Wish(wish)));
+                    self.go_to(self.wished.min(self.most));
+                }
+                Event::Allot(allotment) => {
+                    self.most = allotment.level;
+                    if self.level > 0 {
+                        self.go_to(self.wished.max(1).min(self.most));
+                    }
+                }
+                Event::Finish => self.go_to(0),
+                _ => {}
+            }
+        }
+
+        fn poll(&mut self, _now: Time) -> Option<Action> {
+            self.actions.pop_front()
+        }
+
+        fn deadline(&self) -> Option<Time> {
+            None
+        }
+    }
+
+    fn ladder() -> Ladder {
+        Ladder::from_rates((3..=12).map(|n| Rate::from_kbps(n * 50)).collect()).expect("rising")
+    }
+
+    fn managed(priority: u32, starts: u64, ends: Option<u64>) -> Managed {
+        let (starts, ends) = (Duration::from_secs(starts), ends.map(Duration::from_secs));
+        Managed { receiver: Box::new(Told::default()), channels: 10, levels: ladder(), priority, starts, ends }
+    }
+
+    /// What the manager wants, and the levels that its sessions have after that.
+    fn wanted(manager: &mut Manager) -> (Vec<Action>, Vec<usize>) {
+        let actions = core::iter::from_fn(|| manager.poll(Time::ZERO)).collect();
+        (actions, manager.sessions.iter().map(|session| session.level).collect())
+    }
+
+    fn find(manager: &mut Manager, secs: u64, session: usize, kbps: u32) -> Vec<usize> {
+        manager.tell(Time::from_secs(secs), session, Event::PeerUp(PeerId(kbps)));
+        manager.rebalance(Time::from_secs(secs));
+        wanted(manager).1
+    }
+
+    #[test]
+    fn channels_of_the_sessions_follow_one_another() {
+        let mut manager = Manager::new(Config::default(), [managed(1, 0, None), managed(2, 0, None)]);
+        manager.handle(Time::ZERO, Event::Start);
+        let (actions, _) = wanted(&mut manager);
+        let joins: Vec<&Action> = actions.iter().filter(|action| matches!(action, Action::Join(_))).collect();
+        assert_eq!(joins, [&Action::Join(ChannelId(0)), &Action::Join(ChannelId(10))]);
+        assert!(actions.iter().any(|action| matches!(action, Action::ObserveSession(1, Observation::Level { .. }))));
+        assert_eq!(manager.locate(ChannelId(19)), Some((1, ChannelId(9))));
+        assert_eq!(manager.locate(ChannelId(20)), None);
+    }
+
+    #[test]
+    fn sessions_start_and_end_at_their_times_and_with_the_manager() {
+        let mut manager = Manager::new(Config::default(), [managed(1, 0, None), managed(2, 5, Some(8))]);
+        manager.handle(Time::from_secs(1), Event::Start);
+        assert_eq!((wanted(&mut manager).1, manager.deadline()), (vec![1, 0], Some(Time::from_secs(6))));
+        manager.handle(Time::from_secs(6), Event::Deadline);
+        assert_eq!((wanted(&mut manager).1, manager.deadline()), (vec![1, 1], Some(Time::from_secs(9))));
+        manager.handle(Time::from_secs(9), Event::Deadline);
+        assert_eq!((wanted(&mut manager).1, manager.deadline()), (vec![1, 0], None));
+        manager.handle(Time::from_secs(9), Event::FinishSession(0));
+        assert_eq!(wanted(&mut manager).1, [0, 0]);
+    }
+
+    #[test]
+    fn what_one_session_finds_changes_what_the_other_may_have_at_once() {
+        let config = Config { stability: Stability::None, ..Config::default() };
+        let mut manager = Manager::new(config, [managed(1, 0, None), managed(2, 0, None)]);
+        manager.handle(Time::ZERO, Event::Start);
+        assert_eq!(find(&mut manager, 1, 0, 450), [6, 1]);
+        // 225 and 450 are 675: the higher one has room for 525, of which its wish takes 200, and the lower one for 150.
+        assert_eq!(find(&mut manager, 2, 1, 225), [1, 2]);
+    }
+
+    #[test]
+    fn priorities_are_changed_together() {
+        let config = Config { stability: Stability::None, ..Config::default() };
+        let mut manager = Manager::new(config, [managed(1, 0, None), managed(2, 0, None)]);
+        manager.handle(Time::ZERO, Event::Start);
+        find(&mut manager, 1, 0, 225);
+        assert_eq!(find(&mut manager, 2, 1, 225), [1, 2]);
+        let change = |session, priority, more| Event::Priority { session, priority, more };
+        manager.handle(Time::from_secs(3), change(0, 3, true));
+        assert_eq!(wanted(&mut manager).1, [1, 2], "more follows");
+        manager.handle(Time::from_secs(3), change(1, 1, false));
+        assert_eq!(wanted(&mut manager).1, [2, 1]);
+    }
+}

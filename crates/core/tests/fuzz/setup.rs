@@ -88,6 +88,10 @@ impl Setup {
         if self.scheme.settings().iter().any(|setting| setting.key == CHILDREN) {
             settings.push(Setting { key: CHILDREN.to_owned(), value: children.to_string() });
             settings.push(Setting { key: TREE.to_owned(), value: self.tree.to_owned() });
+            if self.is_honest {
+                // Minutes may pass without a word, and who is turned out for that comes to no end.
+                settings.push(Setting { key: "evict_after".to_owned(), value: "86400s".to_owned() });
+            }
         }
         settings
     }

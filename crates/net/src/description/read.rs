@@ -91,6 +91,7 @@ struct Reader {
     public_key: Option<[u8; 32]>,
     control_address: Option<SocketAddr>,
     receipt_key: Option<[u8; 32]>,
+    priority: Option<u16>,
     media: Vec<Media>,
     /// Within the section of a medium that is not FLUTE.
     is_skipping: bool,
@@ -214,6 +215,10 @@ impl Reader {
             "weir-receipt" => {
                 self.receipt_key = Some(key(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
+            "weir-priority" => {
+                let priority = number(value).filter(|priority| (1..=1000).contains(priority));
+                self.priority = Some(priority.ok_or("a=weir-priority:N with N from 1 to 1000")?);
+            }
             "weir-control" => {
                 self.control_address = Some(unicast(value).ok_or("a=weir-control:ADDRESS:PORT of the sender")?);
             }
@@ -264,6 +269,7 @@ impl Reader {
             public_key: self.public_key,
             control_address: self.control_address,
             receipt_key: self.receipt_key,
+            priority: self.priority,
         })
     }
 

@@ -57,6 +57,9 @@ impl Description {
         if let Some(key) = &self.receipt_key {
             write!(f, "a=weir-receipt:{}\r\n", Hex(key))?;
         }
+        if let Some(priority) = self.priority {
+            write!(f, "a=weir-priority:{priority}\r\n")?;
+        }
         Ok(())
     }
 

@@ -269,6 +269,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         public_key: None,
         control_address: None,
         receipt_key: None,
+        priority: None,
     }
 }
 

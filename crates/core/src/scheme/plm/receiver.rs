@@ -428,3 +428,153 @@ const MISSED_BURSTS: u32 = 3;
 /// A leave takes effect within this time at most, and when nothing has come of the channel for that long.
 const LEAVE_AT_MOST: Duration = Duration::from_secs(4);
 const LEAVE_QUIET: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use weir_units::Ecn;
+
+    use super::*;
+    use crate::definition::Habitat;
+    use crate::endpoint::ChannelId;
+
+    /// A receiver of the paper's layers, and when it went to which level, in milliseconds.
+    struct Tested {
+        receiver: Receiver,
+        sequence: [u32; 10],
+        levels: Vec<(u64, usize)>,
+        wishes: Vec<usize>,
+    }
+
+    impl Tested {
+        fn new(config: Config) -> Tested {
+            let ladder = Ladder::from_rates((3..=12).map(|n| Rate::from_kbps(n * 50)).collect()).expect("rising");
+            let packet_size = Bytes::new(1024);
+            let session = Session { ladder, packet_size, form: CciForm::Short, habitat: Habitat::Lab };
+            let receiver = Receiver::new(&session, config);
+            Tested { receiver, sequence: [0; 10], levels: Vec::new(), wishes: Vec::new() }
+        }
+
+        /// It has started at 0 s.
+        fn started(config: Config) -> Tested {
+            let mut tested = Tested::new(config);
+            tested.tell(0, Event::Start);
+            tested
+        }
+
+        fn tell(&mut self, micros: u64, event: Event<'_>) {
+            let now = Time::from_micros(micros);
+            self.receiver.handle(now, event);
+            while let Some(action) = self.receiver.poll(now) {
+                match action {
+                    Action::Observe(Observation::Level { level, .. }) => self.levels.push((micros / 1_000, level)),
+                    Action::Observe(Observation::Wish(wish)) => self.wishes.push(wish.level),
+                    _ => {}
+                }
+            }
+        }
+
+        /// Deadlines until then.
+        fn wait(&mut self, millis: u64) {
+            while let Some(at) = self.receiver.deadline().filter(|at| *at <= Time::from_millis(millis)) {
+                self.tell(at.as_micros(), Event::Deadline);
+            }
+        }
+
+        /// A pair of the base layer, whose gap says that the share is so much. `lost` packets are missing before it.
+        fn pair(&mut self, millis: u64, kbps: u64, lost: u32) {
+            self.wait(millis);
+            self.sequence[0] += lost;
+            let gap = 1024 * 8 * 1_000 / kbps;
+            for (micros, signal) in [(millis * 1_000, true), (millis * 1_000 + gap, false)] {
+                let (sequence, clock_micros) = (self.sequence[0], micros);
+                let layered = Layered { signal, slot: u16::from(signal), channel: 0, sequence, clock_micros };
+                let packet = Packet { header: Header::Layered(layered), size: Bytes::new(1024), ecn: Ecn::NotEct };
+                self.tell(micros, Event::Packet { from: Origin::Channel(ChannelId(0)), packet: &packet });
+                self.sequence[0] += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_check_takes_what_the_least_of_three_estimates_of_a_second_carries() {
+        let mut tested = Tested::started(Config::new(Habitat::Lab));
+        tested.pair(100, 445, 0);
+        tested.pair(550, 440, 0);
+        tested.pair(1_000, 460, 0);
+        assert_eq!(tested.levels, [(0, 1)], "the second is not over");
+        tested.pair(1_150, 460, 0);
+        assert_eq!(tested.levels, [(0, 1), (1_167, 6)], "440 carries 400");
+    }
+
+    #[test]
+    fn one_estimate_below_the_subscription_costs_all_layers_that_it_does_not_carry() {
+        let mut tested = Tested::started(Config::new(Habitat::Lab));
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 445, 0));
+        tested.pair(1_300, 225, 0);
+        assert_eq!(tested.levels[1..], [(1_168, 6), (1_336, 2)]);
+        [1_500, 1_850].into_iter().for_each(|at| tested.pair(at, 445, 0));
+        tested.pair(2_200, 445, 0);
+        assert_eq!(tested.levels.len(), 3, "the second begins again with the drop");
+    }
+
+    #[test]
+    fn the_base_layer_is_left_for_half_a_minute_unless_it_is_protected() {
+        let mut tested = Tested::started(Config::new(Habitat::Lab));
+        tested.pair(100, 149, 0);
+        tested.wait(40_000);
+        assert_eq!(tested.levels, [(0, 1), (154, 0), (30_154, 1)], "149 does not carry 150");
+        let mut tested = Tested::started(Config { protect_base: true, ..Config::new(Habitat::Lab) });
+        tested.pair(100, 10, 0);
+        assert_eq!(tested.levels, [(0, 1)]);
+    }
+
+    #[test]
+    fn half_a_second_of_silence_costs_a_layer_and_then_another() {
+        let mut tested = Tested::started(Config { protect_base: true, ..Config::new(Habitat::Lab) });
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 260, 0));
+        tested.wait(4_000);
+        assert_eq!(tested.levels, [(0, 1), (1_181, 3), (1_681, 2), (2_181, 1)]);
+        let never = Config { silence: None, ..Config::new(Habitat::Lab) };
+        let mut tested = Tested::started(never);
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 260, 0));
+        tested.wait(60_000);
+        assert_eq!(tested.levels, [(0, 1), (1_181, 3)]);
+    }
+
+    #[test]
+    fn much_loss_costs_a_layer() {
+        let mut tested = Tested::started(Config { silence: None, ..Config::new(Habitat::Lab) });
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 260, 0));
+        (0..12).for_each(|n| tested.pair(1_300 + n * 60, 260, 1));
+        assert_eq!(tested.levels[2..], [(1_600, 2)], "one of three after ten packets");
+    }
+
+    #[test]
+    fn a_manager_s_allotment_holds_it_back_and_is_left_at_once() {
+        let mut tested = Tested::new(Config::new(Habitat::Lab));
+        let allot = |level, thousandths| Event::Allot(Allotment { level, thousandths });
+        tested.tell(0, allot(2, 1_000));
+        tested.tell(0, Event::Start);
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 445, 0));
+        assert_eq!((&tested.levels[..], &tested.wishes[..]), (&[(0, 1), (1_168, 2)][..], &[6][..]));
+        tested.tell(1_200_000, allot(9, 1_000));
+        assert_eq!(tested.levels.last(), Some(&(1_200, 6)), "the last check counts");
+        tested.tell(1_300_000, allot(9, 500));
+        assert_eq!(tested.levels.last(), Some(&(1_300, 2)), "half of 445 carries 200");
+        tested.tell(1_400_000, allot(0, 1_000));
+        assert_eq!(tested.levels.last(), Some(&(1_400, 1)), "the lowest level is always allowed");
+    }
+
+    #[test]
+    fn where_loss_contradicts_the_estimates_they_do_not_count_for_a_while() {
+        let config = Config { test_premise: true, protect_base: true, ..Config::new(Habitat::Lab) };
+        let mut tested = Tested::started(config);
+        [100, 450, 800, 1_150].into_iter().for_each(|at| tested.pair(at, 445, 0));
+        assert_eq!(tested.levels.last(), Some(&(1_168, 6)));
+        (0..40).for_each(|n| tested.pair(1_300 + n * 100, 445, 1));
+        let (_, level) = *tested.levels.last().expect("levels");
+        assert!(level < 3, "a third is lost, and every pair says 445: {:?}", tested.levels);
+    }
+}

@@ -65,7 +65,7 @@ impl Rhythm {
         let every = config.burst_every.max(packet_time * burst * 2);
         let lone = packets(BATCH).clamp(1, MOST_IN_A_BATCH);
         let all = every.as_secs_f64() / packet_time.as_secs_f64();
-        let gap = (packet_time * lone).mul_f64(all / (all - f64::from(burst)));
+        let gap = (packet_time * lone).mul_f64(all / (all - f64::from(burst) + f64::from(lone)));
         Rhythm { burst, every, lone, gaps: [gap; 2] }
     }
 }
@@ -121,7 +121,9 @@ impl Sender {
             let Rhythm { burst, every, lone, gaps } = channel.rhythm;
             let (packets, gap) = if is_burst { (burst, gaps[0]) } else { (lone, gaps[1]) };
             if is_burst {
-                channel.next_burst = due + every;
+                // On a grid, unless the driver was away for longer.
+                let next = channel.next_burst + every;
+                channel.next_burst = if next < now { now + every } else { next };
             }
             channel.sending = Sending { packets, is_burst, is_first: true, rest: Bytes::ZERO };
             let factor = 1.0 + self.config.jitter * self.random.uniform(-1.0, 1.0);
@@ -216,3 +218,96 @@ const MOST_IN_A_BATCH: u32 = 16;
 
 /// A driver that is late by more than this does not catch up.
 const CATCH_UP: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Habitat;
+    use crate::layers::Ladder;
+
+    fn session(habitat: Habitat, kbps: [u64; 2]) -> Session {
+        let ladder = Ladder::from_rates(kbps.map(Rate::from_kbps).into()).expect("rising");
+        Session { ladder, packet_size: Bytes::new(1024), form: CciForm::Short, habitat }
+    }
+
+    /// What is sent until `secs`: when, what the header says, how large, and whether the next one follows at once.
+    fn sent(session: &Session, config: Config, secs: u64) -> Vec<(Time, Layered, u64, bool)> {
+        let mut sender = Sender::new(session, config, Random::new(1, "sender"));
+        let mut all = Vec::new();
+        let mut tell = |sender: &mut Sender, now: Time, event: Event<'_>| {
+            sender.handle(now, event);
+            while let Some(action) = sender.poll(now) {
+                let Action::Send { packet, with_next, .. } = action else { panic!("a sender only sends") };
+                let Header::Layered(layered) = packet.header else { panic!("its packets are of channels") };
+                all.push((now, layered, packet.size.count(), with_next));
+            }
+        };
+        tell(&mut sender, Time::ZERO, Event::Start);
+        while let Some(at) = sender.deadline().filter(|at| *at < Time::from_secs(secs)) {
+            tell(&mut sender, at, Event::Deadline);
+        }
+        all
+    }
+
+    #[test]
+    fn a_pair_leaves_at_once_and_its_first_packet_says_so() {
+        let session = session(Habitat::Lab, [150, 200]);
+        let sent = sent(&session, Config::new(Habitat::Lab), 60);
+        let base: Vec<_> = sent.iter().filter(|(_, layered, ..)| layered.channel == 0).collect();
+        for pair in base.chunks_exact(2) {
+            let ([first, second], told) = ([pair[0], pair[1]], |of: &Layered| (of.signal, of.slot));
+            assert_eq!((first.0, first.3, second.3), (second.0, true, false));
+            assert_eq!((told(&first.1), told(&second.1)), ((true, 1), (false, 0)));
+        }
+        let numbers = base.iter().map(|(_, layered, ..)| layered.sequence);
+        assert!(numbers.eq(0..base.len() as u32), "numbers of a channel have no gap");
+        // 150 kbit/s for 60 s are 1098 packets; gaps vary by half, so that their mean is good to 2 %.
+        assert!((1_060..1_140).contains(&base.len()), "{}", base.len());
+    }
+
+    #[test]
+    fn cut_packets_leave_as_ns_2_s_do_with_both_parts_of_the_first_marked() {
+        let session = session(Habitat::Lab, [150, 200]);
+        let config = Config { cut: true, ..Config::new(Habitat::Lab) };
+        let first: Vec<_> = sent(&session, config, 1).into_iter().filter(|(_, l, ..)| l.channel == 0).take(4).collect();
+        let told: Vec<_> = first.iter().map(|(_, layered, size, _)| (*size, layered.signal)).collect();
+        assert_eq!(told, [(1000, true), (24, true), (1000, false), (24, false)]);
+    }
+
+    #[test]
+    fn trains_are_a_second_apart_and_at_most_half_of_what_a_channel_sends() {
+        let session = session(Habitat::Sockets, [256, 1_000]);
+        let sent = sent(&session, Config::new(Habitat::Sockets), 60);
+        for (channel, kbps) in [(0, 256), (1, 744)] {
+            let own: Vec<_> = sent.iter().filter(|(_, layered, ..)| layered.channel == channel).collect();
+            let packets = kbps * 60_000 / (1024 * 8);
+            assert!(own.len().abs_diff(packets) * 50 < packets, "{} of {packets} packets", own.len());
+            let begin: Vec<Time> = own.iter().filter(|(_, layered, ..)| layered.signal).map(|(at, ..)| *at).collect();
+            let is_apart = |pair: &[Time]| pair[1].since(pair[0]) > Duration::from_millis(900);
+            assert!(begin.windows(2).all(is_apart), "channel {channel}");
+            assert!(begin.len() > 40 && begin.len() * 16 * 2 <= packets + 16, "{} trains", begin.len());
+            // Between trains there is never as much time as one is worth.
+            let longest = own.windows(2).map(|pair| pair[1].0.since(pair[0].0)).max().expect("packets");
+            assert!(longest < Duration::from_millis(130), "channel {channel} is silent for {longest:?}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_comes_late_does_not_get_a_flood() {
+        let session = session(Habitat::Sockets, [256, 1_000]);
+        let mut sender = Sender::new(&session, Config::new(Habitat::Sockets), Random::new(1, "sender"));
+        let emitted = |sender: &mut Sender, now: Time, event: Event<'_>| {
+            sender.handle(now, event);
+            core::iter::from_fn(|| sender.poll(now)).count()
+        };
+        emitted(&mut sender, Time::ZERO, Event::Start);
+        assert!(emitted(&mut sender, Time::from_secs(60), Event::Deadline) <= 32, "one burst of each channel");
+        let mut soon = 0;
+        while let Some(at) = sender.deadline().filter(|at| *at < Time::from_millis(60_100)) {
+            soon += emitted(&mut sender, at.max(Time::from_secs(60)), Event::Deadline);
+        }
+        assert!(soon <= 32 + 15, "{soon} packets: more than a burst of each channel and what 120 ms are worth");
+        assert_eq!(emitted(&mut sender, Time::from_secs(61), Event::Finish), 0);
+        assert_eq!(sender.deadline(), None);
+    }
+}

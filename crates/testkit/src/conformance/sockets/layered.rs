@@ -52,6 +52,7 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         public_key: None,
         control_address: case.scheme.probes().then_some(control),
         receipt_key: None,
+        priority: None,
     }
 }
 
