@@ -47,6 +47,8 @@ struct Receiver {
     leaves: Leaves,
     delay: QueuingDelay,
     level: usize,
+    /// The highest level that a manager allots.
+    most: usize,
     received: u64,
     lost: u64,
     next_step: Option<Time>,
@@ -60,6 +62,7 @@ impl Receiver {
             leaves: Leaves::default(),
             delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
             level: 0,
+            most: usize::MAX,
             received: 0,
             lost: 0,
             next_step: None,
@@ -73,7 +76,7 @@ impl Receiver {
         let (received, lost) = (core::mem::take(&mut self.received), core::mem::take(&mut self.lost));
         self.report(received, lost);
         let is_lossy = lost * 50 > received + lost;
-        if !is_lossy && self.level < self.session.ladder.levels() && (first || received > 0) {
+        if !is_lossy && self.level < self.most.min(self.session.ladder.levels()) && (first || received > 0) {
             self.memberships.join(now, self.level, &mut self.actions);
             self.observe(self.level + 1, if first { LevelCause::Start } else { LevelCause::Add });
         } else if is_lossy && self.level > 1 {
@@ -120,6 +123,15 @@ impl Receiver {
         self.actions.deliver(None);
     }
 
+    /// A manager of several sessions says how many levels this one may have; the lowest one always.
+    fn allot(&mut self, now: Time, most: usize) {
+        self.most = most.max(1);
+        while self.level > self.most {
+            self.memberships.leave(now, self.level - 1, &mut self.leaves, &mut self.actions);
+            self.observe(self.level - 1, LevelCause::Allotted);
+        }
+    }
+
     fn finish(&mut self, now: Time) {
         self.next_step = None;
         while self.level > 0 {
@@ -135,6 +147,7 @@ impl Endpoint for Receiver {
             Event::Start if self.next_step.is_none() => self.step(now, true),
             Event::Packet { from, packet } if self.next_step.is_some() => self.on_packet(now, from, packet.header),
             Event::Deadline if self.next_step.is_some_and(|at| at <= now) => self.step(now, false),
+            Event::Allot(allotment) => self.allot(now, allotment.level),
             Event::Finish => self.finish(now),
             _ => {}
         }
