@@ -212,7 +212,7 @@ pub struct Packet {
 pub struct Allotment {
     /// The highest level that it may have. The lowest one is always allowed.
     pub level: usize,
-    /// What it finds to be its share of the path counts as so many thousandths of that.
+    /// The factor, in thousandths, by which it multiplies the share of the path that it finds.
     pub thousandths: u32,
 }
 

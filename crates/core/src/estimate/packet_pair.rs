@@ -146,6 +146,34 @@ pub enum Bursts {
     Trains(Box<[PacketTrain]>),
 }
 
+impl Bursts {
+    /// Pairs on so many channels.
+    pub fn pairs(channels: usize) -> Bursts {
+        Bursts::Pairs((0..channels).map(|_| PacketPair::default()).collect())
+    }
+
+    /// Trains on so many channels, for time stamps of this resolution.
+    pub fn trains(channels: usize, resolution: Duration) -> Bursts {
+        Bursts::Trains((0..channels).map(|_| PacketTrain::new(resolution)).collect())
+    }
+
+    /// A packet of `size` came on a channel, with which the session has received `received_bytes` in all. Returns what the flow's share
+    /// of the path is, if the packet ends a burst that tells.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        channel: usize,
+        packet: InBurst,
+        size: Bytes,
+        received_bytes: u64,
+    ) -> Option<Rate> {
+        match self {
+            Bursts::Pairs(pairs) => pairs.get_mut(channel)?.on_packet(now, packet, size),
+            Bursts::Trains(trains) => trains.get_mut(channel)?.on_packet(now, packet, received_bytes),
+        }
+    }
+}
+
 /// `bytes` over `span`, to the nearest bit a second; `None` for no time at all.
 fn over(bytes: u64, span: Duration) -> Option<Rate> {
     let nanos = span.as_nanos();

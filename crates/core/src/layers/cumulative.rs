@@ -63,6 +63,12 @@ impl Ladder {
         }
     }
 
+    /// How many levels a share carries: those whose rate is below it. Example: with levels of 400 and 450 kbit/s, a share of 450
+    /// carries the first.
+    pub fn levels_below(&self, share: Rate) -> usize {
+        self.0.partition_point(|rate| *rate < share)
+    }
+
     /// The rate of one channel.
     pub fn channel_rate(&self, channel: usize) -> Rate {
         self.level_rate(channel + 1).saturating_sub(self.level_rate(channel))
@@ -109,6 +115,15 @@ mod tests {
     fn one_rate_is_a_ladder_of_one_channel() {
         let rate = Rate::from_mbps(4);
         assert_eq!(Ladder::geometric(rate, rate, 1.5).map(|ladder| ladder.levels()), Ok(1));
+    }
+
+    #[test]
+    fn a_share_carries_the_levels_below_it() {
+        let rates = (3..=12).map(|n| Rate::from_kbps(n * 50)).collect();
+        let ladder = Ladder::from_rates(rates).expect("rising");
+        let levels = |bps| ladder.levels_below(Rate::from_bps(bps));
+        assert_eq!([150_000, 150_001, 225_000, 450_000, 450_001].map(levels), [0, 1, 2, 6, 7]);
+        assert_eq!(levels(9_000_000), 10);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Config {
     pub stability: Stability,
     /// What is added to the time until the next check, after an unstable change.
     pub postpone: Duration,
-    /// After so many of them a layer is added.
+    /// How many checks in a row must wish for more before a layer is added.
     pub cycles: u64,
     /// What is added to the time until the next check then.
     pub rest: Duration,
@@ -60,10 +60,10 @@ const TABLE: Table<Config> = &[&[
                 ("none", "each takes its own share", Sharing::None),
                 (
                     "static",
-                    "a session gets less for each other one with a higher priority, whether or not that is there",
+                    "a session gets at most its priority over the highest one's, whether or not that session is there",
                     Sharing::Static,
                 ),
-                ("active", "the same while the other one is there", Sharing::Active),
+                ("active", "the same, of the sessions that are there", Sharing::Active),
                 ("weight", "all shares together are divided by priority", Sharing::Weight),
                 (
                     "pool",

@@ -174,7 +174,7 @@ impl Manager {
             None => 1000,
         };
         let levels = &session.levels;
-        let within = rate.map_or(levels.levels(), |rate| levels.rates().partition_point(|level| *level < rate).max(1));
+        let within = rate.map_or(levels.levels(), |rate| levels.levels_below(rate).max(1));
         let level = session.limit(now, &self.config, within);
         let allotment = Allotment { level, thousandths: thousandths as u32 };
         if session.allotted != Some(allotment) {
@@ -329,7 +329,7 @@ impl Endpoint for Manager {
     }
 }
 
-/// What one session is told may change what the next one may have; and so on, so many times at one instant.
+/// An allotment to one session can change what another may have. The manager stops after this many rounds at one instant.
 const MOST_ROUNDS: usize = 4;
 
 /// Nobody gets more than so much of what it found to be its share.
@@ -373,7 +373,7 @@ mod tests {
                 Event::Start => self.go_to(1),
                 Event::PeerUp(PeerId(kbps)) => {
                     let share = Rate::from_kbps(u64::from(kbps));
-                    self.wished = ladder().rates().partition_point(|rate| *rate < share).max(1);
+                    self.wished = ladder().levels_below(share).max(1);
                     let wish = Wish { level: self.wished, share, tries: false, at_most: None };
                     self.actions.push_back(Action::Observe(Observation::Wish(wish)));
                     self.go_to(self.wished.min(self.most));

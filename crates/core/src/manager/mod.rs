@@ -2,7 +2,7 @@
 //! altogether, and layers change less often.
 //!
 //! A [`Manager`] is an endpoint over endpoints. The receivers below it are those of any layered schemes; each says what it would
-//! take ([`Wish`]) and is told what it may have ([`Allotment`]). What a receiver must give up it gives up by itself, at once.
+//! take ([`Wish`](crate::observation::Wish)) and is told what it may have ([`Allotment`](crate::Allotment)). What a receiver must give up it gives up by itself, at once.
 //! `sharing` divides what there is (the paper's session manager), `stability` decides when more is taken (its layer manager).
 //! What the paper leaves vague is decided in `docs/papers/pslm.md`, to which "decision n" refers. Not here: how a receiver finds
 //! its share, which is the schemes'.
@@ -16,8 +16,3 @@ pub use config::{Config, help, read};
 pub use endpoint::{Managed, Manager};
 pub use sharing::Sharing;
 pub use stability::Stability;
-
-#[expect(unused_imports, reason = "the module's documentation names them")]
-use crate::endpoint::Allotment;
-#[expect(unused_imports, reason = "the module's documentation names them")]
-use crate::observation::Wish;

@@ -119,7 +119,7 @@ fn from_pool(claims: &[Claim<'_>], of: usize, capped: bool) -> Rate {
         }
         // What the cap keeps it from now is not for the others: as long as they use it, it cannot get there.
         let wanted = if has_equal { rate } else { room };
-        let level = claims[next].ladder.rates().partition_point(|level| *level < wanted).max(1);
+        let level = claims[next].ladder.levels_below(wanted).max(1);
         left = left.saturating_sub(claims[next].ladder.level_rate(level));
         done[next] = true;
     }

@@ -123,8 +123,7 @@ impl Subscription {
     /// Forgets when the levels from the next one up to below `tried` were dropped: slow start passed them over in a step,
     /// and only the step's own level was too much.
     pub(super) fn forget_drops_below(&mut self, tried: usize) {
-        let levels = self.level + 1..tried.min(self.dropped.len());
-        levels.for_each(|level| self.dropped[level] = None);
+        (self.level + 1..tried).for_each(|level| self.dropped[level] = None);
     }
 
     /// `slots` have passed.

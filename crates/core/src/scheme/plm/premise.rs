@@ -54,7 +54,7 @@ pub(super) struct Premise {
     trials: Vec<(Time, u32)>,
     /// The level that was added last, and when.
     added: Option<(usize, Time)>,
-    /// After so many periods without an estimate, layers are tried one at a time.
+    /// Without an estimate for this many periods, the receiver tries layers one at a time.
     silent_periods: u32,
 }
 
@@ -150,14 +150,14 @@ const GROWTH: Duration = Duration::from_millis(10);
 /// and one of this much in any case.
 const TOO_LATE: Duration = Duration::from_millis(300);
 
-/// As many at least.
+/// The least number of periods without an estimate before the receiver tries layers.
 const SILENT_PERIODS: u32 = 2;
 
 /// How long estimates do not count the first time, and at most.
 const FIRST_OFF: Duration = Duration::from_secs(120);
 const LONGEST_OFF: Duration = Duration::from_secs(3600);
 
-/// A level that failed is tried again after this, then after twice as much, and so on so many times.
+/// The wait before a level that failed is tried again. It doubles with each failure, up to the given number of failures.
 const FIRST_HOLD: Duration = Duration::from_secs(5);
 const MOST_FAILURES: u32 = 6;
 

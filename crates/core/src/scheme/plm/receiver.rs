@@ -7,10 +7,10 @@ use weir_wire::{CciForm, Layered};
 
 use super::config::{Config, Estimator};
 use super::premise::{Advice, Period, Premise};
-use super::rules::{LossRule, levels_within};
+use super::rules::LossRule;
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
-use crate::estimate::{Bursts, DelaySample, DelayWindow, Estimates, InBurst, PacketPair, PacketTrain, QueuingDelay};
+use crate::estimate::{Bursts, DelaySample, DelayWindow, Estimates, InBurst, QueuingDelay};
 use crate::layers::Ladder;
 use crate::membership::{HostDrops, Leaves, Memberships, Received, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
@@ -81,10 +81,9 @@ impl Receiver {
         let ladder = session.ladder.clone();
         let levels = ladder.levels();
         let rates = ladder.channel_rates();
-        let train = || PacketTrain::new(config.resolution);
         let bursts = match config.estimator {
-            Estimator::Pairs => Bursts::Pairs((0..levels).map(|_| PacketPair::default()).collect()),
-            Estimator::Trains => Bursts::Trains((0..levels).map(|_| train()).collect()),
+            Estimator::Pairs => Bursts::pairs(levels),
+            Estimator::Trains => Bursts::trains(levels, config.resolution),
         };
         Receiver {
             state: State::Idle,
@@ -173,11 +172,7 @@ impl Receiver {
     fn share(&mut self, now: Time, header: &Layered) -> Option<Rate> {
         let Layered { signal, slot, sequence, channel, .. } = *header;
         let packet = InBurst { is_first: signal, following: slot, sequence };
-        let channel = usize::from(channel);
-        match &mut self.bursts {
-            Bursts::Pairs(pairs) => pairs[channel].on_packet(now, packet, self.packet_size),
-            Bursts::Trains(trains) => trains[channel].on_packet(now, packet, self.totals.bytes),
-        }
+        self.bursts.on_packet(now, usize::from(channel), packet, self.packet_size, self.totals.bytes)
     }
 
     /// Gives up at once what a share does not carry; takes more when it is time to (ns-2's `make_estimate`).
@@ -227,7 +222,7 @@ impl Receiver {
     /// How many levels a share carries, as it counts here.
     fn levels_within(&self, share: Rate) -> usize {
         let counts = self.allotment.map_or(share, |allotment| allotment.of(share));
-        levels_within(&self.ladder, counts)
+        self.ladder.levels_below(counts)
     }
 
     /// The lowest level that it goes to by itself. Under a manager base layers are kept (decision 12).
@@ -353,7 +348,7 @@ impl Receiver {
             Period {
                 level: self.level,
                 estimated: slot.estimate.map(|share| self.levels_within(share)),
-                arrived: levels_within(&self.ladder, report.received_rate),
+                arrived: self.ladder.levels_below(report.received_rate),
                 received: report.received_packets,
                 lost: report.lost_packets,
                 standing: Duration::from_micros(slot.standing.map_or(0, |micros| micros.max(0) as u64)),
@@ -423,7 +418,7 @@ const DELAY_GAIN: f64 = 1.0;
 const DELAY_WINDOW: Duration = Duration::from_secs(600);
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(3);
-/// A base layer that sends bursts more seldom than the silence allows for may miss so many of them.
+/// Where the base layer sends a burst less often than the silence limit, this many missed bursts count as silence.
 const MISSED_BURSTS: u32 = 3;
 /// A leave takes effect within this time at most, and when nothing has come of the channel for that long.
 const LEAVE_AT_MOST: Duration = Duration::from_secs(4);

@@ -1,15 +1,8 @@
-//! ns-2's rules: how many levels a share carries, and when loss costs one. They know nothing of packets.
+//! ns-2's rule for loss: when it costs a layer. It knows nothing of packets.
 
 use core::time::Duration;
 
-use weir_units::{Rate, Time};
-
-use crate::layers::Ladder;
-
-/// How many levels a share carries: those whose rate is below it (decision 2). Example: 450 kbit/s carries 400 and not 450.
-pub(super) fn levels_within(ladder: &Ladder, share: Rate) -> usize {
-    ladder.rates().partition_point(|rate| *rate < share)
-}
+use weir_units::Time;
 
 /// When loss costs a layer. An estimate does better than this, as one is enough for the right number of layers; so it takes much
 /// and lasting loss.
@@ -76,15 +69,6 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-
-    #[test]
-    fn a_share_carries_the_levels_below_it() {
-        let rates = (3..=12).map(|n| Rate::from_kbps(n * 50)).collect();
-        let ladder = Ladder::from_rates(rates).expect("rising");
-        let levels = |bps| levels_within(&ladder, Rate::from_bps(bps));
-        assert_eq!([150_000, 150_001, 225_000, 450_000, 450_001].map(levels), [0, 1, 2, 6, 7]);
-        assert_eq!(levels(9_000_000), 10);
-    }
 
     #[test]
     fn more_than_a_tenth_of_ten_packets_costs_a_layer_and_blinds_for_half_a_second() {
