@@ -36,6 +36,13 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
         Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),
         Command::Recv(args) if args.sessions.len() > 1 => several::files(&args),
+        Command::Recv(args)
+            if !args.priority.is_empty() || args.priorities.is_some() || !args.manager_settings.is_empty() =>
+        {
+            let message =
+                "--priority, --priorities and --manager-set divide bandwidth among several sessions, and one was given";
+            Err(Failure::new(Exit::Usage, message))
+        }
         Command::Recv(args) => match &args.sessions[0] {
             SessionSource::File(_) | SessionSource::Stdin | SessionSource::Url(_) | SessionSource::Sender(_)
                 if args.via.is_some() =>

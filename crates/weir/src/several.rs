@@ -10,6 +10,7 @@ use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::Setting;
 use weir_core::{Event, Observation, Origin, PeerId};
 use weir_net::clock::Clock;
+use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics};
 use weir_net::{NetError, session};
 use weir_units::Time;
@@ -27,6 +28,9 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
         return Err(usage(
             "several sessions at once are sessions of files: a live stream or a stream over a tree is received alone",
         ));
+    }
+    if args.via.is_some() || args.from_now || args.leaf || args.sdp.is_some() {
+        return Err(usage("--via, --from-now, --leaf and --sdp are for streams, which are received alone"));
     }
     if !args.priority.is_empty() && args.priority.len() != args.sessions.len() {
         let (given, sessions) = (args.priority.len(), args.sessions.len());
@@ -70,10 +74,16 @@ fn fetch(args: &Recv) -> Result<Vec<Wanted>, Failure> {
     let mut all: Vec<Wanted> = Vec::new();
     for source in &args.sessions {
         let mut wanted = Wanted::fetch(source, args.iface.as_deref(), out_folder(args).to_owned())?;
-        wanted.out = wanted.out.join(folder(&wanted.description.name));
-        if all.iter().any(|other| other.out == wanted.out) {
-            wanted.out.set_extension(wanted.description.tsi.to_string());
+        let Description { name, tsi, channels, .. } = &wanted.description;
+        let is_same = |other: &&Wanted| other.description.tsi == *tsi && other.description.channels[0] == channels[0];
+        if all.iter().any(|other| is_same(&other)) {
+            return Err(Failure::new(Exit::Usage, format!("{name} (session {tsi}) is given twice")));
         }
+        let folder = folder(name);
+        let is_free = |folder: &PathBuf| all.iter().all(|other| other.out != *folder);
+        let numbered = (2..).map(|number| wanted.out.join(format!("{folder}-{number}")));
+        let free = std::iter::once(wanted.out.join(&folder)).chain(numbered).find(is_free);
+        wanted.out = free.expect("one of all numbers is free");
         all.push(wanted);
     }
     Ok(all)

@@ -68,6 +68,10 @@ fn what_cannot_be_with_several_sessions_is_said() {
     assert!(told(senders.recv(&scratch).args(["--priority", "1"])).contains("1 were given for 2"));
     assert!(told(senders.recv(&scratch).args(["--manager-set", "sharing=all"])).contains("sharing"));
     assert!(told(senders.recv(&scratch).arg("stream://1.2.3.4:5/239.0.0.1:5/1/1400")).contains("received alone"));
+    assert!(told(senders.recv(&scratch).arg(scratch.join("video.sdp"))).contains("is given twice"));
+    assert!(told(senders.recv(&scratch).arg("--leaf")).contains("received alone"));
+    let alone = Command::here(WEIR).arg("recv").arg(scratch.join("video.sdp")).args(["--priority", "2", "--json"]);
+    assert!(told(alone).contains("one was given"));
     let priorities = scratch.join("priorities");
     write(&priorities, "high\nlow\n");
     assert!(told(senders.recv(&scratch).arg("--priorities").arg(&priorities)).contains("expected 2 priorities"));

@@ -212,7 +212,7 @@ impl Place<'_> {
             let random = self.network.random_for(&format!("tree.{name}.member {instance} {i}"));
             let receiver = (parties.receiver)(&agreed, &settings, random)?;
             let config = EndpointConfig {
-                times: Times::from(member.joined),
+                times: Times { start: member.joined, stop: member.leaves },
                 clock_ahead: member.clock_ahead,
                 accepts_peers: true,
                 ..EndpointConfig::default()

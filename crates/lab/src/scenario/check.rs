@@ -25,6 +25,11 @@ impl Setup {
             let checked = session.check().and_then(|()| session.has_place(&self.topology));
             checked.map_err(|error| format!("session.{name}: {error}"))?;
         }
+        let mut managed: Vec<&String> = self.manager.values().flat_map(|manager| &manager.sessions).collect();
+        managed.sort_unstable();
+        if let Some(pair) = managed.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("manager: session {:?} is listed twice, and a session has one manager", pair[0]));
+        }
         for (name, manager) in &self.manager {
             manager.check(&self.session).map_err(|error| format!("manager.{name}: {error}"))?;
         }
