@@ -1,5 +1,6 @@
 //! The command line: what can be asked for. What is done about it is elsewhere.
 
+mod examples;
 mod lab;
 mod schemes;
 mod values;
@@ -13,6 +14,10 @@ use weir_core::registry::{OfferedRates, Scheme, Setting};
 use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
+use examples::{
+    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES,
+    STREAM_EXAMPLES, TOP_EXAMPLES,
+};
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub use values::SessionSource;
 pub(crate) use values::{RateRange, ValueError};
@@ -518,105 +523,6 @@ fn link_rate(text: &str) -> Result<Rate, &'static str> {
 fn with_exit_codes(examples: &str) -> String {
     format!("{examples}\n\n{}", exit::table())
 }
-
-const TOP_EXAMPLES: &str = "\
-Examples:
-  weir send file image.iso --to 239.255.0.1:5004 --receipts 40
-  weir recv weir.sdp --out /srv/images
-  weir send live --unicast 5004 --in movie.ts
-  weir recv sender.example.org:5004 | mpv -
-  weir demo
-  weir lab verify avmrc
-
-`weir COMMAND --help` tells more, with examples and exit codes.";
-
-const SEND_EXAMPLES: &str = "\
-Examples:
-  weir send file image.iso --to 239.255.0.1:5004 --receipts 40
-      writes weir.sdp, sends until 40 receivers have verified image.iso
-  weir send file maps/ --to 239.255.0.1:5004 --for 2h --rates 64k..20M --ttl 8
-      a folder, for two hours, over up to seven routers, to sites on
-      64 kbit/s and better
-  weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key my.key --describe
-      only writes weir.sdp, to be handed out before the session starts
-
-Receivers that come late, sleep or restart lose nothing: what is sent is
-always new.";
-
-const LIVE_EXAMPLES: &str = "\
-Examples:
-  ffmpeg -re -i movie.mp4 -c copy -f mpegts - | weir send live --unicast 5004
-      whoever runs `weir recv HOST:5004 --out rtp://127.0.0.1:6000` sees it
-  weir send live --unicast 5004 --in big.tar --cc-set max_rate=20M
-  weir send live --unicast 192.0.2.7:5004 --in rtp://127.0.0.1:6000
-
-A pipe or a file is read as fast as the stream goes: a program that could
-write faster waits. RTP that comes in does not wait: what is older than a
-second is dropped, and counted. What the network loses is not sent again.";
-
-const STREAM_EXAMPLES: &str = "\
-Examples:
-  tail -f log | weir send stream --to 239.255.0.1:5004 --receivers 3
-      prints the address that receivers need, waits for three of them, and
-      ends when all have everything
-  weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 > copy
-  weir send stream --to 239.255.0.1:5004 --in dump.sql --keep 1G --min-rate 1M
-      who comes late gets up to 1 GB from before, and who takes less than
-      1 Mbit/s for a minute is waited for no more
-
-All receivers get at the rate of the slowest, and none loses a byte. Each finds
-the nearest node with room for it, the sender or another receiver or an agent,
-and another one if that is lost. Nothing is encrypted.";
-
-const AGENT_EXAMPLES: &str = "\
-Examples:
-  weir agent stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 --listen 6000
-
-Receivers near an agent find it: the sender tells them of it. It then hears one
-voice for all of them, and what one lacks comes from the agent. Where no
-multicast comes from the sender, the node above sends the agent the stream, and
-the agent sends it to the group: one such agent serves a whole site.";
-
-const RECV_EXAMPLES: &str = "\
-Examples:
-  weir recv weir.sdp --out /srv/images
-  weir recv https://updates.example.org/weir.sdp --out . --for 1h --json
-  ssh sender cat weir.sdp | weir recv - --out .
-  weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
-  weir recv sender.example.org:5004 | mpv -
-  weir recv 192.0.2.7:5004 --out rtp://127.0.0.1:6000 --sdp live.sdp
-      a live stream; a player opens live.sdp. Packets that overtook others are
-      put back in order, for which one waits 30 ms at most
-
-A receiver that was stopped goes on where it was when it is started again
-with the same --out.";
-
-const DEMO_EXAMPLES: &str = "\
-Examples:
-  weir demo
-      a made-up file of 12.5 MB to links of 2, 8, 32 and 100 Mbit/s;
-      the slowest takes about a minute
-  weir demo photo.tif --links 500k,4M,50M --loss 1%
-
-Needs no privileges and no configuration: everything goes over this
-machine's loopback interface. It leaves report.html, overview.svg and
-summary.json in --out, with the received files, logs and events in run/.";
-
-const LAB_EXAMPLES: &str = "\
-Examples:
-  weir lab list
-  weir lab run avmrc/fig02
-  weir lab verify avmrc
-  weir lab report --out report.html
-
-Runs are simulated: the same scenario and the same seeds give the same
-numbers on every machine. Results are kept, and no run is made twice.";
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  weir completions bash | sudo tee /etc/bash_completion.d/weir
-  weir completions zsh > ~/.zfunc/_weir
-  weir completions fish > ~/.config/fish/completions/weir.fish";
 
 #[cfg(test)]
 mod tests;
