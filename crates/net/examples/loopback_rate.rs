@@ -71,6 +71,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         control_address: None,
         receipt_key: None,
         priority: None,
+        sessions: None,
     })
 }
 

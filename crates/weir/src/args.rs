@@ -255,6 +255,10 @@ pub struct SendFile {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
     pub priority: Option<u16>,
 
+    /// How many sessions are meant to be received together; their priorities are 1 to this. Receivers that share by static priorities go by it.
+    #[arg(long, value_name = "N", requires = "priority", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
+    pub sessions: Option<u16>,
+
     /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once, larger ones again and again.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
     pub memory: Bytes,

@@ -79,6 +79,7 @@ mod tests {
             control_address: None,
             receipt_key: None,
             priority: None,
+            sessions: None,
         };
         let text = in_words(&description);
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

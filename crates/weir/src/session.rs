@@ -53,6 +53,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control_address: (args.rates.cc.probes() || args.receipts.is_some()).then(|| control_address(local, args.to)),
         receipt_key: args.receipts.map(|_| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
+        sessions: args.sessions,
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;

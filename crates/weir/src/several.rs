@@ -121,6 +121,7 @@ fn managed(wanted: &[Wanted], priorities: &[u32]) -> Result<Vec<Managed>, Failur
             channels: u16::try_from(wanted.description.channels.len()).unwrap_or(u16::MAX),
             levels: Ladder::from_rates(wanted.levels.clone()).ok_or_else(without)?,
             priority: *priority,
+            announced: wanted.description.sessions.map_or(0, u32::from),
             starts: Duration::ZERO,
             ends: None,
         });

@@ -14,6 +14,8 @@ pub struct Config {
     pub sharing: Sharing,
     /// Whether a session is given no more than it could get through by itself (decision 10).
     pub capped: bool,
+    /// How many sessions count as announced; `None` is what their senders say.
+    pub sessions: Option<u64>,
     /// When a layer is added again.
     pub stability: Stability,
     /// What is added to the time until the next check, after an unstable change.
@@ -29,6 +31,7 @@ impl Default for Config {
         Config {
             sharing: Sharing::Pool,
             capped: true,
+            sessions: None,
             stability: Stability::ByLevel,
             postpone: Duration::from_secs(10),
             cycles: 5,
@@ -50,6 +53,7 @@ pub fn help() -> Vec<SettingHelp> {
 type OneOf<T> = settings::OneOf<Config, T>;
 type Span = settings::Within<Config, Duration>;
 type Count = settings::Within<Config, u64>;
+type CountOr = settings::WithinOr<Config, u64, Option<u64>>;
 
 const TABLE: Table<Config> = &[&[
     Entry {
@@ -78,6 +82,16 @@ const TABLE: Table<Config> = &[&[
         key: "capped",
         help: "whether a session is given no more than it could get through by itself",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.capped },
+    },
+    Entry {
+        key: "sessions",
+        help: "how many sessions, with priorities from 1, static sharing takes to be there",
+        value: &CountOr {
+            word: "announced",
+            means: "what their senders say",
+            range: 1..=1000,
+            field: |c| &mut c.sessions,
+        },
     },
     Entry {
         key: "stability",

@@ -25,6 +25,8 @@ pub struct Managed {
     pub levels: Ladder,
     /// Its priority, above zero: a higher number goes first.
     pub priority: u32,
+    /// The highest priority among the sessions that its sender announced, whether or not this host receives them; 0 if unknown.
+    pub announced: u32,
     /// When it starts, after the manager.
     pub starts: Duration,
     /// When it is finished, after the manager's start, if not at the end.
@@ -47,6 +49,7 @@ struct Session {
     channels: u16,
     levels: Ladder,
     priority: u32,
+    announced: u32,
     starts: Duration,
     ends: Option<Duration>,
     stage: Stage,
@@ -98,7 +101,7 @@ impl Manager {
     pub fn new(config: Config, managed: impl IntoIterator<Item = Managed>) -> Manager {
         let mut first_channel = 0;
         let session = |managed: Managed| {
-            let Managed { receiver, channels, levels, priority, starts, ends } = managed;
+            let Managed { receiver, channels, levels, priority, announced, starts, ends } = managed;
             let session = Session {
                 receiver,
                 first_channel,
@@ -106,6 +109,7 @@ impl Manager {
                 wishes: Wishes::new(levels.levels()),
                 levels,
                 priority: priority.max(1),
+                announced: config.sessions.map_or(announced, |sessions| u32::try_from(sessions).unwrap_or(u32::MAX)),
                 starts,
                 ends,
                 stage: Stage::Waiting,
@@ -234,6 +238,7 @@ impl Session {
     fn claim(&self) -> Claim<'_> {
         Claim {
             priority: self.priority,
+            announced: self.announced,
             is_active: self.stage == Stage::Running,
             ladder: &self.levels,
             share: self.found.share(),
@@ -404,7 +409,15 @@ mod tests {
 
     fn managed(priority: u32, starts: u64, ends: Option<u64>) -> Managed {
         let (starts, ends) = (Duration::from_secs(starts), ends.map(Duration::from_secs));
-        Managed { receiver: Box::new(Told::default()), channels: 10, levels: ladder(), priority, starts, ends }
+        Managed {
+            receiver: Box::new(Told::default()),
+            channels: 10,
+            levels: ladder(),
+            priority,
+            announced: 0,
+            starts,
+            ends,
+        }
     }
 
     /// What the manager wants, and the levels that its sessions have after that.

@@ -25,6 +25,8 @@ pub enum Sharing {
 pub(super) struct Claim<'a> {
     /// A higher number goes first.
     pub(super) priority: u32,
+    /// The highest priority among the sessions that were announced with it.
+    pub(super) announced: u32,
     /// Whether it is being received.
     pub(super) is_active: bool,
     pub(super) ladder: &'a Ladder,
@@ -44,7 +46,7 @@ impl Sharing {
         let share = claim.share?;
         let rate = match self {
             Sharing::None => return None,
-            Sharing::Static => below(claim, share, highest(claims.iter())),
+            Sharing::Static => below(claim, share, highest(claims.iter())).min(announced_part(claims, of, share)),
             Sharing::Active => below(claim, share, highest(claims.iter().filter(|claim| claim.is_active))),
             // What is only somebody's rate cannot be put together and divided: it would follow what is made of it.
             Sharing::Weight | Sharing::Pool if claims.iter().any(|claim| claim.is_active && claim.tries) => {
@@ -76,6 +78,13 @@ where
     'b: 'a,
 {
     claims.max_by_key(|claim| claim.priority)
+}
+
+/// What a session may have of its own share where a session with a higher priority was announced that this host does not receive.
+fn announced_part(claims: &[Claim<'_>], of: usize, share: Rate) -> Rate {
+    let received = claims.iter().map(|claim| claim.priority).max().unwrap_or(1);
+    let announced = claims.iter().map(|claim| claim.announced).max().unwrap_or(0);
+    if announced > received { part(share, claims[of].priority, announced) } else { share }
 }
 
 /// What a session may have below the highest one. A share that follows what is allotted, as that of a scheme which finds its rate by
@@ -134,7 +143,15 @@ mod tests {
     }
 
     fn claim(ladder: &Ladder, priority: u32, kbps: u64) -> Claim<'_> {
-        Claim { priority, is_active: true, ladder, share: Some(Rate::from_kbps(kbps)), tries: false, at_most: None }
+        Claim {
+            priority,
+            announced: 0,
+            is_active: true,
+            ladder,
+            share: Some(Rate::from_kbps(kbps)),
+            tries: false,
+            at_most: None,
+        }
     }
 
     fn kbps(sharing: Sharing, claims: &[Claim<'_>], capped: bool) -> [u64; 2] {
@@ -154,6 +171,14 @@ mod tests {
         let alone = [claim(&ladder, 1, 450), Claim { is_active: false, share: None, ..claim(&ladder, 2, 0) }];
         let lower = |sharing: Sharing| sharing.allot(&alone, 0, true).map(|rate| rate.bps() / 1000);
         assert_eq!([Sharing::Static, Sharing::Active, Sharing::Pool].map(lower), [Some(225), None, None]);
+    }
+
+    #[test]
+    fn a_session_that_was_announced_and_is_not_received_counts_where_priorities_are_static() {
+        let ladder = ladder();
+        let two = [Claim { announced: 4, ..claim(&ladder, 1, 400) }, claim(&ladder, 2, 400)];
+        assert_eq!(kbps(Sharing::Static, &two, true), [100, 200]);
+        assert_eq!(kbps(Sharing::Active, &two, true), [200, 400]);
     }
 
     #[test]

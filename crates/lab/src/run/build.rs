@@ -171,6 +171,7 @@ impl Place<'_> {
                     channels: u16::try_from(scheme.channels(&agreed, &session.settings())?.len()).unwrap_or(u16::MAX),
                     levels: levels(scheme, &agreed, session)?,
                     priority: u32::try_from(session.priority.0).unwrap_or(u32::MAX),
+                    announced: 0,
                     starts: own.joined.since(Time::ZERO),
                     ends: own.leaves.map(|leaves| leaves.since(Time::ZERO)),
                 });

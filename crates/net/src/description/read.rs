@@ -92,6 +92,7 @@ struct Reader {
     control_address: Option<SocketAddr>,
     receipt_key: Option<[u8; 32]>,
     priority: Option<u16>,
+    sessions: Option<u16>,
     media: Vec<Media>,
     /// Within the section of a medium that is not FLUTE.
     is_skipping: bool,
@@ -219,6 +220,10 @@ impl Reader {
                 let priority = number(value).filter(|priority| (1..=1000).contains(priority));
                 self.priority = Some(priority.ok_or("a=weir-priority:N with N from 1 to 1000")?);
             }
+            "weir-sessions" => {
+                let sessions = number(value).filter(|sessions| (1..=1000).contains(sessions));
+                self.sessions = Some(sessions.ok_or("a=weir-sessions:N with N from 1 to 1000")?);
+            }
             "weir-control" => {
                 self.control_address = Some(unicast(value).ok_or("a=weir-control:ADDRESS:PORT of the sender")?);
             }
@@ -270,6 +275,7 @@ impl Reader {
             control_address: self.control_address,
             receipt_key: self.receipt_key,
             priority: self.priority,
+            sessions: self.sessions,
         })
     }
 

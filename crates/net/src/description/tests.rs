@@ -24,6 +24,7 @@ fn example() -> Description {
         control_address: Some("192.0.2.10:5005".parse().expect("an address")),
         receipt_key: Some([1; 32]),
         priority: Some(3),
+        sessions: Some(4),
     }
 }
 
@@ -44,6 +45,7 @@ a=weir-key:ed25519 ababababababababababababababababababababababababababababababa
 a=weir-control:192.0.2.10:5005\r
 a=weir-receipt:0101010101010101010101010101010101010101010101010101010101010101\r
 a=weir-priority:3\r
+a=weir-sessions:4\r
 m=application 5004 FLUTE/UDP 0\r
 c=IN IP4 239.255.0.1/4\r
 b=AS:256\r
@@ -112,7 +114,7 @@ fn an_error_names_the_line_and_what_was_expected() {
         explain("a=flute-tsi:7", "a=flute-tsi:seven"),
         r#"line 6 of the description, "a=flute-tsi:seven": expected a=flute-tsi:N with N from 0 to 65535"#
     );
-    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 22 of"));
+    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 23 of"));
     assert!(explain("256000 384000 576000", "256000 384000 384000").contains("rising rates"));
     assert!(explain("a=weir-ladder:256000 384000 576000\r\n", "").contains("no a=weir-ladder"));
     assert!(explain("v=0", "<html>").contains("this is not SDP"));
@@ -121,6 +123,7 @@ fn an_error_names_the_line_and_what_was_expected() {
     assert!(explain("239.255.0.2/4", "239.255.0.1/4").contains("the same group and port"));
     assert!(explain("a=flute-tsi:7\r\n", "").contains("a=flute-tsi:N"));
     assert!(explain("a=weir-priority:3", "a=weir-priority:0").contains("1 to 1000"));
+    assert!(explain("a=weir-sessions:4", "a=weir-sessions:many").contains("1 to 1000"));
     assert!(explain("a=weir-receipt:01", "a=weir-receipt:0x").contains("64 hexadecimal digits"));
     assert!(explain("a=weir-control:192.0.2.10:5005\r\n", "").contains("a=weir-control"));
     for nobody in ["239.0.0.1:5005", "255.255.255.255:5005", "0.0.0.0:5005", "192.0.2.10:0"] {
@@ -143,7 +146,7 @@ prop_compose! {
         settings in proptest::collection::vec(("[a-z_]{1,10}", "[!-~]{0,10}"), 0..4), form in 0usize..3,
         packet in 64u64..65_535, symbol_size in proptest::option::of(1u16..), public_key in any::<Option<[u8; 32]>>(),
         control_port in proptest::option::of(1u16..), receipt_key in any::<Option<[u8; 32]>>(),
-        priority in proptest::option::of(1u16..=1000),
+        priority in proptest::option::of(1u16..=1000), sessions in proptest::option::of(1u16..=1000),
     ) -> Description {
         let (group, host) = if is_ipv4 { ("239.1.0.0", "192.0.2.1") } else { ("ff15::1", "2001:db8::1") };
         let host: IpAddr = host.parse().expect("an address");
@@ -158,7 +161,7 @@ prop_compose! {
             packet_size: Bytes::new(packet),
         };
         Description {
-            name, tsi, flute_version, ttl, symbol_size, public_key, priority,
+            name, tsi, flute_version, ttl, symbol_size, public_key, priority, sessions,
             source: has_source.then_some(host),
             channels: Description::channels_from(base, count).expect("in range"),
             control: is_controlled.then_some(control),

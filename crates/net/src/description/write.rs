@@ -60,6 +60,9 @@ impl Description {
         if let Some(priority) = self.priority {
             write!(f, "a=weir-priority:{priority}\r\n")?;
         }
+        if let Some(sessions) = self.sessions {
+            write!(f, "a=weir-sessions:{sessions}\r\n")?;
+        }
         Ok(())
     }
 

@@ -270,6 +270,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         control_address: None,
         receipt_key: None,
         priority: None,
+        sessions: None,
     }
 }
 

@@ -53,6 +53,7 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         control_address: case.scheme.probes().then_some(control),
         receipt_key: None,
         priority: None,
+        sessions: None,
     }
 }
 
