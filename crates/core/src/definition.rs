@@ -214,7 +214,8 @@ impl Scheme {
         }
     }
 
-    fn layered(&self) -> Result<Layered, ConfigError> {
+    /// What it is as a scheme for layered sessions.
+    pub fn layered(&self) -> Result<Layered, ConfigError> {
         match self.parties {
             Parties::Layered(layered) => Ok(layered),
             Parties::Paced(_) | Parties::Tree(_) => Err(self.not_for("layered sessions")),

@@ -1,9 +1,13 @@
 //! Reading scenario files: what they may say, and what a wrong one is told.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use weir_core::registry::Habitat;
 use weir_lab::results::Value;
-use weir_lab::scenario::{Override, Scenario, Topology};
+use weir_lab::scenario::{Override, Scenario, Setup, Topology, Traffic};
+use weir_sim::tcp::Flavour;
+use weir_wire::CciForm;
 
 const SMALL: &str = r#"id = "test/small"
 title = "A small one"
@@ -143,6 +147,8 @@ const STREAM: &str = r#"id = "test/stream"
 title = "A paced stream next to a TCP"
 seeds = 1
 duration = "20s"
+settings = "paper"
+host = 2000
 
 [topology.dumbbell]
 bottleneck = "rate=80k,delay=20ms,buffer=20p"
@@ -179,6 +185,63 @@ fn a_stream_shares_a_link_and_tells_of_its_round_trips_and_back_offs() {
     assert!((50.0..210.0).contains(&metric("range")), "{:?}", outcome.metrics);
     let (at, first) = outcome.series["rtt"][0];
     assert!(at < 1.0 && (50.0..100.0).contains(&first), "{at} {first}");
+}
+
+const PLAIN: &str = r#"id = "test/plain"
+title = "What a user writes first"
+duration = "20s"
+
+[topology.dumbbell]
+bottleneck = "rate=8M,delay=10ms,buffer=100ms"
+
+[session.main]
+scheme = "avmrc"
+receivers = { rtt = "40ms" }
+
+[flow.web]
+rtt = "40ms"
+traffic.ftp = {}
+
+[metrics]
+rate = { measure = "throughput", session = "main" }
+"#;
+
+#[test]
+fn what_a_scenario_leaves_out_is_as_deployed_and_of_today_unless_it_says_otherwise() {
+    let setup = |text: &str| read(text).expect("valid").points().expect("valid").remove(0).setup;
+    let tcp = |setup: &Setup| match &setup.flow["web"].traffic {
+        Traffic::Ftp(tcp) => tcp.config(),
+        other => panic!("{other:?}"),
+    };
+    let plain = setup(PLAIN);
+    let session = &plain.session["main"];
+    let agreed = session.agreed().expect("it has a ladder");
+    assert_eq!((agreed.habitat, agreed.packet_size.count()), (Habitat::Sockets, 1484));
+    assert_eq!(session.leave_latency(), Duration::from_secs(2), "a switch asks twice whether anybody is left");
+    let tcp_today = tcp(&plain);
+    assert_eq!(
+        (tcp_today.flavour, tcp_today.initial_window, tcp_today.segment_size.count()),
+        (Flavour::Cubic, 10, 1500)
+    );
+    assert!(tcp_today.max_window >= 1_000_000 && tcp_today.timestamps, "{tcp_today:?}");
+
+    let fast = setup(&PLAIN.replace("scheme = ", "ladder = { low = \"1M\", high = \"4G\", ratio = 4 }\nscheme = "));
+    assert_eq!(
+        fast.session["main"].agreed().expect("a ladder").form,
+        CciForm::Clocked,
+        "its sequence numbers would wrap"
+    );
+
+    let ladder = "settings = \"paper\"\nhost = 2000\n[topology";
+    let without = read(&PLAIN.replace("[topology", ladder)).expect_err("the papers' ladders differ");
+    assert!(without.to_string().contains("missing key \"ladder\""), "{without}");
+    let paper = PLAIN.replace("[topology", ladder).replace("scheme = ", "ladder.rates = [\"1M\"]\nscheme = ");
+    let paper = setup(&paper);
+    let agreed = paper.session["main"].agreed().expect("it has a ladder");
+    assert_eq!((agreed.habitat, agreed.packet_size.count()), (Habitat::Lab, 1000));
+    assert_eq!(paper.session["main"].leave_latency(), Duration::ZERO);
+    let tcp_2000 = tcp(&paper);
+    assert_eq!((tcp_2000.flavour, tcp_2000.initial_window, tcp_2000.max_window), (Flavour::NewReno, 2, 64));
 }
 
 #[test]

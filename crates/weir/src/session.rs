@@ -94,13 +94,13 @@ fn symbol_size(packet_size: u16, headers: usize) -> u16 {
     (room - room % ALIGNMENT) as u16
 }
 
-/// Sequence numbers of 16 bits, unless the fastest channel would go through half of them in [`LONGEST_GAP_SECS`].
+/// How wide sequence numbers are, as the fastest channel needs it unless the user has chosen.
 fn form(choice: CciChoice, channels: &[Rate], packet_size: u16) -> CciForm {
     let fastest = channels.iter().copied().max().unwrap_or(Rate::ZERO);
     let packets_per_sec = fastest.packets_per_sec(Bytes::new(u64::from(packet_size)));
     match choice {
-        CciChoice::Auto if packets_per_sec * LONGEST_GAP_SECS > f64::from(1 << 15) => CciForm::Clocked,
-        CciChoice::Auto | CciChoice::Short => CciForm::Short,
+        CciChoice::Auto => CciForm::for_packets_per_sec(packets_per_sec),
+        CciChoice::Short => CciForm::Short,
         CciChoice::Long => CciForm::Long,
         CciChoice::Clocked => CciForm::Clocked,
     }
@@ -144,9 +144,6 @@ pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
 }
 
 const ALIGNMENT: usize = 8;
-
-/// A receiver may miss this much of a channel and still place the next packet.
-const LONGEST_GAP_SECS: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {

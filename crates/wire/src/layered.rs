@@ -50,6 +50,13 @@ impl CciForm {
         }
     }
 
+    /// The form for a channel as fast as this: [`CciForm::Short`], unless the channel would go through half of its sequence numbers
+    /// in 3 s, as long as a receiver may wait for a channel that it has joined. Then [`CciForm::Clocked`].
+    pub fn for_packets_per_sec(fastest: f64) -> CciForm {
+        const LONGEST_GAP_SECS: f64 = 3.0;
+        if fastest * LONGEST_GAP_SECS > f64::from(1 << 15) { CciForm::Clocked } else { CciForm::Short }
+    }
+
     /// A form is never empty; here for symmetry with [`CciForm::len`].
     pub const fn is_empty(self) -> bool {
         false

@@ -9,7 +9,7 @@ use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::{self, Scheme, Setting};
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{
-    EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times, tcp,
+    EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times,
 };
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
@@ -17,9 +17,7 @@ use weir_wire::CciForm;
 use super::RunError;
 use super::recorder::{Recorder, Sender};
 use super::site::Site;
-use crate::scenario::{
-    self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Tcp, Text, Traffic, TreeStream, Udp,
-};
+use crate::scenario::{self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Text, Traffic, TreeStream, Udp};
 
 /// A network ready to run, and who watches it.
 pub(super) struct Built {
@@ -41,6 +39,8 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
         let times = (0..).map(|n| change.at.0 + every * n).take_while(|at| *at < setup.duration.0);
         times.for_each(|at| network.change_link(Time::ZERO + at, link, &change.link.0));
     }
+    // What is deployed has been through bytes: sequence numbers and clocks are as wide as these make them.
+    network.send_through_the_wire(setup.settings.0 == scenario::Settings::Deployed);
     if setup.flow_per_channel.0 {
         network.split_sessions_by_channel();
     }
@@ -108,7 +108,7 @@ impl Place<'_> {
             form: agreed.form,
             membership: Membership {
                 join_latency: session.join_latency.0,
-                leave_latency: session.leave_latency.0,
+                leave_latency: session.leave_latency(),
                 ..Membership::default()
             },
         };
@@ -238,7 +238,7 @@ impl Place<'_> {
         let net = &mut self.network;
         let connection = |connection: TcpConnection| (connection.flow, Sender::Tcp(connection.sender));
         let (id, sender) = match &flow.traffic {
-            Traffic::Ftp(tcp) => connection(net.add_tcp(from, to, tcp_config(tcp)?, times)?),
+            Traffic::Ftp(tcp) => connection(net.add_tcp(from, to, tcp.config(), times)?),
             Traffic::Http(http) => connection(net.add_http(from, to, http_config(http)?, times)?),
             Traffic::Udp(Udp { packet_size, rate, on, off }) => {
                 let config = datagrams(packet_size.0, rate.0, on.as_ref(), off.as_ref())?;
@@ -296,26 +296,11 @@ fn nanos(span: Duration) -> String {
     format!("{}ns", span.as_nanos())
 }
 
-fn tcp_config(keys: &Tcp) -> Result<tcp::Config, RunError> {
-    let window = u32::try_from(keys.max_window.0).unwrap_or(u32::MAX).max(1);
-    let host = keys.host().map_err(RunError::Setup)?;
-    Ok(tcp::Config {
-        segment_size: keys.packet_size.0,
-        max_window: window,
-        overhead: keys.overhead.0,
-        timers: tcp::Timers {
-            granularity: keys.tick.as_ref().map_or(host.timers.granularity, |tick| tick.0),
-            ..host.timers
-        },
-        ..host
-    })
-}
-
 fn http_config(keys: &Http) -> Result<HttpConfig, RunError> {
     Ok(HttpConfig {
         response: law(keys.response.0.distribution())?,
         think: law(keys.think.0.distribution())?,
-        ..HttpConfig::avmrc(tcp_config(&keys.tcp)?)
+        ..HttpConfig::avmrc(keys.tcp.config())
     })
 }
 
@@ -323,7 +308,7 @@ fn stream_config(keys: &Stream, times: Times) -> Result<StreamConfig, RunError> 
     let supply = match &keys.supply {
         Some(supply) => {
             let (on, off) = (supply.on.as_ref(), supply.off.as_ref());
-            let source = datagrams(keys.packet_size.0, supply.rate.0, on, off)?;
+            let source = datagrams(keys.packet_size(), supply.rate.0, on, off)?;
             Supply::Payloads { source, count: None }
         }
         None => Supply::Endless,

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use weir_core::layers::Ladder;
 use weir_core::manager;
-use weir_core::registry::{self, Habitat, Scheme, Setting};
-use weir_sim::tcp::{self, Flavour};
+use weir_core::registry::{self, Scheme, Setting};
+use weir_sim::tcp;
+use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
+use super::defaults::Settings;
 use super::did_you_mean;
 use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
 use super::topology::Topology;
@@ -89,12 +92,40 @@ impl Session {
 
     /// What its parties agree on.
     pub fn agreed(&self) -> Result<registry::Session, String> {
-        Ok(registry::Session {
-            ladder: self.ladder.ladder()?,
-            packet_size: self.packet_size.0,
+        let mut agreed = registry::Session {
+            ladder: self.ladder()?,
+            packet_size: self.packet_size(),
             form: CciForm::Short,
-            habitat: Habitat::Lab,
-        })
+            habitat: self.defaults.habitat(),
+        };
+        if self.defaults == Settings::Deployed {
+            let channels =
+                find(&self.scheme)?.channels(&agreed, &self.settings()).map_err(|error| error.to_string())?;
+            let fastest = channels.into_iter().max().unwrap_or(Rate::ZERO);
+            agreed.form = CciForm::for_packets_per_sec(fastest.packets_per_sec(agreed.packet_size));
+        }
+        Ok(agreed)
+    }
+
+    fn ladder(&self) -> Result<Ladder, String> {
+        match (&self.ladder, self.defaults) {
+            (Some(keys), _) => keys.ladder(),
+            (None, Settings::Paper) => Err("missing key \"ladder\"".to_owned()),
+            (None, Settings::Deployed) => {
+                let offered = find(&self.scheme)?.layered().map_err(|error| error.to_string())?.rates;
+                Ladder::geometric(offered.low, offered.high, offered.ratio).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Bytes of a full packet on the network.
+    pub fn packet_size(&self) -> Bytes {
+        self.packet_size.map_or_else(|| self.defaults.packet_size(), |size| size.0)
+    }
+
+    /// How long a leave takes to act, where the router says nothing else.
+    pub fn leave_latency(&self) -> Duration {
+        self.leave_latency.map_or_else(|| self.defaults.leave_latency(), |latency| latency.0)
     }
 
     /// The scheme's settings, as its registry entry takes them.
@@ -142,7 +173,7 @@ impl TreeStream {
         if self.degree.0 == 0 || self.members.count.0 == 0 {
             return Err("a tree needs a degree of 1 or more, and a member".to_owned());
         }
-        if self.header_size.0 >= self.packet_size.0 {
+        if self.header_size.0 >= self.packet_size() {
             return Err("header_size must be below packet_size".to_owned());
         }
         if self.settings.contains_key(CHILDREN) {
@@ -159,7 +190,13 @@ impl TreeStream {
 
     /// What its parties agree on.
     pub fn agreed(&self) -> registry::Stream {
-        registry::Stream { packet_size: self.packet_size.0, feedback_size: self.feedback_size.0, habitat: Habitat::Lab }
+        let (packet_size, feedback_size) = (self.packet_size(), self.feedback_size.0);
+        registry::Stream { packet_size, feedback_size, habitat: self.defaults.habitat() }
+    }
+
+    /// Bytes of a full packet on the network.
+    pub fn packet_size(&self) -> Bytes {
+        self.packet_size.map_or_else(|| self.defaults.packet_size(), |size| size.0)
     }
 
     /// The settings of a node, as its scheme's registry entry takes them. The sender is node 0, member i is node i + 1.
@@ -171,7 +208,7 @@ impl TreeStream {
 
     /// How much of a full packet is payload.
     pub fn payload_share(&self) -> f64 {
-        1.0 - self.header_size.0.count() as f64 / self.packet_size.0.count() as f64
+        1.0 - self.header_size.0.count() as f64 / self.packet_size().count() as f64
     }
 
     /// The node that member i is below.
@@ -241,7 +278,13 @@ impl Stream {
 
     /// What its ends agree on.
     pub fn agreed(&self) -> registry::Stream {
-        registry::Stream { packet_size: self.packet_size.0, feedback_size: self.feedback_size.0, habitat: Habitat::Lab }
+        let (packet_size, feedback_size) = (self.packet_size(), self.feedback_size.0);
+        registry::Stream { packet_size, feedback_size, habitat: self.defaults.habitat() }
+    }
+
+    /// Bytes of a full packet on the network.
+    pub fn packet_size(&self) -> Bytes {
+        self.packet_size.map_or_else(|| self.defaults.packet_size(), |size| size.0)
     }
 
     /// The scheme's settings, as its registry entry takes them.
@@ -255,29 +298,29 @@ impl Tcp {
         if self.tick.as_ref().is_some_and(|tick| tick.0.is_zero()) {
             return Err("tick must be above 0s".to_owned());
         }
-        self.host().map(drop)
-    }
-
-    /// A sender on such a host, as the simulator knows it.
-    pub fn host(&self) -> Result<tcp::Config, String> {
-        match self.host.as_str() {
-            "ns2" => Ok(tcp::Config::ns2(self.flavour()?)),
-            "today" => Ok(tcp::Config::today(self.flavour()?)),
-            other => Err(format!("there is no host {other:?}; there are ns2 and today")),
+        if self.size.is_some_and(|size| size.0 == Bytes::ZERO) {
+            return Err("size must be above 0".to_owned());
         }
+        Ok(())
     }
 
-    /// Its congestion control.
-    pub fn flavour(&self) -> Result<Flavour, String> {
-        Flavour::ALL.into_iter().find(|flavour| flavour.name() == self.flavour).ok_or_else(|| {
-            let names = Flavour::ALL.map(Flavour::name);
-            format!(
-                "there is no TCP {:?}; there are {}{}",
-                self.flavour,
-                names.join(", "),
-                did_you_mean(&self.flavour, names)
-            )
-        })
+    /// A connection like that, as the simulator knows it.
+    pub fn config(&self) -> tcp::Config {
+        let host = self.host.map_or(self.defaults, |host| host.0);
+        let config = host.config(self.flavour.map_or_else(|| host.flavour(), |flavour| flavour.0));
+        let window = self.max_window.map(|window| u32::try_from(window.0).unwrap_or(u32::MAX).max(1));
+        let segment_size = self.packet_size.map_or(config.segment_size, |size| size.0);
+        let payload = segment_size.count().saturating_sub(config.ack_size.count()).max(1);
+        let granularity = self.tick.map_or(config.timers.granularity, |tick| tick.0);
+        tcp::Config {
+            segment_size,
+            supply: self.size.map(|size| size.0.count().div_ceil(payload)),
+            max_window: window.unwrap_or(config.max_window),
+            ecn: self.ecn.0,
+            overhead: self.overhead.0,
+            timers: tcp::Timers { granularity, ..config.timers },
+            ..config
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! from which each point of the sweep makes a [`Setup`]. Not here: running it.
 
 mod check;
+mod defaults;
 mod error;
 mod expression;
 mod head;
@@ -18,6 +19,7 @@ use std::str::FromStr;
 use serde::de::{Deserialize, DeserializeOwned};
 use toml::Spanned;
 
+pub use defaults::{Hosts, Settings};
 pub use error::ScenarioError;
 pub use head::{Axis, Head, Variant};
 pub use points::Point;

@@ -232,7 +232,8 @@ fn point(
     fill(&mut setup, &parameters, source)?;
     let canonical = canonical(&setup);
     let read = Setup::deserialize(Deserializer::from(Spanned::new(0..0, setup)));
-    let setup = read.map_err(|error| source.toml(&error))?;
+    let mut setup = read.map_err(|error| source.toml(&error))?;
+    setup.spread_defaults();
     setup.check().map_err(|message| source.error(None, format!("{message} (at {at:?})")))?;
     Ok(Point { at, setup, canonical })
 }
@@ -241,5 +242,17 @@ fn point(
 const SECTIONS: [&str; 2] = ["claim", "figure"];
 
 /// The keys of [`Setup`].
-const SETUP_KEYS: &[&str] =
-    &["duration", "topology", "session", "manager", "tree", "flow", "change", "flow_per_channel", "metrics", "series"];
+const SETUP_KEYS: &[&str] = &[
+    "duration",
+    "settings",
+    "host",
+    "topology",
+    "session",
+    "manager",
+    "tree",
+    "flow",
+    "change",
+    "flow_per_channel",
+    "metrics",
+    "series",
+];

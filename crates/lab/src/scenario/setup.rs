@@ -6,9 +6,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_link::LinkConfig;
+use weir_sim::tcp::Flavour;
 use weir_units::{Bytes, Rate};
 use weir_wire::mtcp;
 
+use super::defaults::{Hosts, Settings, UDP_OVER_IPV4};
 use super::topology::Topology;
 use super::values::{Sizes, Spans, Text};
 use crate::metric::{Measure, Trace};
@@ -19,6 +21,13 @@ use crate::metric::{Measure, Trace};
 pub struct Setup {
     /// How long a run lasts, in simulated time.
     pub duration: Text<Duration>,
+    /// Whose settings sessions, trees and streams have where nothing else is said: schemes' settings, headers, packet sizes, leave
+    /// latencies. Default `deployed`.
+    #[serde(default)]
+    pub settings: Text<Settings>,
+    /// On whose hosts TCPs run where nothing else is said. Default `today`.
+    #[serde(default)]
+    pub host: Text<Hosts>,
     /// The network.
     pub topology: Topology,
     /// Multicast sessions, by name.
@@ -62,11 +71,10 @@ pub struct Session {
     /// On which node the sender is; several such sessions take the nodes of the list in turn. Not in a dumbbell.
     #[serde(default)]
     pub at: Vec<String>,
-    /// What the channels send.
-    pub ladder: LadderKeys,
-    /// Bytes of a full packet on the network. Default 1000.
-    #[serde(default = "packet_size")]
-    pub packet_size: Text<Bytes>,
+    /// What the channels send. Default: with deployed settings, what `weir send file` offers.
+    pub ladder: Option<LadderKeys>,
+    /// Bytes of a full packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
+    pub packet_size: Option<Text<Bytes>>,
     /// When the sender starts. Default 0s.
     #[serde(default = "zero_spans")]
     pub start: Text<Spans>,
@@ -76,9 +84,9 @@ pub struct Session {
     /// How long a join takes to act. Default 0s.
     #[serde(default = "zero")]
     pub join_latency: Text<Duration>,
-    /// How long a leave takes to act. Default 0s.
-    #[serde(default = "zero")]
-    pub leave_latency: Text<Duration>,
+    /// How long a leave takes to act, at routers that say nothing else. Default 2s if it is deployed, as switches do that have asked
+    /// twice whether anybody is left, and 0s in a paper.
+    pub leave_latency: Option<Text<Duration>>,
     /// How long, from its first packet, a receiver counts as starting up: transient metrics end there, steady ones begin.
     #[serde(default = "zero")]
     pub startup: Text<Duration>,
@@ -87,6 +95,8 @@ pub struct Session {
     pub priority: Text<usize>,
     /// The receivers.
     pub receivers: Receivers,
+    #[serde(skip)]
+    pub(super) defaults: Settings,
 }
 
 /// Receivers of several sessions on the same hosts, under a manager each: the first receivers of all of them are on one host, the
@@ -165,15 +175,16 @@ pub struct TreeStream {
     /// How many members are below the sender and below each member: the first so many are below the sender, the next so many
     /// below member 0, and so on. As many as there are members makes a tree of one level.
     pub degree: Text<usize>,
-    /// Bytes of a full packet on the network. Default 1000.
-    #[serde(default = "packet_size")]
-    pub packet_size: Text<Bytes>,
+    /// Bytes of a full packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
+    pub packet_size: Option<Text<Bytes>>,
     /// Bytes of a full packet that are not payload. Default 42: MTCP's header over UDP and IPv4.
     #[serde(default = "header_size")]
     pub header_size: Text<Bytes>,
     /// Bytes of an acknowledgement. Default 72: MTCP's over UDP and IPv4.
     #[serde(default = "acknowledgement_size")]
     pub feedback_size: Text<Bytes>,
+    #[serde(skip)]
+    pub(super) defaults: Settings,
 }
 
 /// Unicast flows that are alike.
@@ -218,24 +229,27 @@ pub enum Traffic {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// Its congestion control: tahoe, reno, newreno, sack, vegas, cubic or bbr. Default newreno.
-    #[serde(default = "newreno")]
-    pub flavour: String,
-    /// Whose initial window, timers and acknowledgements it has: `ns2`, with an initial window of 2 and every packet acknowledged,
-    /// or `today`, with one of 10 (RFC 6928), timestamps and delayed acknowledgements. Default ns2.
-    #[serde(default = "ns2")]
-    pub host: String,
-    /// Bytes of a full packet on the network. Default 1000.
-    #[serde(default = "packet_size")]
-    pub packet_size: Text<Bytes>,
-    /// Largest window, packets. Default 64.
-    #[serde(default = "window")]
-    pub max_window: Text<usize>,
+    /// Its congestion control. Default cubic today, newreno in 2000.
+    pub flavour: Option<Text<Flavour>>,
+    /// Whose initial window, timers and acknowledgements it has: `2000`, with an initial window of 2 and every packet acknowledged,
+    /// as ns-2 has it, or `today`, as Linux has it (docs/tcp.md). Default: the scenario's.
+    pub host: Option<Text<Hosts>>,
+    /// Bytes of a full packet on the network. Default 1500 today, 1000 in 2000.
+    pub packet_size: Option<Text<Bytes>>,
+    /// Largest window, packets. Default: no limit today, 64 in 2000.
+    pub max_window: Option<Text<usize>>,
+    /// Whether it asks for congestion marks and answers them (RFC 3168). Default no.
+    #[serde(default = "no")]
+    pub ecn: Text<bool>,
+    /// How much it has to send. Default: without end.
+    pub size: Option<Text<Bytes>>,
     /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
     #[serde(default = "zero")]
     pub overhead: Text<Duration>,
-    /// How coarse the clock of its timer is. Default 10ms, and 1ms for a host of today.
+    /// How coarse the clock of its timer is. Default 1ms today, 10ms in 2000.
     pub tick: Option<Text<Duration>>,
+    #[serde(skip)]
+    pub(super) defaults: Hosts,
 }
 
 /// A web user.
@@ -275,9 +289,8 @@ pub struct Stream {
     /// Settings of the scheme, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Text<String>>,
-    /// Bytes of a full data packet on the network. Default 1000.
-    #[serde(default = "packet_size")]
-    pub packet_size: Text<Bytes>,
+    /// Bytes of a full data packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
+    pub packet_size: Option<Text<Bytes>>,
     /// Bytes of the sink's answers. Default 40.
     #[serde(default = "feedback_size")]
     pub feedback_size: Text<Bytes>,
@@ -286,6 +299,8 @@ pub struct Stream {
     pub overhead: Text<Duration>,
     /// What the application hands over, if it is less than the source could send.
     pub supply: Option<Supply>,
+    #[serde(skip)]
+    pub(super) defaults: Settings,
 }
 
 /// An application that has a payload now and then.
@@ -314,15 +329,35 @@ pub struct Change {
     pub link: Text<LinkConfig>,
 }
 
+impl Setup {
+    /// Tells every part what the scenario says for all that say nothing themselves.
+    pub(super) fn spread_defaults(&mut self) {
+        let (settings, host) = (self.settings.0, self.host.0);
+        self.session.values_mut().for_each(|session| session.defaults = settings);
+        self.tree.values_mut().for_each(|tree| tree.defaults = settings);
+        for flow in self.flow.values_mut() {
+            match &mut flow.traffic {
+                Traffic::Ftp(tcp) => tcp.defaults = host,
+                Traffic::Http(http) => http.tcp.defaults = host,
+                Traffic::Stream(stream) => stream.defaults = settings,
+                Traffic::Udp(_) => {}
+            }
+        }
+    }
+}
+
 impl Default for Tcp {
     fn default() -> Tcp {
         Tcp {
-            flavour: newreno(),
-            host: ns2(),
-            packet_size: packet_size(),
-            max_window: window(),
+            flavour: None,
+            host: None,
+            packet_size: None,
+            max_window: None,
+            ecn: no(),
+            size: None,
             overhead: zero(),
             tick: None,
+            defaults: Hosts::default(),
         }
     }
 }
@@ -333,18 +368,6 @@ fn one() -> Text<usize> {
 
 fn no() -> Text<bool> {
     Text(false)
-}
-
-fn window() -> Text<usize> {
-    Text(64)
-}
-
-fn newreno() -> String {
-    "newreno".to_owned()
-}
-
-fn ns2() -> String {
-    "ns2".to_owned()
 }
 
 fn packet_size() -> Text<Bytes> {
@@ -374,6 +397,3 @@ fn zero_spans() -> Text<Spans> {
 fn clocks() -> Text<Spans> {
     Text(Spans::uniform(Duration::ZERO, Duration::from_secs(1000)))
 }
-
-/// Bytes of both headers.
-const UDP_OVER_IPV4: u64 = 28;

@@ -22,7 +22,7 @@ pub trait Written: Sized {
 }
 
 /// A value that a scenario file may write as a string or as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Text<T>(pub T);
 
 impl<'de, T: Written> Deserialize<'de> for Text<T> {
