@@ -13,6 +13,8 @@ use weir_lab::sweep::{Options, Progress, SweepError, sweep};
 const SESSION: &str = r#"id = "test/session"
 title = "Two clients"
 seeds = 2
+settings = "paper"
+host = 2000
 duration = "30s"
 
 [parameters]
@@ -48,6 +50,8 @@ level = { trace = "level", session = "main" }
 const FLOWS: &str = r#"id = "test/flows"
 title = "Datagrams"
 seeds = 1
+settings = "paper"
+host = 2000
 duration = "20s"
 
 [sweep]

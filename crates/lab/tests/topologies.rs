@@ -125,3 +125,79 @@ fn wrong_places_and_shapes_are_refused_in_words() {
     let flat = on("[topology.tree]\ndegree = 0\ndepth = 2\nlink = \"rate=3M\"\n", "[\"root\"]", "[\"leaves\"]");
     assert!(read(&flat).expect_err("must be refused").contains("a tree needs a degree and a depth of 1 or more"));
 }
+
+/// A switch with a viewer on one port and nobody on another.
+const SWITCH: &str = r#"id = "test/switch"
+title = "A switch"
+duration = "20s"
+
+[topology.graph]
+bottleneck = ["switch", "bystander"]
+links = [
+  { between = ["source", "switch"], link = "rate=100M,delay=1ms" },
+  { between = ["switch", "viewer"], link = "rate=100M,delay=1ms" },
+  { between = ["switch", "bystander"], link = "rate=1M,delay=1ms" },
+]
+
+[router.switch]
+floods = "no"
+
+[session.main]
+scheme = "avmrc"
+at = ["source"]
+ladder = { low = "256k", high = "6561k", ratio = 1.5 }
+receivers = { at = ["viewer"] }
+
+[metrics]
+bystander = { measure = "link_use" }
+"#;
+
+#[test]
+fn a_switch_that_floods_fills_the_link_of_a_bystander() {
+    assert!(measured(SWITCH)("bystander") < 1.0, "one that snoops does not");
+    assert!(measured(&SWITCH.replace("floods = \"no\"", "floods = \"yes\""))("bystander") > 90.0);
+}
+
+#[test]
+fn a_router_that_is_not_there_is_told_with_those_that_are() {
+    let error = read(&SWITCH.replace("[router.switch]", "[router.swich]")).expect_err("there is no such node");
+    assert!(
+        error.contains("router: there is no node \"swich\"; there are bystander, source, switch, viewer"),
+        "{error}"
+    );
+    assert!(error.contains("did you mean \"switch\""), "{error}");
+}
+
+#[test]
+fn a_link_has_the_rates_of_its_trace_and_another_trace_is_another_set_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scenario.toml");
+    let text = r#"id = "test/trace"
+title = "A link that varies"
+duration = "30s"
+topology.chain.links = ["rate=8M,delay=1ms,buffer=20p"]
+flow.cbr = { from = ["n0"], to = ["n1"], traffic.udp = { rate = "4M" } }
+change = [{ trace = "link.txt", every = "20s" }]
+[metrics]
+first = { measure = "throughput", flow = "cbr", from = "0s", to = "10s" }
+second = { measure = "throughput", flow = "cbr", from = "10s", to = "20s" }
+third = { measure = "throughput", flow = "cbr", from = "20s", to = "30s" }
+"#;
+    let write = |trace: &str| std::fs::write(folder.path().join("link.txt"), trace).expect("it can be written");
+    let point = || {
+        let scenario = Scenario::parse(&file.display().to_string(), text, &[]).expect("valid");
+        scenario.points().expect("valid").remove(0)
+    };
+    write("0 1M\n10 300k\n");
+    let first = point();
+    let record = record(&first.setup, 1).expect("it can be run");
+    for (name, kbps) in [("first", 1000.0), ("second", 300.0), ("third", 1000.0)] {
+        let value = first.setup.metrics[name].value(&record).expect("it has a value");
+        assert!((value - kbps).abs() < 0.03 * kbps, "{name}: {value} kbit/s");
+    }
+    write("0 2M\n");
+    assert_ne!(point().canonical, first.canonical, "the cache would answer for the old trace");
+    write("0 fast\n");
+    let error = Scenario::parse(&file.display().to_string(), text, &[]).expect_err("it is no rate");
+    assert!(error.to_string().contains("link.txt: line 1: \"fast\" is no rate above 0"), "{error}");
+}

@@ -6,6 +6,8 @@ use weir_lab::scenario::Scenario;
 /// A stream to seven members in two levels, the last of whom is behind 300 kbit/s, next to a TCP on the first link.
 const STREAM: &str = r#"id = "test/tree"
 title = "A stream over a tree"
+settings = "paper"
+host = 2000
 duration = "40s"
 
 [topology.graph]
@@ -84,7 +86,7 @@ fn several_trees_each_have_a_record_of_their_own() {
     let record = record(&points[0].setup, 1).expect("it can be run");
     let trees = &record.trees["stream"];
     assert_eq!(trees.iter().map(|tree| tree.members.len()).collect::<Vec<_>>(), [7, 7, 7]);
-    let packets: Vec<usize> = trees.iter().map(|tree| tree.passages.len()).collect();
+    let packets: Vec<usize> = trees.iter().map(|tree| tree.packets.at(0).len()).collect();
     assert!(packets[0] > 10 * packets[2] && packets[1] > 10 * packets[2] && packets[2] > 0, "{packets:?}");
 }
 
@@ -120,7 +122,7 @@ fn what_a_tree_cannot_be_is_refused_in_words() {
         ("\"far\"] }", "\"fra\"] }", "tree.stream: members: at: there is no node \"fra\""),
         ("count = 7,", "count = 7, rtt = \"40ms\",", "leave rtt out"),
         ("tree = \"stream\", from", "tree = \"steam\", from", "there is no tree \"steam\"; did you mean \"stream\"?"),
-        ("measure = \"goodput\", tree = \"stream\"", "measure = \"goodput\", flow = \"tcp\"", "needs a tree"),
+        ("measure = \"slowest_rate\", tree = \"stream\"", "measure = \"slowest_rate\", flow = \"tcp\"", "needs a tree"),
         ("[tree.stream]", "[tre.stream]", "did you mean \"tree\"?"),
     ] {
         assert!(STREAM.contains(from), "{from}");

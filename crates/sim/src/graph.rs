@@ -1,6 +1,7 @@
 //! The network as a graph: who is next to whom, and which way is shortest.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use crate::{LinkId, NodeId};
 
@@ -13,6 +14,10 @@ pub(crate) struct Graph {
     ends: Vec<(NodeId, NodeId)>,
     /// Links that no multicast is routed over.
     without_multicast: BTreeSet<LinkId>,
+    /// How long leaves take where a router has a latency of its own.
+    leave_latencies: BTreeMap<NodeId, Duration>,
+    /// Switches that do not snoop.
+    flooding: BTreeSet<NodeId>,
 }
 
 impl Graph {
@@ -55,6 +60,32 @@ impl Graph {
 
     pub(crate) fn routes_multicast(&self, link: LinkId) -> bool {
         !self.without_multicast.contains(&link)
+    }
+
+    pub(crate) fn set_leave_latency(&mut self, router: NodeId, latency: Duration) {
+        self.leave_latencies.insert(router, latency);
+    }
+
+    /// How long a leave takes at this router, if it has a latency of its own.
+    pub(crate) fn leave_latency(&self, router: NodeId) -> Option<Duration> {
+        self.leave_latencies.get(&router).copied()
+    }
+
+    pub(crate) fn flood(&mut self, switch: NodeId) {
+        self.flooding.insert(switch);
+    }
+
+    pub(crate) fn floods(&self, node: NodeId) -> bool {
+        self.flooding.contains(&node)
+    }
+
+    pub(crate) fn has_flooding(&self) -> bool {
+        !self.flooding.is_empty()
+    }
+
+    /// The links that leave a node, in the order in which they were made.
+    pub(crate) fn leaving(&self, node: NodeId) -> &[LinkId] {
+        &self.leaving[node.index()]
     }
 
     /// By node: the link over which a shortest way from `source` comes to it; `None` for `source` itself and for nodes that

@@ -4,6 +4,8 @@
 //! branches that want it. What a branch wants changes when a join or leave has reached the node; [`Membership`] says how long
 //! that takes. Not here: which trees a session has (`sessions.rs`).
 
+mod wants;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -11,51 +13,21 @@ use weir_units::Time;
 
 use crate::graph::Graph;
 use crate::{AgentId, LinkId, NodeId};
+use wants::Wants;
 
 /// How joins and leaves take effect. The default is at once, as in ns-2 and in the papers' simulations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Membership {
     /// From a host's join until its first router forwards (IGMP or MLD report and the router's work).
     pub join_latency: Duration,
-    /// From a host's leave until its first router stops forwarding (the last member query of IGMP or MLD).
+    /// From a host's leave until its first router stops forwarding (the last member query of IGMP or MLD), if that router has no
+    /// latency of its own.
     pub leave_latency: Duration,
     /// What a router takes to pass a join or leave on to the next router up the tree.
     pub hop_latency: Duration,
     /// Whether endpoints also get what reaches their hosts over channels that they have left. A host's kernel withholds it;
     /// an emulated link that stands between the sockets and the endpoint does not.
     pub stragglers: bool,
-}
-
-/// Which of a session's channels each branch wants.
-#[derive(Debug)]
-struct Wants {
-    /// Bits by channel, in as many words a branch as the session's channels need: most need one.
-    bits: Vec<u64>,
-    words: usize,
-}
-
-impl Wants {
-    fn new(channels: usize) -> Wants {
-        Wants { bits: Vec::new(), words: channels.div_ceil(64) }
-    }
-
-    /// One more branch, which wants nothing.
-    fn grow(&mut self) {
-        self.bits.resize(self.bits.len() + self.words, 0);
-    }
-
-    #[inline]
-    fn contains(&self, branch: BranchId, channel: u16) -> bool {
-        self.bits[branch.index() * self.words..][..self.words][usize::from(channel) / 64] >> (channel % 64) & 1 == 1
-    }
-
-    /// Says whether that changed anything.
-    fn set(&mut self, branch: BranchId, channel: u16, wanted: bool) -> bool {
-        let word = &mut self.bits[branch.index() * self.words..][..self.words][usize::from(channel) / 64];
-        let (before, bit) = (*word, 1 << (channel % 64));
-        *word = if wanted { before | bit } else { before & !bit };
-        *word != before
-    }
 }
 
 /// A tree of a session.
@@ -71,7 +43,11 @@ pub(crate) struct Tree {
     firsts: Vec<Option<BranchId>>,
     nodes: Vec<Node>,
     branches: Vec<Branch>,
+    channels: u16,
+    /// Over which branches a channel is sent.
     wants: Wants,
+    /// Which branches have asked for it, where that differs: at switches that flood. Empty in networks without any.
+    asks: Wants,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -80,6 +56,10 @@ struct Node {
     last: Option<BranchId>,
     /// The node's parent, and which of its branches leads here; `None` at the root and outside the tree.
     above: Option<(NodeId, BranchId)>,
+    /// How long leaves take at the router above, if it has a latency of its own.
+    leave_latency: Option<Duration>,
+    /// Whether it sends what it gets to all ports.
+    floods: bool,
 }
 
 #[derive(Debug)]
@@ -142,7 +122,9 @@ impl Tree {
             firsts: vec![None; graph.nodes()],
             nodes: vec![Node::default(); graph.nodes()],
             branches: Vec::new(),
+            channels: channels as u16,
             wants: Wants::new(channels),
+            asks: Wants::new(if graph.has_flooding() { channels } else { 0 }),
         }
     }
 
@@ -162,16 +144,34 @@ impl Tree {
                 break;
             }
             let parent = graph.from(link);
-            let branch = self.grow(parent, LeadsTo::Link(link));
-            self.nodes[at.index()].above = Some((parent, branch));
+            let branch = self.branch_over(parent, link);
+            self.place_below(graph, at, parent, branch);
+            self.flood(graph, parent);
             at = parent;
         }
+        self.flood(graph, node);
         Some(Member { node, branch: self.grow(node, LeadsTo::Agent(agent)) })
+    }
+
+    fn place_below(&mut self, graph: &Graph, node: NodeId, parent: NodeId, branch: BranchId) {
+        let below = &mut self.nodes[node.index()];
+        (below.above, below.leave_latency) = (Some((parent, branch)), graph.leave_latency(parent));
+    }
+
+    /// The branch of a node that leads over a link, which grows if it is not there.
+    fn branch_over(&mut self, node: NodeId, link: LinkId) -> BranchId {
+        let leads_to = LeadsTo::Link(link);
+        // Only a switch that floods has a branch before anybody behind it is there.
+        let known = self.nodes[node.index()]
+            .floods
+            .then(|| self.branches(node).find(|branch| self.branches[branch.index()].leads_to == leads_to));
+        known.flatten().unwrap_or_else(|| self.grow(node, leads_to))
     }
 
     fn grow(&mut self, node: NodeId, leads_to: LeadsTo) -> BranchId {
         self.branches.push(Branch { leads_to, next: None });
         self.wants.grow();
+        self.asks.grow();
         let count = u32::try_from(self.branches.len()).ok().and_then(NonZeroU32::new);
         let new = BranchId(count.expect("memory ends before four billion branches"));
         match self.nodes[node.index()].last.replace(new) {
@@ -192,8 +192,8 @@ impl Tree {
 
     /// Whether a member has joined a channel, and whether its first router has heard of that.
     pub(crate) fn standing(&self, member: Member, channel: u16) -> Standing {
-        let is_heard = |(_, branch)| self.wants.contains(branch, channel);
-        match self.wants.contains(member.branch, channel) {
+        let is_heard = |(parent, branch)| self.asks(parent, branch, channel);
+        match self.asks(member.node, member.branch, channel) {
             false => Standing::Outside,
             true if self.nodes[member.node.index()].above.is_none_or(is_heard) => Standing::Member,
             true => Standing::Joining,
@@ -202,10 +202,10 @@ impl Tree {
 
     /// Makes an agent a member of a channel that it has joined before the tree was there.
     pub(crate) fn settle(&mut self, member: Member, channel: u16) {
-        self.wants.set(member.branch, channel, true);
+        self.ask(member.node, member.branch, channel, true);
         let mut at = member.node;
         while let Some((parent, branch)) = self.nodes[at.index()].above {
-            self.wants.set(branch, channel, true);
+            self.ask(parent, branch, channel, true);
             at = parent;
         }
     }
@@ -246,8 +246,10 @@ impl Tree {
         join: bool,
         later: &mut impl FnMut(Time, Pending),
     ) {
-        if self.wants.set(member.branch, channel, join) {
-            let latency = if join { self.membership.join_latency } else { self.membership.leave_latency };
+        if self.ask(member.node, member.branch, channel, join) {
+            let own = self.nodes[member.node.index()].leave_latency;
+            let leave_latency = own.unwrap_or(self.membership.leave_latency);
+            let latency = if join { self.membership.join_latency } else { leave_latency };
             self.pass_on(now, latency, Pending { node: member.node, channel }, later);
         }
     }
@@ -255,8 +257,8 @@ impl Tree {
     /// A join or leave has reached the node above.
     pub(crate) fn arrive(&mut self, now: Time, pending: Pending, later: &mut impl FnMut(Time, Pending)) {
         let Some((parent, branch)) = self.nodes[pending.node.index()].above else { return };
-        let wanted = self.branches(pending.node).any(|below| self.wants.contains(below, pending.channel));
-        if self.wants.set(branch, pending.channel, wanted) {
+        let wanted = self.is_asked(pending.node, pending.channel);
+        if self.ask(parent, branch, pending.channel, wanted) {
             self.pass_on(now, self.membership.hop_latency, Pending { node: parent, ..pending }, later);
         }
     }
@@ -339,6 +341,50 @@ mod tests {
             tree.arrive(at, pending, &mut |_, _| panic!("nothing changes above"));
         }
         assert_eq!((wanting(&tree, nodes[0], 0), wanting(&tree, nodes[1], 0)), (1, 1));
+    }
+
+    #[test]
+    fn a_router_s_own_leave_latency_goes_before_the_session_s() {
+        let mut graph = Graph::default();
+        let nodes = [(); 3].map(|()| graph.add_node());
+        graph.add_link(nodes[0], nodes[1]);
+        graph.add_link(nodes[1], nodes[2]);
+        graph.set_leave_latency(nodes[1], Duration::from_secs(3));
+        let membership = Membership { leave_latency: Duration::from_secs(1), ..Membership::default() };
+        let mut tree = Tree::new(&graph, nodes[0], 1, membership);
+        let member = tree.attach(&graph, nodes[2], AgentId::new(0)).expect("it is reached");
+        tree.change(Time::ZERO, member, 0, true, &mut |_, _| panic!("a join takes no time"));
+        let mut due = Vec::new();
+        tree.change(Time::ZERO, member, 0, false, &mut |at, _| due.push(at));
+        assert_eq!(due, [Time::from_secs(3)]);
+    }
+
+    /// A root, a router, a switch that floods, and three hosts behind it, of whom the last one has no member.
+    #[test]
+    fn a_switch_that_floods_sends_to_every_port_what_anybody_behind_it_wants() {
+        let mut graph = Graph::default();
+        let nodes = [(); 6].map(|()| graph.add_node());
+        for (from, to) in [(0, 1), (1, 2), (2, 3), (2, 4), (2, 5)] {
+            graph.add_link(nodes[from], nodes[to]);
+            graph.add_link(nodes[to], nodes[from]);
+        }
+        graph.flood(nodes[2]);
+        let mut tree = Tree::new(&graph, nodes[0], 65, Membership::default());
+        let members = [3, 4].map(|host| tree.attach(&graph, nodes[host], AgentId::new(host)).expect("it is reached"));
+        let mut later = |_, _| panic!("nothing takes time");
+        assert_eq!(wanting(&tree, nodes[2], 64), 0);
+        tree.change(Time::ZERO, members[0], 64, true, &mut later);
+        assert_eq!((wanting(&tree, nodes[1], 64), wanting(&tree, nodes[2], 64)), (1, 3), "back it does not send");
+        assert_eq!(
+            (wanting(&tree, nodes[3], 64), wanting(&tree, nodes[4], 64)),
+            (1, 0),
+            "a host looks before it takes"
+        );
+        tree.change(Time::ZERO, members[1], 64, true, &mut later);
+        tree.change(Time::ZERO, members[0], 64, false, &mut later);
+        assert_eq!((wanting(&tree, nodes[2], 64), wanting(&tree, nodes[3], 64)), (3, 0));
+        tree.change(Time::ZERO, members[1], 64, false, &mut later);
+        assert_eq!((wanting(&tree, nodes[1], 64), wanting(&tree, nodes[2], 64)), (0, 0));
     }
 
     #[test]

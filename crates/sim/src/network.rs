@@ -1,5 +1,7 @@
 //! The simulated network as its users build it: nodes, links, sessions, and other agents on the nodes than endpoints.
 
+use std::time::Duration;
+
 use weir_link::LinkConfig;
 use weir_units::{Random, Time};
 
@@ -77,6 +79,18 @@ impl Network {
     /// Routes no multicast over a link direction, as most networks do between sites. Members that are there already are not asked.
     pub fn route_no_multicast(&mut self, link: LinkId) {
         self.fabric.graph.route_no_multicast(link);
+    }
+
+    /// Leaves take this long at a router, whatever a session says: from a host's leave until the router stops forwarding. Members
+    /// that are there already are not asked.
+    pub fn set_leave_latency(&mut self, router: NodeId, latency: Duration) {
+        self.fabric.graph.set_leave_latency(router, latency);
+    }
+
+    /// A node is a switch that does not snoop on joins and leaves: it sends what it gets of a session to all ports. Must be said before
+    /// the first session is added.
+    pub fn flood(&mut self, switch: NodeId) {
+        self.fabric.graph.flood(switch);
     }
 
     /// Fair queues take each channel of a session for a flow of its own from here on, as those that tell flows apart by their

@@ -13,21 +13,27 @@ pub(super) fn memberships_per_sec(client: &ClientRecord, from: Time, to: Time) -
     (to > from).then(|| count as f64 / to.since(from).as_secs_f64())
 }
 
-/// The largest dilation of the bottleneck in any span of `window` that begins with a bin of what clients received; `None` if
+/// The largest dilation of a link in any span of `window` that begins with a bin of what clients received; `None` if
 /// none of them received anything.
-pub(super) fn worst_dilation(session: &SessionRecord, window: Duration, from: Time, to: Time) -> Option<f64> {
+pub(super) fn worst_dilation(
+    session: &SessionRecord,
+    link: usize,
+    window: Duration,
+    from: Time,
+    to: Time,
+) -> Option<f64> {
     let starts = std::iter::successors(Some(from), |start| Some(*start + ClientRecord::BIN));
     let spans = starts.map(|start| (start, start + window)).take_while(|(_, end)| *end <= to);
     let of_span = |(start, end)| {
         let taken = session.clients.iter().filter_map(|client| client.received_kbps(start, end));
-        dilation::of(passage::kbps(&session.passages, start, end)?, taken)
+        dilation::of(passage::kbps(session.packets.at(link), start, end)?, taken)
     };
     spans.filter_map(of_span).reduce(f64::max)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fate, Passage};
+    use super::super::{Fate, Packets, Passage};
     use super::*;
 
     #[test]
@@ -41,14 +47,19 @@ mod tests {
     #[test]
     fn dilation_is_what_the_link_carries_over_what_the_fastest_takes_at_its_worst() {
         let client = |received: &[u64]| ClientRecord { received: received.to_vec(), ..ClientRecord::default() };
-        let passage = |tenth: u64, bytes| Passage { at: Time::from_millis(100 * tenth + 50), bytes, fate: Fate::Left };
+        let passage = |tenth: u64, bytes| Passage {
+            at: Time::from_millis(100 * tenth + 50),
+            bytes,
+            fate: Fate::Left,
+            marked: false,
+        };
         let session = SessionRecord {
             clients: vec![client(&[100, 100, 200]), client(&[50, 50, 200])],
-            passages: vec![passage(0, 100), passage(1, 150), passage(2, 240)],
+            packets: Packets::at_bottleneck(vec![passage(0, 100), passage(1, 150), passage(2, 240)]),
             ..SessionRecord::default()
         };
         let worst =
-            |window| worst_dilation(&session, Duration::from_millis(window), Time::ZERO, Time::from_millis(300));
+            |window| worst_dilation(&session, 0, Duration::from_millis(window), Time::ZERO, Time::from_millis(300));
         let is = |window, expected: f64| worst(window).is_some_and(|worst| (worst - expected).abs() < 1e-9);
         assert!(is(100, 1.5) && is(300, 490.0 / 400.0));
         assert_eq!(worst(400), None, "there is no such window");

@@ -12,6 +12,16 @@ pub(super) fn mean_outstanding(flow: &FlowRecord, from: Time, to: Time) -> Optio
     (!samples.is_empty()).then(|| sum as f64 / samples.len() as f64)
 }
 
+/// Congestion windows, in packets.
+pub(super) fn windows(flow: &FlowRecord, from: Time, to: Time) -> Vec<f64> {
+    between(&flow.windows, from, to).iter().map(|(_, packets)| *packets).collect()
+}
+
+/// Round trips, in milliseconds.
+pub(super) fn round_trips_ms(flow: &FlowRecord, from: Time, to: Time) -> Vec<f64> {
+    between(&flow.round_trips, from, to).iter().map(|(_, span)| span.as_secs_f64() * 1e3).collect()
+}
+
 /// Time-outs in 100 s; `None` without samples.
 pub(super) fn time_outs_in_100_s(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
     let samples = between(&flow.time_outs, from, to);
@@ -27,7 +37,7 @@ pub(super) fn back_offs_per_minute(flow: &FlowRecord, from: Time, to: Time) -> O
 
 /// Milliseconds between the 5th and the 95th percentile of the round trips, by nearest rank; `None` without any.
 pub(super) fn round_trip_range_ms(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
-    let all: Vec<f64> = between(&flow.round_trips, from, to).iter().map(|(_, span)| span.as_secs_f64() * 1e3).collect();
+    let all = round_trips_ms(flow, from, to);
     Some(percentile(&all, 0.95)? - percentile(&all, 0.05)?)
 }
 

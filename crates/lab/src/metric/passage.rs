@@ -21,6 +21,19 @@ pub(super) fn dropped(passages: &[Passage], from: Time, to: Time) -> u64 {
     between(passages, from, to).iter().filter(|passage| passage.fate == Fate::Dropped).count() as u64
 }
 
+/// Per cent of the packets that left, which were marked here: those marked that left, less those that came so; `None` if none left.
+pub(super) fn marked_percent(passages: &[Passage], from: Time, to: Time) -> Option<f64> {
+    let (mut left, mut marked) = (0u64, 0i64);
+    for passage in between(passages, from, to) {
+        match passage.fate {
+            Fate::Left => (left, marked) = (left + 1, marked + i64::from(passage.marked)),
+            Fate::Came => marked -= i64::from(passage.marked),
+            Fate::Dropped => {}
+        }
+    }
+    (left > 0).then(|| marked.max(0) as f64 / left as f64 * 100.0)
+}
+
 /// Rate of what left.
 pub(super) fn kbps(passages: &[Passage], from: Time, to: Time) -> Option<f64> {
     let left = between(passages, from, to).iter().filter(|passage| passage.fate == Fate::Left);
@@ -72,7 +85,7 @@ mod tests {
     use super::*;
 
     fn passage(millis: u64, fate: Fate) -> Passage {
-        Passage { at: Time::from_millis(millis), bytes: 1000, fate }
+        Passage { at: Time::from_millis(millis), bytes: 1000, fate, marked: false }
     }
 
     /// A packet every 100 ms; those at `lost` are dropped at once, the others leave 50 ms later.
@@ -92,6 +105,14 @@ mod tests {
         assert_eq!(loss_percent(&passages, Time::from_secs(1), Time::from_secs(2)), Some(20.0));
         assert_eq!(loss_percent(&passages, Time::from_secs(2), Time::from_secs(3)), None);
         assert_eq!(dropped(&passages, Time::from_secs(1), Time::from_secs(2)), 2);
+    }
+
+    #[test]
+    fn marks_are_those_of_this_link() {
+        let mut passages = stream(20, &[]);
+        passages.iter_mut().filter(|p| p.fate == Fate::Left).take(5).for_each(|p| p.marked = true);
+        passages.iter_mut().filter(|p| p.fate == Fate::Came).take(1).for_each(|p| p.marked = true);
+        assert_eq!(marked_percent(&passages, Time::ZERO, Time::from_secs(2)), Some(20.0), "one came with its mark");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! From a set-up to a simulated network with everyone on it: the only place where the laboratory meets the simulator's
 //! interface for building.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_core::Endpoint;
 use weir_core::layers::Ladder;
 use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::{self, Scheme, Setting};
+use weir_link::LinkConfig;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{
     EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times,
@@ -15,8 +17,10 @@ use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 
 use super::RunError;
-use super::recorder::{Recorder, Sender};
+use super::recorder::{Ends, Recorder, Sender};
 use super::site::Site;
+use super::watched::WatchedLink;
+use crate::metric::{Capacity, LinkRecord};
 use crate::scenario::{self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Text, Traffic, TreeStream, Udp};
 
 /// A network ready to run, and who watches it.
@@ -31,13 +35,17 @@ pub(super) struct Built {
 pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     let mut network = Network::new(seed);
     let site = Site::build(&mut network, &setup.topology, seed)?;
-    let mut recorder = Recorder::new(site.bottleneck);
-    recorder.record_mut().bottleneck.rate = network.link_config(site.bottleneck).rate;
-    for change in &setup.change {
-        let link = site.link(&network, change.between.as_ref())?;
-        let every = change.every.map_or(setup.duration.0, |every| every.0);
-        let times = (0..).map(|n| change.at.0 + every * n).take_while(|at| *at < setup.duration.0);
-        times.for_each(|at| network.change_link(Time::ZERO + at, link, &change.link.0));
+    let changes = changes(setup, &site, &network)?;
+    for Becoming { at, link, config } in &changes {
+        network.change_link(*at, *link, config);
+    }
+    for (name, router) in &setup.router {
+        for node in site.routers(name) {
+            router.leave_latency.iter().for_each(|latency| network.set_leave_latency(node, latency.0));
+            if router.floods.0 {
+                network.flood(node);
+            }
+        }
     }
     // What is deployed has been through bytes: sequence numbers and clocks are as wide as these make them.
     network.send_through_the_wire(setup.settings.0 == scenario::Settings::Deployed);
@@ -45,6 +53,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
         network.split_sessions_by_channel();
     }
     let bottleneck = site.bottleneck;
+    let recorder = recorder(setup, &site, &network, &changes)?;
     let mut place = Place { network, recorder, site, seed };
     let manager_of = |name: &String| setup.manager.values().find(|manager| manager.sessions.contains(name));
     for (name, session) in setup.session.iter().filter(|(name, _)| manager_of(name).is_none()) {
@@ -70,6 +79,57 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
         }
     }
     Ok(Built { network: place.network, recorder: place.recorder, bottleneck })
+}
+
+/// What becomes of a link when.
+struct Becoming {
+    at: Time,
+    link: LinkId,
+    config: LinkConfig,
+}
+
+/// All changes of links, in the order of their times.
+fn changes(setup: &Setup, site: &Site<'_>, network: &Network) -> Result<Vec<Becoming>, RunError> {
+    let mut all = Vec::new();
+    for change in &setup.change {
+        let link = site.link(network, change.between.as_ref())?;
+        let every = change.every.map_or(setup.duration.0, |every| every.0);
+        let times = (0..).map(|n| change.at.0 + every * n).take_while(|at| *at < setup.duration.0);
+        let before = network.link_config(link);
+        for at in times.map(|at| Time::ZERO + at) {
+            let becomes = change.link.iter().map(|becomes| (Duration::ZERO, becomes.0.clone()));
+            let steps = change.rates.0.iter().take_while(|(step, _)| *step < every);
+            let steps = steps.map(|(step, rate)| (*step, LinkConfig { rate: Some(*rate), ..before.clone() }));
+            all.extend(becomes.chain(steps).map(|(after, config)| Becoming { at: at + after, link, config }));
+        }
+    }
+    all.sort_by_key(|becoming| becoming.at);
+    Ok(all)
+}
+
+/// Watches the bottleneck and the links that measures and series name.
+fn recorder(setup: &Setup, site: &Site<'_>, network: &Network, changes: &[Becoming]) -> Result<Recorder, RunError> {
+    let measures = setup.metrics.values().map(|measure| (&measure.link, measure.needs_waits()));
+    let series = setup.series.values().map(|trace| (&trace.link, trace.needs_waits()));
+    let mut wanted = vec![(site.bottleneck, false)];
+    let mut names = BTreeMap::new();
+    for (name, waits) in measures.chain(series) {
+        let link = site.link(network, name.as_ref())?;
+        let place = wanted.iter().position(|(known, _)| *known == link).unwrap_or_else(|| {
+            wanted.push((link, false));
+            wanted.len() - 1
+        });
+        wanted[place].1 |= waits;
+        names.extend(name.iter().map(|name| (name.clone(), place)));
+    }
+    let capacity = |config: &LinkConfig| Capacity { rate: config.rate, delay: config.delay };
+    let links = wanted.into_iter().map(|(id, waits)| {
+        let own = changes.iter().filter(|becoming| becoming.link == id);
+        let later = own.map(|becoming| (becoming.at, capacity(&becoming.config)));
+        let all = std::iter::once((Time::ZERO, capacity(network.link_config(id)))).chain(later).collect();
+        WatchedLink::new(id, LinkRecord { capacity: all, ..LinkRecord::default() }, waits)
+    });
+    Ok(Recorder::new(links.collect(), names))
 }
 
 /// A network that is being filled.
@@ -118,7 +178,12 @@ impl Place<'_> {
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
-        let recorded = self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
+        let recorded = self.recorder.add_session(
+            name,
+            self.network.flow_of(sender),
+            session.startup.0,
+            session.header(agreed.form),
+        );
         Ok(Opened { id, recorded, members, stream: format!("session.{name}.receiver {instance}") })
     }
 
@@ -206,7 +271,13 @@ impl Place<'_> {
         let supply = Some(Supply::Endless);
         let config = EndpointConfig { times, supply, accepts_peers: true, ..EndpointConfig::default() };
         let mut nodes = vec![self.network.add_sender(id, sender, config)];
-        self.recorder.add_tree(name, self.network.flow_of(nodes[0]), nodes[0], tree.payload_share());
+        self.recorder.add_tree(
+            name,
+            self.network.flow_of(nodes[0]),
+            nodes[0],
+            tree.payload_share(),
+            tree.header_size.0.count(),
+        );
         for (i, member) in members.into_iter().enumerate() {
             let node = self.site.receiver(&mut self.network, &tree.members.at, member.rtt, i)?;
             let settings: Vec<Setting> = tree.settings(i + 1).into_iter().chain(tree.members.told(&member)).collect();
@@ -236,13 +307,14 @@ impl Place<'_> {
         let from = self.site.sender(&mut self.network, &flow.from, instance)?;
         let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
         let net = &mut self.network;
-        let connection = |connection: TcpConnection| (connection.flow, Sender::Tcp(connection.sender));
-        let (id, sender) = match &flow.traffic {
+        let connection = |connection: TcpConnection| (connection.flow, Sender::Tcp(connection.sender), connection.sink);
+        let (id, sender, receiver) = match &flow.traffic {
             Traffic::Ftp(tcp) => connection(net.add_tcp(from, to, tcp.config(), times)?),
             Traffic::Http(http) => connection(net.add_http(from, to, http_config(http)?, times)?),
             Traffic::Udp(Udp { packet_size, rate, on, off }) => {
                 let config = datagrams(packet_size.0, rate.0, on.as_ref(), off.as_ref())?;
-                (net.add_datagrams(from, to, config, times)?.flow, Sender::Datagrams)
+                let stream = net.add_datagrams(from, to, config, times)?;
+                (stream.flow, Sender::Datagrams, stream.counter)
             }
             Traffic::Stream(stream) => {
                 let (scheme, agreed, settings) = (registry::find(&stream.scheme)?, stream.agreed(), stream.settings());
@@ -250,11 +322,12 @@ impl Place<'_> {
                 let source = scheme.source(&agreed, &settings, random("source"))?;
                 let sink = scheme.sink(&agreed, &settings, random("sink"))?;
                 let stream = net.add_stream(from, to, source, sink, stream_config(stream, times)?)?;
-                (stream.flow, Sender::Source(stream.source))
+                (stream.flow, Sender::Source(stream.source), stream.sink)
             }
         };
         if wanted {
-            self.recorder.add_flow(name, id, sender);
+            let (header, size) = flow.traffic.header_and_size();
+            self.recorder.add_flow(name, &Ends { flow: id, sender, receiver, header, started: start, size });
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! One run: a set-up and a seed in, its metrics and series out.
 
 mod build;
+mod in_order;
 mod recorder;
 mod site;
+mod watched;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,7 @@ use weir_sim::{LinkId, Monitor, NetworkError};
 use weir_units::Time;
 
 use crate::cache::Outcome;
-use crate::metric::{FlowRecord, Measure, Record};
+use crate::metric::{FlowRecord, Measure, Record, Trace};
 use crate::scenario::Setup;
 
 /// A run that cannot be made.
@@ -49,12 +51,22 @@ pub fn watch<P: Monitor>(setup: &Setup, seed: u64, monitor: impl FnOnce(LinkId) 
 pub fn record(setup: &Setup, seed: u64) -> Result<Record, RunError> {
     let build::Built { mut network, mut recorder, .. } = build::build(setup, seed)?;
     let end = Time::ZERO + setup.duration.0;
-    if setup.metrics.values().any(Measure::needs_samples) {
+    let samples = setup.metrics.values().any(Measure::needs_samples) || setup.series.values().any(Trace::needs_samples);
+    if samples {
         while network.now() + FlowRecord::SAMPLING < end {
             network.run_until(network.now() + FlowRecord::SAMPLING, &mut recorder);
             recorder.sample(&network);
         }
     }
     network.run_until(end, &mut recorder);
-    Ok(recorder.finish(end))
+    let record = recorder.finish(end);
+    let metrics = setup.metrics.iter().map(|(name, measure)| (name, measure.passes_by(&record), &measure.link));
+    let series = setup.series.iter().map(|(name, trace)| (name, trace.passes_by(&record), &trace.link));
+    match metrics.chain(series).find_map(|(name, who, link)| Some((name, who?, link))) {
+        Some((name, who, link)) => Err(RunError::Setup(format!(
+            "{name}: nothing of {who:?} comes to {}: name a link of its way with link = [from, to]",
+            link.as_ref().map_or("the bottleneck".to_owned(), |[from, to]| format!("the link from {from} to {to}"))
+        ))),
+        None => Ok(record),
+    }
 }

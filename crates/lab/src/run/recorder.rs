@@ -6,36 +6,60 @@ use weir_core::observation::PaceCause;
 use weir_core::{Header, Observation};
 use weir_link::DropReason;
 use weir_sim::{AgentId, Body, FlowId, LinkId, Monitor, Network, Packet};
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Ecn, Time};
 
-use crate::metric::{ClientRecord, Fate, FlowRecord, Passage, Record, SessionRecord, TreeRecord, Windows};
+use super::in_order::InOrder;
+use super::watched::WatchedLink;
+use crate::metric::{ClientRecord, Fate, FlowRecord, Packets, Passage, Record, SessionRecord, TreeRecord, Windows};
 
 /// Watches a run.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    bottleneck: LinkId,
     record: Record,
-    /// Passages of what is recorded, by slot.
-    passages: Vec<Vec<Passage>>,
-    /// By flow: the slot of its passages, if anyone wants them.
+    /// The links that are watched.
+    links: Vec<WatchedLink>,
+    /// By link: its place in `links`, if it is watched.
+    watched: Vec<Option<usize>>,
+    /// Packets of what is recorded, by slot.
+    packets: Vec<Packets>,
+    /// By flow: the slot of its packets, if anyone wants them.
     slots: Vec<Option<usize>>,
-    clients: Vec<ClientRecord>,
+    clients: Vec<Client>,
     /// By agent: its place in `clients`, if it is one.
     client_of: Vec<Option<usize>>,
     /// By agent: the clients that it is under a manager.
     managed: BTreeMap<AgentId, Vec<ManagedClient>>,
     /// Which slots and clients make up which session or flow.
-    sessions: Vec<(String, SessionRecord, usize, Vec<usize>)>,
+    sessions: Vec<Session>,
     flows: Vec<Flow>,
     /// By agent: the flow whose source it is.
     flow_of: Vec<Option<usize>>,
     trees: Vec<Tree>,
     /// By flow: the tree whose packets it carries.
     tree_of: Vec<Option<usize>>,
+    /// By agent: what of TCP it receives.
+    sinks: Vec<Option<Sink>>,
     /// By agent: its tree, and its place among the members.
     member_of: Vec<Option<(usize, usize)>>,
     /// By agent: the tree whose sender it is.
     root_of: Vec<Option<usize>>,
+}
+
+/// A session.
+#[derive(Debug)]
+struct Session {
+    name: String,
+    record: SessionRecord,
+    slot: usize,
+    header: u64,
+    clients: Vec<usize>,
+}
+
+/// A client, and the bytes of its session's packets that are not payload.
+#[derive(Debug, Default)]
+struct Client {
+    record: ClientRecord,
+    header: u64,
 }
 
 /// A client of a session that a manager has.
@@ -52,6 +76,7 @@ struct ManagedClient {
 struct Tree {
     name: String,
     slot: usize,
+    header: u64,
     record: TreeRecord,
 }
 
@@ -75,12 +100,40 @@ pub(super) enum Sender {
     Datagrams,
 }
 
+/// A unicast flow as it is built.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) flow: FlowId,
+    pub(super) sender: Sender,
+    pub(super) receiver: AgentId,
+    /// Bytes of a packet that are not payload.
+    pub(super) header: u64,
+    /// When it starts.
+    pub(super) started: Time,
+    /// How much payload it has to send, if it ends.
+    pub(super) size: Option<Bytes>,
+}
+
+/// The receiving end of a flow.
+#[derive(Debug)]
+struct Sink {
+    flow: usize,
+    header: u64,
+    order: InOrder,
+}
+
 impl Recorder {
-    pub(super) fn new(bottleneck: LinkId) -> Recorder {
+    /// Records what happens at these links, the first of which is the bottleneck.
+    pub(super) fn new(links: Vec<WatchedLink>, names: BTreeMap<[String; 2], usize>) -> Recorder {
+        let mut watched = Vec::new();
+        for (place, link) in links.iter().enumerate() {
+            set(&mut watched, link.id.index(), place);
+        }
         Recorder {
-            bottleneck,
-            record: Record::default(),
-            passages: Vec::new(),
+            record: Record { link_names: names, ..Record::default() },
+            links,
+            watched,
+            packets: Vec::new(),
             slots: Vec::new(),
             clients: Vec::new(),
             client_of: Vec::new(),
@@ -90,21 +143,17 @@ impl Recorder {
             flow_of: Vec::new(),
             trees: Vec::new(),
             tree_of: Vec::new(),
+            sinks: Vec::new(),
             member_of: Vec::new(),
             root_of: Vec::new(),
         }
     }
 
-    /// What the record begins with.
-    pub(super) fn record_mut(&mut self) -> &mut Record {
-        &mut self.record
-    }
-
-    /// Records a session, whose clients are to follow. Gives its number.
-    pub(super) fn add_session(&mut self, name: &str, flow: FlowId, startup: std::time::Duration) -> usize {
+    /// Records a session, whose clients are to follow. Of each packet, `header` bytes are not payload. Gives its number.
+    pub(super) fn add_session(&mut self, name: &str, flow: FlowId, startup: std::time::Duration, header: u64) -> usize {
         let slot = self.slot(flow);
-        let session = SessionRecord { startup, ..SessionRecord::default() };
-        self.sessions.push((name.to_owned(), session, slot, Vec::new()));
+        let record = SessionRecord { startup, ..SessionRecord::default() };
+        self.sessions.push(Session { name: name.to_owned(), record, slot, header, clients: Vec::new() });
         self.sessions.len() - 1
     }
 
@@ -130,33 +179,40 @@ impl Recorder {
     }
 
     fn new_client(&mut self, session: usize, joined: Time) -> usize {
-        self.clients.push(ClientRecord { joined, ..ClientRecord::default() });
-        self.sessions[session].3.push(self.clients.len() - 1);
+        let header = self.sessions[session].header;
+        self.clients.push(Client { record: ClientRecord { joined, ..ClientRecord::default() }, header });
+        self.sessions[session].clients.push(self.clients.len() - 1);
         self.clients.len() - 1
     }
 
     /// One of the clients that an agent manages.
-    fn managed(&mut self, agent: AgentId, is_it: impl Fn(&ManagedClient) -> bool) -> Option<&mut ClientRecord> {
+    fn managed(&mut self, agent: AgentId, is_it: impl Fn(&ManagedClient) -> bool) -> Option<&mut Client> {
         let managed = self.managed.get(&agent)?.iter().rfind(|managed| is_it(managed))?;
         self.clients.get_mut(managed.client)
     }
 
     /// Records a unicast flow.
-    pub(super) fn add_flow(&mut self, name: &str, flow: FlowId, sender: Sender) {
-        let slot = self.slot(flow);
-        if let Sender::Source(agent) = sender {
-            set(&mut self.flow_of, agent.index(), self.flows.len());
+    pub(super) fn add_flow(&mut self, name: &str, ends: &Ends) {
+        let slot = self.slot(ends.flow);
+        let number = self.flows.len();
+        if let Sender::Source(agent) = ends.sender {
+            set(&mut self.flow_of, agent.index(), number);
         }
-        self.flows.push(Flow { name: name.to_owned(), slot, sender, record: FlowRecord::default() });
+        let sink = Sink { flow: number, header: ends.header, order: InOrder::default() };
+        let place = ends.receiver.index();
+        self.sinks.resize_with(self.sinks.len().max(place + 1), || None);
+        self.sinks[place] = Some(sink);
+        let record = FlowRecord { started: ends.started, size: ends.size, ..FlowRecord::default() };
+        self.flows.push(Flow { name: name.to_owned(), slot, sender: ends.sender, record });
     }
 
     /// Records a stream over a tree, whose members are to follow. Of a full packet, so much is payload.
-    pub(super) fn add_tree(&mut self, name: &str, flow: FlowId, sender: AgentId, payload_share: f64) {
+    pub(super) fn add_tree(&mut self, name: &str, flow: FlowId, sender: AgentId, payload_share: f64, header: u64) {
         let slot = self.slot(flow);
         set(&mut self.root_of, sender.index(), self.trees.len());
         set(&mut self.tree_of, flow.index(), self.trees.len());
         let record = TreeRecord { payload_share, ..TreeRecord::default() };
-        self.trees.push(Tree { name: name.to_owned(), slot, record });
+        self.trees.push(Tree { name: name.to_owned(), slot, header, record });
     }
 
     /// Records a member of the tree that was added last.
@@ -175,37 +231,44 @@ impl Recorder {
                 let (now, tcp) = (network.now(), network.tcp(agent));
                 flow.record.outstanding.push((now, tcp.outstanding()));
                 flow.record.time_outs.push((now, tcp.counters().timeouts));
+                flow.record.windows.push((now, tcp.cwnd()));
+                flow.record.round_trips.extend((!tcp.srtt().is_zero()).then(|| (now, tcp.srtt())));
             }
         }
     }
 
     fn slot(&mut self, flow: FlowId) -> usize {
-        self.passages.push(Vec::new());
-        set(&mut self.slots, flow.index(), self.passages.len() - 1);
-        self.passages.len() - 1
+        let slot = self.packets.len();
+        let passages = vec![Vec::new(); self.links.len()];
+        self.packets.push(Packets { number: slot as u32, passages, sent: false });
+        set(&mut self.slots, flow.index(), slot);
+        slot
     }
 
     /// The record of the run, which ended at `end`.
     pub(super) fn finish(mut self, end: Time) -> Record {
         // A queue may tell of a drop after it happened.
-        self.passages.iter_mut().for_each(|passages| passages.sort_by_key(|passage| passage.at));
+        let passages = self.packets.iter_mut().flat_map(|packets| &mut packets.passages);
+        passages.for_each(|passages| passages.sort_by_key(|passage| passage.at));
         let mut sessions: BTreeMap<String, Vec<SessionRecord>> = BTreeMap::new();
-        for (name, mut session, slot, clients) in self.sessions {
-            session.passages = std::mem::take(&mut self.passages[slot]);
-            session.clients = clients.into_iter().map(|client| std::mem::take(&mut self.clients[client])).collect();
-            sessions.entry(name).or_default().push(session);
+        for Session { name, mut record, slot, clients, .. } in self.sessions {
+            record.packets = std::mem::take(&mut self.packets[slot]);
+            record.clients =
+                clients.into_iter().map(|client| std::mem::take(&mut self.clients[client].record)).collect();
+            sessions.entry(name).or_default().push(record);
         }
         let mut flows: BTreeMap<String, Vec<FlowRecord>> = BTreeMap::new();
         for Flow { name, slot, record, .. } in self.flows {
-            let passages = std::mem::take(&mut self.passages[slot]);
-            flows.entry(name).or_default().push(FlowRecord { passages, ..record });
+            let packets = std::mem::take(&mut self.packets[slot]);
+            flows.entry(name).or_default().push(FlowRecord { packets, ..record });
         }
         let mut trees: BTreeMap<String, Vec<TreeRecord>> = BTreeMap::new();
-        for Tree { name, slot, record } in self.trees {
-            let passages = std::mem::take(&mut self.passages[slot]);
-            trees.entry(name).or_default().push(TreeRecord { passages, ..record });
+        for Tree { name, slot, record, .. } in self.trees {
+            let packets = std::mem::take(&mut self.packets[slot]);
+            trees.entry(name).or_default().push(TreeRecord { packets, ..record });
         }
-        Record { end, sessions, flows, trees, ..self.record }
+        let links = self.links.into_iter().map(|link| link.finish(end)).collect();
+        Record { end, sessions, flows, trees, links, ..self.record }
     }
 
     fn source(&mut self, agent: AgentId) -> Option<&mut FlowRecord> {
@@ -213,7 +276,7 @@ impl Recorder {
         self.flows.get_mut(flow).map(|flow| &mut flow.record)
     }
 
-    fn client(&mut self, agent: AgentId) -> Option<&mut ClientRecord> {
+    fn client(&mut self, agent: AgentId) -> Option<&mut Client> {
         let client = self.client_of.get(agent.index()).copied().flatten()?;
         self.clients.get_mut(client)
     }
@@ -234,11 +297,20 @@ impl Recorder {
         is_ack.then(|| &mut self.trees[tree].record)
     }
 
-    fn pass(&mut self, at: Time, packet: &Packet, fate: Fate) {
-        if let Some(slot) = self.slots.get(packet.flow.index()).copied().flatten() {
+    /// A packet at a link: of those that are recorded it is noted, and whose it is.
+    fn pass(&mut self, at: Time, link: Option<usize>, packet: &Packet, fate: Fate) -> Option<usize> {
+        let slot = self.slots.get(packet.flow.index()).copied().flatten()?;
+        let packets = &mut self.packets[slot];
+        packets.sent = true;
+        if let Some(link) = link {
             let bytes = u32::try_from(packet.size.count()).unwrap_or(u32::MAX);
-            self.passages[slot].push(Passage { at, bytes, fate });
+            packets.passages[link].push(Passage { at, bytes, fate, marked: packet.ecn == Ecn::Ce });
         }
+        Some(slot)
+    }
+
+    fn watched(&self, link: LinkId) -> Option<usize> {
+        self.watched.get(link.index()).copied().flatten()
     }
 }
 
@@ -246,7 +318,7 @@ impl Monitor for Recorder {
     fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
         match observation {
             Observation::Level { level, .. } => {
-                self.client(agent).into_iter().for_each(|client| client.levels.push((now, *level)));
+                self.client(agent).into_iter().for_each(|client| client.record.levels.push((now, *level)));
             }
             Observation::RoundTrip(round_trip) => {
                 self.source(agent).into_iter().for_each(|flow| flow.round_trips.push((now, *round_trip)));
@@ -266,7 +338,7 @@ impl Monitor for Recorder {
     fn observe_session(&mut self, now: Time, agent: AgentId, session: u16, observation: &Observation) {
         let Observation::Level { level, .. } = observation else { return };
         if let Some(client) = self.managed(agent, |managed| managed.session == session) {
-            client.levels.push((now, *level));
+            client.record.levels.push((now, *level));
         }
     }
 
@@ -275,7 +347,7 @@ impl Monitor for Recorder {
             Some(client) => self.clients.get_mut(client),
             None => self.managed(agent, |managed| managed.first_channel <= channel),
         };
-        client.into_iter().for_each(|client| client.memberships.push(now));
+        client.into_iter().for_each(|client| client.record.memberships.push(now));
     }
 
     fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
@@ -285,37 +357,49 @@ impl Monitor for Recorder {
             None => self.managed(agent, |managed| managed.flow == packet.flow),
         };
         if let Some(client) = client {
-            client.first_packet.get_or_insert(now);
-            client.receive(now, packet.size.count());
+            client.record.first_packet.get_or_insert(now);
+            client.record.receive(now, packet.size.count());
+            if let Body::Endpoint(Header::Layered(_)) = &packet.body {
+                client.record.delivered.add(now, packet.size.count().saturating_sub(client.header));
+            }
+        }
+        if let Some(Some(sink)) = self.sinks.get_mut(agent.index()) {
+            let payload = packet.size.count().saturating_sub(sink.header);
+            let packets = sink.order.receive(&packet.body);
+            if packets > 0 {
+                self.flows[sink.flow].record.delivered.add(now, packets * payload);
+            }
         }
         self.acknowledged(packet).into_iter().for_each(|tree| tree.acks_arrived += 1);
     }
 
     fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, _number: Option<u64>) {
         let Some((tree, member)) = self.member_of.get(agent.index()).copied().flatten() else { return };
-        self.trees[tree].record.members[member].receive(now, bytes);
+        let Tree { header, record, .. } = &mut self.trees[tree];
+        record.members[member].receive(now, bytes);
+        record.members[member].delivered.add(now, bytes.saturating_sub(*header));
     }
 
     fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
-        if link == self.bottleneck {
-            self.record.bottleneck.offered += 1;
-            self.pass(now, packet, Fate::Came);
+        let watched = self.watched(link);
+        let slot = self.pass(now, watched, packet, Fate::Came);
+        if let Some(link) = watched {
+            self.links[link].came(now, packet, slot);
         }
     }
 
-    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, _: DropReason) {
+    fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         self.acknowledged(packet).into_iter().for_each(|tree| tree.acks_dropped += 1);
-        if link == self.bottleneck {
-            self.record.bottleneck.dropped += 1;
-            self.pass(at, packet, Fate::Dropped);
+        if let Some(link) = self.watched(link) {
+            self.pass(at, Some(link), packet, Fate::Dropped);
+            self.links[link].dropped(at, packet, reason);
         }
     }
 
     fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
-        if link == self.bottleneck {
-            let sent = self.record.bottleneck.sent;
-            self.record.bottleneck.sent = sent + Bytes::new(packet.size.count());
-            self.pass(now, packet, Fate::Left);
+        if let Some(link) = self.watched(link) {
+            self.pass(now, Some(link), packet, Fate::Left);
+            self.links[link].left(now, packet);
         }
     }
 }

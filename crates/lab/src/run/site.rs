@@ -34,7 +34,9 @@ impl<'a> Site<'a> {
             Topology::TransitStub(graph) => (transit_stub(network, graph, seed), None),
         };
         let bottleneck = match bottleneck {
-            Some(pair) => between(network, &nodes, pair)?,
+            Some(pair) => {
+                between(network, pair.each_ref().map(|name| nodes.get(name).map_or(&[][..], |all| all)), pair)?
+            }
             None => network.links().next().ok_or_else(|| RunError::Setup("the topology has no link".to_owned()))?,
         };
         Ok(Site { shape: Shape::Named(nodes), bottleneck })
@@ -49,9 +51,16 @@ impl<'a> Site<'a> {
 
     /// The link from one node to another, or the bottleneck.
     pub(super) fn link(&self, network: &Network, pair: Option<&[String; 2]>) -> Result<LinkId, RunError> {
-        match (&self.shape, pair) {
-            (Shape::Named(nodes), Some(pair)) => between(network, nodes, pair),
-            _ => Ok(self.bottleneck),
+        let Some(pair) = pair else { return Ok(self.bottleneck) };
+        let [from, to] = pair.each_ref().map(|name| self.routers(name));
+        between(network, [&from, &to], pair)
+    }
+
+    /// The nodes of a name; of a dumbbell, its routers.
+    pub(super) fn routers(&self, name: &str) -> Vec<NodeId> {
+        match &self.shape {
+            Shape::Dumbbell { left, right, .. } => vec![if name == "left" { *left } else { *right }],
+            Shape::Named(nodes) => nodes.get(name).cloned().unwrap_or_default(),
         }
     }
 
@@ -81,16 +90,11 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The link from one of the nodes of a name to one of another.
-fn between(
-    network: &Network,
-    nodes: &BTreeMap<String, Vec<NodeId>>,
-    [from, to]: &[String; 2],
-) -> Result<LinkId, RunError> {
-    let of = |name: &str| nodes.get(name).into_iter().flatten().copied();
-    let mut pairs = of(from).flat_map(|a| of(to).map(move |b| (a, b)));
-    let link = pairs.find_map(|(a, b)| network.link_between(a, b));
-    link.ok_or_else(|| RunError::Setup(format!("no link leads from {from:?} to {to:?}")))
+/// The link from one of these nodes to one of those.
+fn between(network: &Network, [from, to]: [&[NodeId]; 2], names: &[String; 2]) -> Result<LinkId, RunError> {
+    let mut pairs = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
+    let link = pairs.find_map(|(from, to)| network.link_between(from, to));
+    link.ok_or_else(|| RunError::Setup(format!("no link leads from {:?} to {:?}", names[0], names[1])))
 }
 
 fn named(nodes: &BTreeMap<String, Vec<NodeId>>, at: &[String], instance: usize) -> Result<NodeId, RunError> {

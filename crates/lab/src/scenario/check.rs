@@ -9,13 +9,15 @@ use weir_core::manager;
 use weir_core::registry::{self, Scheme, Setting};
 use weir_sim::tcp;
 use weir_units::{Bytes, Rate};
-use weir_wire::CciForm;
+use weir_wire::rtp::Rtp;
+use weir_wire::{CciForm, alc};
 
-use super::defaults::Settings;
+use super::defaults::{Settings, UDP_OVER_IPV4};
 use super::did_you_mean;
 use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
 use super::topology::Topology;
 use super::values::Text;
+use crate::metric::{Kind, Measure, Names};
 
 impl Setup {
     /// The first thing that is wrong, in words.
@@ -45,35 +47,63 @@ impl Setup {
             checked.map_err(|error| format!("flow.{name}: {error}"))?;
         }
         for change in &self.change {
-            let ends = change.between.as_ref().map_or(&[][..], |pair| pair);
-            let checked = if ends.is_empty() { Ok(()) } else { self.topology.has_place("between", ends, None) };
-            checked.map_err(|error| format!("change: {error}"))?;
+            let mut ends = change.between.iter().flatten();
+            ends.try_for_each(|name| self.topology.has_router(name))
+                .map_err(|error| format!("change: between: {error}"))?;
+            if change.link.is_some() == change.trace.is_some() {
+                return Err("change: needs either link or trace".to_owned());
+            }
             if change.every.is_some_and(|every| every.0.is_zero()) {
                 return Err("change: every must be above 0s".to_owned());
             }
         }
+        for name in self.router.keys() {
+            self.topology.has_router(name).map_err(|error| format!("router: {error}"))?;
+        }
         for (name, measure) in &self.metrics {
-            let checked = measure.check().and_then(|()| self.refers(&measure.session, &measure.tree, &measure.flow));
-            let checked = checked.and_then(|()| self.refers(&None, &None, &measure.per));
+            let checked = measure.check().and_then(|()| self.can_measure(measure));
             checked.map_err(|error| format!("metrics.{name}: {error}"))?;
         }
         for (name, trace) in &self.series {
             let checked = trace.check().and_then(|()| self.refers(&trace.session, &trace.tree, &trace.flow));
+            let checked = checked.and_then(|()| self.has_link(trace.link.as_ref()));
             checked.map_err(|error| format!("series.{name}: {error}"))?;
         }
         Ok(())
     }
 
-    fn refers(&self, session: &Option<String>, tree: &Option<String>, flow: &Option<String>) -> Result<(), String> {
-        is_there("session", session, &self.session)?;
-        is_there("tree", tree, &self.tree)?;
-        is_there("flow", flow, &self.flow)
+    fn can_measure(&self, measure: &Measure) -> Result<(), String> {
+        self.refers(&measure.session, &measure.tree, &measure.flow)?;
+        self.refers(&Names::default(), &Names::default(), &measure.per)?;
+        let ends = |name: &&String| matches!(&self.flow[*name].traffic, Traffic::Ftp(tcp) if tcp.size.is_some());
+        match measure.flow.iter().find(|name| !ends(name)) {
+            Some(name) if measure.measure == Kind::CompletionTime && measure.size.is_none() => {
+                Err(format!("flow {name:?} has no end: say with size how much of it is meant"))
+            }
+            _ => self.has_link(measure.link.as_ref()),
+        }
+    }
+
+    fn refers<'a, N>(&self, session: &'a N, tree: &'a N, flow: &'a N) -> Result<(), String>
+    where
+        &'a N: IntoIterator<Item = &'a String>,
+    {
+        session.into_iter().try_for_each(|name| is_there("session", name, &self.session))?;
+        tree.into_iter().try_for_each(|name| is_there("tree", name, &self.tree))?;
+        flow.into_iter().try_for_each(|name| is_there("flow", name, &self.flow))
+    }
+
+    fn has_link(&self, link: Option<&[String; 2]>) -> Result<(), String> {
+        let mut ends = link.into_iter().flatten();
+        ends.try_for_each(|name| self.topology.has_router(name)).map_err(|error| format!("link: {error}"))
     }
 }
 
-/// Whether what is asked for by name, if anything is, is one of those that there are.
-fn is_there<T>(what: &str, name: &Option<String>, known: &BTreeMap<String, T>) -> Result<(), String> {
-    let Some(name) = name.as_ref().filter(|name| !known.contains_key(*name)) else { return Ok(()) };
+/// Whether what is asked for by name is one of those that there are.
+fn is_there<T>(what: &str, name: &str, known: &BTreeMap<String, T>) -> Result<(), String> {
+    if known.contains_key(name) {
+        return Ok(());
+    }
     let suggestion = did_you_mean(name, known.keys().map(String::as_str));
     Err(format!("there is no {what} {name:?}{suggestion}"))
 }
@@ -123,6 +153,11 @@ impl Session {
         self.packet_size.map_or_else(|| self.defaults.packet_size(), |size| size.0)
     }
 
+    /// Bytes of a packet that are not payload: ALC over UDP and IPv4.
+    pub fn header(&self, form: CciForm) -> u64 {
+        UDP_OVER_IPV4 + alc::Profile { tsi: 0, form }.overhead(false) as u64
+    }
+
     /// How long a leave takes to act, where the router says nothing else.
     pub fn leave_latency(&self) -> Duration {
         self.leave_latency.map_or_else(|| self.defaults.leave_latency(), |latency| latency.0)
@@ -139,7 +174,7 @@ impl Manager {
         manager::read(&self.settings()).map_err(|error| error.to_string())?;
         let mut counts = Vec::new();
         for name in &self.sessions {
-            is_there("session", &Some(name.clone()), known)?;
+            is_there("session", name, known)?;
             let session = &known[name];
             if session.count.0 != 1 {
                 return Err(format!("session {name:?} has a count of {}, and a manager takes one", session.count.0));
@@ -260,6 +295,18 @@ impl Flow {
             Traffic::Http(http) => http.tcp.check(),
             Traffic::Udp(udp) => both_or_neither("udp", udp.on.is_some(), udp.off.is_some()),
             Traffic::Stream(stream) => stream.check(),
+        }
+    }
+}
+
+impl Traffic {
+    /// Bytes of a packet that are not payload, and how much payload there is to send, if it ends.
+    pub fn header_and_size(&self) -> (u64, Option<Bytes>) {
+        match self {
+            Traffic::Ftp(tcp) => (tcp.config().ack_size.count(), tcp.size.map(|size| size.0)),
+            Traffic::Http(http) => (http.tcp.config().ack_size.count(), None),
+            Traffic::Udp(_) => (UDP_OVER_IPV4, None),
+            Traffic::Stream(_) => (UDP_OVER_IPV4 + Rtp::LEN as u64, None),
         }
     }
 }

@@ -7,6 +7,7 @@ mod error;
 mod expression;
 mod head;
 mod points;
+mod rate_trace;
 mod reference;
 mod setup;
 mod template;
@@ -23,9 +24,11 @@ pub use defaults::{Hosts, Settings};
 pub use error::ScenarioError;
 pub use head::{Axis, Head, Variant};
 pub use points::Point;
+pub use rate_trace::RateTrace;
 pub use reference::reference;
 pub use setup::{
-    Change, Flow, Http, LadderKeys, Manager, Receivers, Session, Setup, Stream, Supply, Tcp, Traffic, TreeStream, Udp,
+    Change, Flow, Http, LadderKeys, Manager, Receivers, Router, Session, Setup, Stream, Supply, Tcp, Traffic,
+    TreeStream, Udp,
 };
 pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
 pub use values::{Sizes, Spans, Text, Written};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -9,7 +10,8 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ScenarioError, Source};
 use super::head::{HEAD_KEYS, Variant};
-use super::setup::Setup;
+use super::rate_trace::RateTrace;
+use super::setup::{Change, Setup};
 use super::template::{assign, canonical, fill, outside_value};
 use super::{Override, Scenario, did_you_mean};
 use crate::results::Value;
@@ -230,10 +232,15 @@ fn point(
         at.insert("variant".to_owned(), Value::Word(variant.name.clone()));
     }
     fill(&mut setup, &parameters, source)?;
-    let canonical = canonical(&setup);
+    let mut canonical = canonical(&setup);
     let read = Setup::deserialize(Deserializer::from(Spanned::new(0..0, setup)));
     let mut setup = read.map_err(|error| source.toml(&error))?;
     setup.spread_defaults();
+    for change in &mut setup.change {
+        let text = change.load(source).map_err(|message| source.error(None, format!("change: {message}")))?;
+        // Another trace is another set-up, whatever its file is called.
+        canonical += &text;
+    }
     setup.check().map_err(|message| source.error(None, format!("{message} (at {at:?})")))?;
     Ok(Point { at, setup, canonical })
 }
@@ -252,7 +259,19 @@ const SETUP_KEYS: &[&str] = &[
     "tree",
     "flow",
     "change",
+    "router",
     "flow_per_channel",
     "metrics",
     "series",
 ];
+
+impl Change {
+    /// Reads the trace, if it has one. Gives its text.
+    fn load(&mut self, source: &Source) -> Result<String, String> {
+        let Some(name) = &self.trace else { return Ok(String::new()) };
+        let path = Path::new(&source.file).parent().unwrap_or(Path::new("")).join(name);
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.rates = RateTrace::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(text)
+    }
+}

@@ -11,6 +11,7 @@ use weir_units::{Bytes, Rate};
 use weir_wire::mtcp;
 
 use super::defaults::{Hosts, Settings, UDP_OVER_IPV4};
+use super::rate_trace::RateTrace;
 use super::topology::Topology;
 use super::values::{Sizes, Spans, Text};
 use crate::metric::{Measure, Trace};
@@ -45,6 +46,9 @@ pub struct Setup {
     /// Changes of the network during a run.
     #[serde(default)]
     pub change: Vec<Change>,
+    /// Routers and switches that are special, by the name of their node. In a dumbbell they are `left` and `right`.
+    #[serde(default)]
+    pub router: BTreeMap<String, Router>,
     /// Whether fair queues take each channel of a session for a flow of its own, as those that tell flows apart by their addresses
     /// do. Default no: a session is one flow.
     #[serde(default = "no")]
@@ -315,18 +319,36 @@ pub struct Supply {
     pub off: Option<Text<Spans>>,
 }
 
-/// A change of the bottleneck, or of another link.
+/// A router or switch and what it does with multicast.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Router {
+    /// How long leaves take where it is the first router of a receiver, whatever the session says: 0 to 3 s in real networks.
+    pub leave_latency: Option<Text<Duration>>,
+    /// Whether it is a switch that does not snoop on joins and leaves, and so sends all that it gets of a session to all ports.
+    /// Default no.
+    #[serde(default = "no")]
+    pub floods: Text<bool>,
+}
+
+/// A change of the bottleneck, or of another link: what it becomes, or the rate that it has over time.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When.
+    /// When; of a trace, when it begins. Default 0s.
+    #[serde(default = "zero")]
     pub at: Text<Duration>,
     /// After what time it happens again, and again, until the end. Default: it happens once.
     pub every: Option<Text<Duration>>,
     /// From which node to which the link leads. Default: the bottleneck.
     pub between: Option<[String; 2]>,
     /// What the link becomes.
-    pub link: Text<LinkConfig>,
+    pub link: Option<Text<LinkConfig>>,
+    /// A file that says which rate the link has when, next to the scenario's own: lines of seconds and a rate, or Mahimahi's
+    /// milliseconds at which a packet of 1500 bytes may leave.
+    pub trace: Option<String>,
+    #[serde(skip)]
+    pub(crate) rates: RateTrace,
 }
 
 impl Setup {

@@ -154,6 +154,20 @@ impl Topology {
         }
     }
 
+    /// Whether there is a node of this name; the two routers of a dumbbell are `left` and `right`.
+    pub(super) fn has_router(&self, name: &str) -> Result<(), String> {
+        let names = match self {
+            Topology::Dumbbell(_) => ["left".to_owned(), "right".to_owned()].into(),
+            _ => self.names(),
+        };
+        if names.contains(name) {
+            return Ok(());
+        }
+        let suggestion = did_you_mean(name, names.iter().map(String::as_str));
+        let names: Vec<_> = names.iter().take(20).map(String::as_str).collect();
+        Err(format!("there is no node {name:?}; there are {}{suggestion}", names.join(", ")))
+    }
+
     /// Whether somebody who says where he is with `at`, and how far off the other end is with `rtt`, can be put there. The
     /// dumbbell's links follow from round-trip times; elsewhere the links are given and nodes are named.
     pub(super) fn has_place(&self, key: &str, at: &[String], rtt: Option<bool>) -> Result<(), String> {
