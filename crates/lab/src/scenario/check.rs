@@ -7,11 +7,15 @@ use weir_core::layers::Ladder;
 use weir_core::manager;
 use weir_core::registry::{self, Habitat, Scheme, Setting};
 use weir_sim::tcp::{self, Flavour};
-use weir_wire::CciForm;
+use weir_units::Bytes;
+use weir_wire::rtp::Rtp;
+use weir_wire::{CciForm, alc, mtcp};
 
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
-use super::topology::Topology;
+use super::setup::{
+    Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream, UDP_OVER_IPV4,
+};
+use super::topology::{ALL_ON_ONE_NODE, Topology, one_node};
 use super::values::Text;
 
 impl Setup {
@@ -79,6 +83,8 @@ impl Session {
     fn check(&self) -> Result<(), String> {
         let scheme = find(&self.scheme)?;
         let session = self.agreed()?;
+        let alc = alc::Profile { tsi: 0, form: session.form }.overhead(false);
+        holds("packet_size", self.packet_size.0, UDP_OVER_IPV4 + alc as u64 + 1)?;
         scheme.check_session(&session, &self.settings()).map_err(|error| error.to_string())
     }
 
@@ -142,6 +148,8 @@ impl TreeStream {
         if self.degree.0 == 0 || self.members.count.0 == 0 {
             return Err("a tree needs a degree of 1 or more, and a member".to_owned());
         }
+        holds("packet_size", self.packet_size.0, UDP_OVER_IPV4 + mtcp::DATA_LEN as u64 + 1)?;
+        holds("feedback_size", self.feedback_size.0, UDP_OVER_IPV4 + mtcp::ACK_LEN as u64)?;
         if self.header_size.0 >= self.packet_size.0 {
             return Err("header_size must be below packet_size".to_owned());
         }
@@ -154,7 +162,8 @@ impl TreeStream {
 
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
         topology.has_place("at", &self.at, None)?;
-        self.members.has_place(topology).map_err(|error| format!("members: {error}"))
+        self.members.has_place(topology).map_err(|error| format!("members: {error}"))?;
+        if topology.has_two_ends(&self.at, &self.members.at) { Ok(()) } else { Err(ALL_ON_ONE_NODE.to_owned()) }
     }
 
     /// What its parties agree on.
@@ -214,16 +223,26 @@ impl LadderKeys {
 impl Flow {
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
         topology.has_place("from", &self.from, None)?;
-        topology.has_place("to", &self.to, Some(self.rtt.is_some()))
+        topology.has_place("to", &self.to, Some(self.rtt.is_some()))?;
+        if topology.has_two_ends(&self.from, &self.to) { Ok(()) } else { Err(one_node(&self.from, &self.to)) }
     }
 
     fn check(&self) -> Result<(), String> {
         match &self.traffic {
             Traffic::Ftp(tcp) => tcp.check(),
             Traffic::Http(http) => http.tcp.check(),
-            Traffic::Udp(udp) => both_or_neither("udp", udp.on.is_some(), udp.off.is_some()),
+            Traffic::Udp(udp) => holds("packet_size", udp.packet_size.0, UDP_OVER_IPV4)
+                .and_then(|()| both_or_neither("udp", udp.on.is_some(), udp.off.is_some())),
             Traffic::Stream(stream) => stream.check(),
         }
+    }
+}
+
+/// Whether packets of this size hold their headers, and a byte of payload if there is any.
+fn holds(key: &str, size: Bytes, least: u64) -> Result<(), String> {
+    match size.count() {
+        size if size < least => Err(format!("{key} is {size} bytes, and such a packet has at least {least}")),
+        _ => Ok(()),
     }
 }
 
@@ -233,6 +252,8 @@ fn both_or_neither(of: &str, on: bool, off: bool) -> Result<(), String> {
 
 impl Stream {
     fn check(&self) -> Result<(), String> {
+        holds("packet_size", self.packet_size.0, UDP_OVER_IPV4 + Rtp::LEN as u64 + 1)?;
+        holds("feedback_size", self.feedback_size.0, UDP_OVER_IPV4)?;
         if let Some(supply) = &self.supply {
             both_or_neither("supply", supply.on.is_some(), supply.off.is_some())?;
         }
@@ -255,7 +276,8 @@ impl Tcp {
         if self.tick.as_ref().is_some_and(|tick| tick.0.is_zero()) {
             return Err("tick must be above 0s".to_owned());
         }
-        self.host().map(drop)
+        // An acknowledgement is headers and nothing else.
+        holds("packet_size", self.packet_size.0, self.host()?.ack_size.count() + 1)
     }
 
     /// A sender on such a host, as the simulator knows it.
