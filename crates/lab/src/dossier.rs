@@ -1,10 +1,11 @@
 //! A scenario with all that its file says: what is run, what is claimed, what is shown.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::claim::{Claim, NameError, Names, Verdict, judge};
+use crate::claim::{Claim, NameError, Names, Verdict, judge, judge_part};
 use crate::figure::Figure;
-use crate::results::Results;
+use crate::results::{Results, Value};
 use crate::scenario::{Override, Scenario, ScenarioError};
 
 /// A scenario, its claims and its figure.
@@ -18,6 +19,8 @@ pub struct Dossier {
     pub figure: Option<Figure>,
     /// The file.
     pub text: String,
+    /// The points of the whole sweep, if only a part of it was asked for.
+    whole: Option<Vec<BTreeMap<String, Value>>>,
 }
 
 /// A scenario file that cannot be used.
@@ -64,7 +67,8 @@ impl Dossier {
             .and_then(|()| claims.iter().try_for_each(|claim| claim.check(&names)))
             .and_then(|()| figure.iter().try_for_each(|figure| figure.check(&names)))
             .map_err(|error| DossierError::Names { file: file.to_owned(), error })?;
-        Ok(Dossier { scenario, claims, figure, text: text.to_owned() })
+        let whole = scenario.whole_sweep()?;
+        Ok(Dossier { scenario, claims, figure, text: text.to_owned(), whole })
     }
 
     /// The scenario's id.
@@ -72,15 +76,21 @@ impl Dossier {
         &self.scenario.head.id
     }
 
-    /// The verdicts on all of its claims.
+    /// The verdicts on all of its claims. Those about points that were not asked for are not judged.
     pub fn judge(&self, results: &Results) -> Vec<Verdict> {
-        self.claims.iter().map(|claim| judge(claim, results)).collect()
+        let verdict = |claim| match &self.whole {
+            Some(whole) => judge_part(claim, results, whole),
+            None => judge(claim, results),
+        };
+        self.claims.iter().map(verdict).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::Ruling;
+    use crate::results::Row;
 
     const FILE: &str = r#"
 id = "mine/one"
@@ -101,6 +111,49 @@ loss = { measure = "steady_loss", session = "main" }
 
     fn read(more: &str) -> Result<Dossier, String> {
         Dossier::parse("mine.toml", &format!("{FILE}{more}"), &[]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn claims_about_points_that_were_not_asked_for_are_not_judged() {
+        let variants = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
+        let claim = |id: &str, keys: &str| {
+            format!("[[claim]]\nid = '{id}'\nsays = 's'\nmetric = 'loss'\nholds = {{ max = 1 }}\n{keys}\n")
+        };
+        let claims = [
+            claim("here", "where = { variant = 'a', clients = 1 }"),
+            claim("other variant", "where = { variant = 'b' }"),
+            claim("compared", "where = { variant = 'a' }\nratio_to = { where = { variant = 'b' } }"),
+            claim("other point", "where = { clients = 2 }"),
+            claim("trend", "where = { variant = 'a' }\nalong = 'clients'\npoints = 'rising'"),
+            claim("every", ""),
+        ];
+        // Tables inside the scenario's own come last.
+        let text = format!("{FILE}{}{variants}", claims.concat());
+        let judged = |overrides: &[&str], points: &[(f64, &str)]| {
+            let overrides: Vec<Override> = overrides.iter().map(|text| text.parse().expect("key=value")).collect();
+            let dossier = Dossier::parse("mine.toml", &text, &overrides).expect("it is sound");
+            let row = |(clients, variant): &(f64, &str)| Row {
+                point: [
+                    ("clients".to_owned(), Value::Number(*clients)),
+                    ("variant".to_owned(), Value::Word((*variant).to_owned())),
+                ]
+                .into(),
+                seed: 1,
+                metrics: [("loss".to_owned(), *clients / 4.0)].into(),
+                series: BTreeMap::new(),
+            };
+            let results = Results { scenario: "mine/one".to_owned(), rows: points.iter().map(row).collect() };
+            dossier.judge(&results)
+        };
+        let verdicts = judged(&["variant=a", "clients=1"], &[(1.0, "a")]);
+        let rulings: Vec<Ruling> = verdicts.iter().map(|verdict| verdict.verdict).collect();
+        use Ruling::{Fails, Holds, NotJudged};
+        assert_eq!(rulings, [Holds, NotJudged, NotJudged, NotJudged, NotJudged, Holds]);
+        assert!(verdicts.iter().all(|verdict| !verdict.is_red()));
+        assert_eq!(verdicts[1].detail, "no run has variant = b");
+        assert_eq!(verdicts[5].detail, "by 1 of 4 points");
+        let all = [(1.0, "a"), (1.0, "b"), (2.0, "a")];
+        assert_eq!(judged(&[], &all)[2].verdict, Fails, "without --set, a missing point is missing data");
     }
 
     const CLAIM: &str = "[[claim]]\nid = 'c'\nsays = 'it is so'\nmetric = 'loss'\nholds = { max = 1 }\n";

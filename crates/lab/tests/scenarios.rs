@@ -143,6 +143,49 @@ fn overrides_that_reach_nothing_are_refused() {
     assert!("clients".parse::<Override>().is_err());
 }
 
+#[test]
+fn overrides_reach_the_elements_of_lists() {
+    let text =
+        format!("{SMALL}\n[[change]]\nat = \"1s\"\nlink = \"rate=1M\"\n[[change]]\nat = \"2s\"\nlink = \"rate=2M\"\n");
+    let set = |assignment: &str| {
+        Scenario::parse("small.toml", &text, &[assignment.parse().expect("key=value")])
+            .map_err(|error| error.to_string())
+    };
+    let changes = set("change.1.at=5s").expect("there are two").points().expect("valid")[0].setup.change.clone();
+    assert_eq!(changes.iter().map(|change| change.at.0.as_secs()).collect::<Vec<_>>(), [1, 5]);
+    let changes =
+        set("change.0.link=rate=3M,buffer=9p").expect("a link").points().expect("valid")[0].setup.change.clone();
+    assert_eq!(changes[0].link.as_ref().map(|link| &link.0), Some(&"rate=3M,buffer=9p".parse().expect("a link")));
+    let error = set("change.2.at=5s").expect_err("there are two");
+    assert_eq!(
+        error,
+        "small.toml: --set change.2.at: change is a list that has 2 elements, change.0 to change.1, and no \"2\""
+    );
+}
+
+#[test]
+fn packets_smaller_than_their_headers_are_refused() {
+    let text = |traffic: &str| {
+        STREAM.replace("traffic.ftp = { flavour = \"sack\", packet_size = \"100B\", tick = \"100ms\" }", traffic)
+    };
+    for (traffic, least) in [
+        ("ftp = { packet_size = \"{size}B\" }", 41),
+        ("ftp = { host = \"today\", packet_size = \"{size}B\" }", 53),
+        ("http = { tcp = { packet_size = \"{size}B\" }, response = \"9kB\", think = \"1s\" }", 41),
+        ("udp = { rate = \"1k\", packet_size = \"{size}B\" }", 28),
+        ("stream = { scheme = \"rap\", packet_size = \"{size}B\" }", 41),
+        ("stream = { scheme = \"rap\", feedback_size = \"{size}B\" }", 28),
+    ] {
+        let with = |size: u32| text(&format!("traffic.{}", traffic.replace("{size}", &size.to_string())));
+        read(&with(least)).unwrap_or_else(|error| panic!("{traffic}: {error}"));
+        let error = read(&with(10)).expect_err(traffic);
+        assert!(error.contains("flow.sack: ") && error.contains("10 bytes"), "{error}");
+        assert!(read(&with(least - 1)).expect_err(traffic).contains(&format!("has at least {least}")));
+    }
+    let session = refused("ladder =", "packet_size = 10\nladder =");
+    assert!(session.contains("session.main: packet_size is 10 bytes, and such a packet has at least 57"), "{session}");
+}
+
 const STREAM: &str = r#"id = "test/stream"
 title = "A paced stream next to a TCP"
 seeds = 1

@@ -201,3 +201,73 @@ third = { measure = "throughput", flow = "cbr", from = "20s", to = "30s" }
     let error = Scenario::parse(&file.display().to_string(), text, &[]).expect_err("it is no rate");
     assert!(error.to_string().contains("link.txt: line 1: \"fast\" is no rate above 0"), "{error}");
 }
+
+/// TCPs between the nodes of a small transit-stub graph: eight stub nodes.
+const STUBS: &str = r#"id = "test/stubs"
+title = "TCPs between stubs"
+duration = "5s"
+
+[topology.transit_stub]
+transit_domains = 1
+transit_nodes = 2
+stubs_per_transit_node = 2
+stub_nodes = 2
+transit_link = "rate=9M,delay=10ms,buffer=90p"
+access_link = "rate=9M,delay=3ms,buffer=90p"
+stub_link = "rate=9M,delay=1ms,buffer=90p"
+
+[flow.tcp]
+from = ["stubs"]
+to = ["stubs"]
+count = 12
+traffic.ftp = {}
+
+[metrics]
+used = { measure = "link_use" }
+"#;
+
+#[test]
+fn flows_between_nodes_of_one_name_have_two_ends_and_cross_the_network() {
+    let metric = measured(STUBS);
+    assert!(metric("used") > 10.0, "half of the list further on is behind the transit link: {}", metric("used"));
+    for (from, to) in [("[\"stubs\"]\nto", "[\"stubs\", \"transit\"]\nto"), ("count = 12", "count = 1")] {
+        assert!(STUBS.contains(from));
+        measured(&STUBS.replace(from, to))("used");
+    }
+}
+
+#[test]
+fn a_flow_takes_another_sender_where_only_one_node_receives() {
+    let tcp = GRAPH.replace("from = [\"near\"]", "from = [\"far\", \"near\"]\ncount = 2");
+    let tcp =
+        tcp.replace("traffic.udp = { rate = \"200k\" }", "traffic.ftp = {}").replace("[\"source\"]", "[\"wide\"]");
+    assert!(measured(&tcp)("datagrams") > 200.0, "both go from near to far");
+}
+
+#[test]
+fn a_flow_from_a_node_to_itself_is_refused_before_it_runs_for_ever() {
+    let wanted = "are one node, and a flow needs two: name another node in from or in to";
+    for traffic in ["traffic.ftp = {}", "traffic.stream = { scheme = \"rap\" }", "traffic.udp = { rate = \"200k\" }"] {
+        let text = GRAPH.replace("traffic.udp = { rate = \"200k\" }", traffic);
+        for from in ["[\"far\"]", "[\"far\", \"far\"]"] {
+            let error =
+                read(&text.replace("from = [\"near\"]", &format!("from = {from}"))).expect_err("must be refused");
+            assert!(error.contains("flow.datagrams: from [") && error.contains(wanted), "{error}");
+        }
+    }
+    let alone = "[topology.tree]\ndegree = 1\ndepth = 2\nlink = \"rate=3M,delay=5ms,buffer=60p\"\n[flow.tcp]\n\
+        from = [\"level2\"]\nto = [\"leaves\"]\ntraffic.ftp = {}\n";
+    let points = read(&on(alone, "[\"root\"]", "[\"leaves\"]")).expect("names differ").points().expect("valid");
+    let error = record(&points[0].setup, 1).expect_err("the nodes do not").to_string();
+    assert!(error.contains(wanted), "{error}");
+}
+
+#[test]
+fn receivers_on_the_sender_s_node_are_served_there() {
+    for scheme in ["avmrc", "rmrc", "vmrc", "plm", "stair", "fglm"] {
+        let text = GRAPH.replace("scheme = \"avmrc\"", &format!("scheme = \"{scheme}\""));
+        let text = text.replace("high = \"6561k\", ratio = 1.5 }", "high = \"4M\", ratio = 2 }");
+        let metric = measured(&text.replace("[\"wide\", \"far\"]", "[\"source\", \"far\"]"));
+        assert!(metric("wide") > 200.0, "{scheme}: {}", metric("wide"));
+    }
+}

@@ -108,6 +108,21 @@ fn trees_are_found_in_a_dumbbell_too() {
 }
 
 #[test]
+fn members_on_the_sender_s_node_are_served_there_next_to_others() {
+    let near = "\"near\", \"near\", \"near\", \"near\", \"near\", \"near\", \"far\"";
+    assert!(STREAM.contains(near));
+    let points = read(&STREAM.replace(near, "\"source\", \"near\"")).expect("valid").points().expect("valid");
+    let outcome = weir_lab::run::run(&points[0].setup, 1).expect("it can be run");
+    assert!(outcome.metrics["slowest"] > 200.0, "{:?}", outcome.metrics);
+    let error = read(&STREAM.replace(near, "\"source\"")).expect_err("must be refused");
+    assert!(error.contains("tree.stream: all members are on the sender's node"), "{error}");
+    let one = STREAM.replace("at = [\"source\"]", "at = [\"source\", \"near\"]").replace(near, "\"source\", \"near\"");
+    let points = read(&one.replace("count = 7", "count = 1")).expect("names differ").points().expect("valid");
+    let error = weir_lab::run::run(&points[0].setup, 1).expect_err("nodes do not").to_string();
+    assert!(error.contains("all members are on the sender's node"), "{error}");
+}
+
+#[test]
 fn what_a_tree_cannot_be_is_refused_in_words() {
     for (from, to, wanted) in [
         ("scheme = \"mtcp\"", "scheme = \"mtpc\"", "tree.stream: there is no scheme"),
@@ -117,6 +132,12 @@ fn what_a_tree_cannot_be_is_refused_in_words() {
         ("members =", "receivers =", "unknown key \"receivers\""),
         ("degree = 3", "degree = 3\nsettings = { children = 3 }", "children follows from degree: leave it out"),
         ("degree = 3", "degree = 3\nsettings = { aplha = 3 }", "aplha"),
+        ("degree = 3", "degree = 3\npacket_size = 10", "packet_size is 10 bytes, and such a packet has at least 43"),
+        (
+            "degree = 3",
+            "degree = 3\nfeedback_size = 10",
+            "feedback_size is 10 bytes, and such a packet has at least 72",
+        ),
         ("degree = 3", "degree = 3\nheader_size = 1000", "header_size must be below packet_size"),
         ("at = [\"source\"]", "at = [\"sorce\"]", "did you mean \"source\"?"),
         ("\"far\"] }", "\"fra\"] }", "tree.stream: members: at: there is no node \"fra\""),

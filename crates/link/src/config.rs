@@ -1,6 +1,7 @@
 //! A link as people describe it: `rate=2mbit,delay=20ms,buffer=100ms,loss=2%`, or with another queue
 //! `rate=2mbit,delay=20ms,buffer=50p,queue=red(min=5,max=15)`.
 
+mod grammar;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -14,8 +15,9 @@ use core::time::Duration;
 use weir_units::{Rate, parse_span};
 
 use crate::{Buffer, Loss, QueueConfig, Variation};
-pub use text::LinkConfigError;
+pub use grammar::{Grammar, grammar};
 use text::{Described, Refused};
+pub use text::{Key, LinkConfigError};
 
 /// What a link is like.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,13 +60,21 @@ impl Default for LinkConfig {
 impl Described for LinkConfig {
     const OF: &'static str = "a link";
     const EXAMPLE: &'static str = "rate=2mbit,delay=20ms,buffer=100ms,loss=2%";
-    const KEYS: &'static [(&'static str, &'static str)] = &[
-        ("rate", "bits per second above 0, such as 2mbit or 512k"),
-        ("delay", "a span, such as 20ms"),
-        ("buffer", "a span (100ms), bytes (64kB) or packets (80p)"),
-        ("loss", way::LOSS),
-        ("jitter", way::JITTER),
-        ("queue", queue::QUEUE),
+    const KEYS: &'static [Key] = &[
+        Key::new(
+            "rate",
+            "bits per second above 0, such as 2mbit or 512k",
+            "Default: no limit, and nothing ever waits.",
+        ),
+        Key::new("delay", "a span, such as 20ms", "The propagation delay."),
+        Key::new(
+            "buffer",
+            "a span (100ms), bytes (64kB) or packets (80p)",
+            "What may wait. A span is what the rate sends in it.",
+        ),
+        Key::new("loss", way::LOSS, "Which packets are lost on the way."),
+        Key::new("jitter", way::JITTER, "How the delay varies from packet to packet."),
+        Key::new("queue", queue::QUEUE, "Who waits, who goes first, and who is dropped."),
     ];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {

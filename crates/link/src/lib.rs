@@ -21,7 +21,7 @@ mod serialiser;
 mod variation;
 
 pub use buffer::{Buffer, LinkState};
-pub use config::{LinkConfig, LinkConfigError};
+pub use config::{Grammar, Key, LinkConfig, LinkConfigError, grammar};
 pub use kind::LinkKind;
 pub use link::{Counters, Link};
 pub use loss::{GilbertElliott, Loss};

@@ -115,11 +115,16 @@ fn verify(args: &LabVerify) -> Result<Exit, Failure> {
     if args.markdown {
         return shown(&table::markdown(&verdicts)).map(|_| exit);
     }
-    let reported = match verdicts.len() - judged {
+    let missed = verdicts.iter().filter(|verdict| verdict.is_not_judged()).count();
+    let reported = match verdicts.len() - judged - missed {
         0 => String::new(),
         n => format!("; {n} more reported without a band"),
     };
-    shown(&format!("\n{} of {judged} claims hold, {red} do not{reported}\n", judged - red)).map(|_| exit)
+    let missed = match missed {
+        0 => String::new(),
+        n => format!("; {n} not judged, as their points were not run"),
+    };
+    shown(&format!("\n{} of {judged} claims hold, {red} do not{reported}{missed}\n", judged - red)).map(|_| exit)
 }
 
 fn plot(args: &LabPlot) -> Result<Exit, Failure> {

@@ -1,7 +1,8 @@
 //! The laboratory, as a user runs it: small scenarios of the user's own, and those that came with weir.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -64,6 +65,33 @@ fn a_claim_that_does_not_hold_is_red_in_words_in_json_and_in_the_exit_code() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("✓ mine/one/something") && text.contains("✗ mine/one/miracle"), "{text}");
     assert!(text.contains("1 of 2 claims hold, 1 do not; 1 more reported without a band"), "{text}");
+}
+
+#[test]
+fn claims_about_points_that_were_not_asked_for_are_not_judged_and_not_red() {
+    let place = place();
+    let file = place.path().join("scenarios/mine/one.toml");
+    let text = SCENARIO.replace("holds = { above = 2000 }", "where = { capacity = 2 }\nholds = { above = 2000 }");
+    std::fs::write(&file, text).expect("room");
+    let words = ["verify", "mine", "--set", "capacity=1"];
+    let output = lab(place.path(), &words);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", told(&output));
+    assert!(text.contains("– mine/one/miracle    not judged"), "{text}");
+    assert!(
+        text.contains("(no run has capacity = 2)") && text.contains("something arrives (by 1 of 2 points)"),
+        "{text}"
+    );
+    let summary =
+        "1 of 1 claims hold, 0 do not; 1 more reported without a band; 1 not judged, as their points were not run";
+    assert!(text.contains(summary), "{text}");
+    let json = lab(place.path(), &[&words[..], &["--json"]].concat());
+    let verdicts: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let words_of: Vec<&Value> =
+        verdicts.as_array().expect("a list").iter().map(|verdict| &verdict["verdict"]).collect();
+    assert_eq!((words_of, &verdicts[1]["holds"]), (vec!["holds", "not_judged", "reported"], &Value::Null));
+    let markdown = lab(place.path(), &[&words[..], &["--markdown"]].concat());
+    assert!(String::from_utf8_lossy(&markdown.stdout).contains("| – not judged |"), "{}", told(&markdown));
 }
 
 #[test]
@@ -174,11 +202,63 @@ fn an_interrupted_sweep_keeps_what_is_done_and_says_so() {
     while !cache.exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    kill(Pid::from_raw(i32::try_from(child.id()).expect("a process id")), Signal::SIGINT).expect("it runs");
+    signal(&child, Signal::SIGINT);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
     let text = told(&output);
-    assert!(text.contains("of 200000 runs of mine/one are done; they are kept"), "{text}");
+    let words = "of 200000 runs of mine/one are done; they are kept, and the same command goes on from there";
+    assert!(text.contains("a second signal stops at once") && text.contains(words), "{text}");
+}
+
+#[test]
+fn each_command_that_makes_runs_stops_after_those_under_way_when_it_is_told_to() {
+    let place = place();
+    let other = SCENARIO.replace("mine/one", "mine/two").replace("[1, 2]", "[1]");
+    std::fs::write(place.path().join("scenarios/mine/two.toml"), other).expect("room");
+    for words in [&["verify"][..], &["report", "--out", "report.html"], &["plot", "--out", "plots"]] {
+        let words = [words, &["--seeds", "100000", "--jobs", "1", "--no-cache"]].concat();
+        let mut child = uncached(place.path(), &words).stderr(Stdio::piped()).spawn().expect("it starts");
+        wait_for_handler(&child);
+        signal(&child, Signal::SIGTERM);
+        let mut text = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{words:?}: {text}");
+        let of_all = "of 300000 of all 2 scenarios; nothing is kept without a cache, and the same command begins again";
+        assert!(text.contains("of 200000 runs of mine/one are done, ") && text.contains(of_all), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn a_second_signal_stops_a_run_that_does_not_end() {
+    let place = place();
+    let words = ["run", "mine/one", "--set", "duration=9999999s", "--jobs", "1"];
+    let mut child = command(place.path(), &words).stderr(Stdio::piped()).spawn().expect("it starts");
+    wait_for_handler(&child);
+    signal(&child, Signal::SIGTERM);
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.contains("a second signal stops at once"), "{first}");
+    assert_eq!(child.try_wait().expect("it is ours"), None, "the run goes on");
+    signal(&child, Signal::SIGINT);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).expect("a process id")), signal).expect("it runs");
+}
+
+/// Waits until the process handles signals.
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+fn wait_for_handler(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let blocked = || {
+        let text = std::fs::read_to_string(&status).expect("it runs");
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).expect("a mask").to_owned();
+        u64::from_str_radix(&mask, 16).expect("hexadecimal digits") & 1 << (Signal::SIGTERM as u64 - 1) != 0
+    };
+    while !blocked() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -204,9 +284,14 @@ fn lab(place: &Path, words: &[&str]) -> Output {
     command(place, words).output().expect("it starts")
 }
 
-fn command(place: &Path, words: &[&str]) -> Command {
+fn uncached(place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.current_dir(place).env("XDG_CACHE_HOME", place).arg("lab").args(words);
+    command
+}
+
+fn command(place: &Path, words: &[&str]) -> Command {
+    let mut command = uncached(place, words);
     if words[0] != "list" {
         command.arg("--cache").arg(place.join("cache"));
     }

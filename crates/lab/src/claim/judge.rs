@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::reduce::{Sample, groups, over_points, over_seeds, place_in_words};
-use super::{Claim, Other, Points, Seeds, Verdict};
+use super::{Claim, Other, Points, Ruling, Seeds, Verdict};
 use crate::results::{Results, Row, Value};
 
 type Place = BTreeMap<String, Value>;
@@ -21,8 +21,45 @@ pub fn judge(claim: &Claim, results: &Results) -> Verdict {
         (Some(value), Some(band)) => Some(band.contains(value)),
         (Some(_), None) => None,
     };
+    let verdict = match holds {
+        Some(true) => Ruling::Holds,
+        Some(false) => Ruling::Fails,
+        None => Ruling::Reported,
+    };
     let id = format!("{}/{}", results.scenario, claim.id);
-    Verdict { id, claim: claim.says.clone(), measured, band, holds, how: claim.in_words(), detail }
+    Verdict { id, claim: claim.says.clone(), measured, band, holds, verdict, how: claim.in_words(), detail }
+}
+
+/// Judges `claim` by the results of a part of its sweep, of which `whole` has all points. It is not judged if it lacks points that
+/// the part leaves out, and the detail tells how many points it was judged by.
+pub fn judge_part(claim: &Claim, results: &Results, whole: &[BTreeMap<String, Value>]) -> Verdict {
+    let verdict = judge(claim, results);
+    let run: Vec<Place> = by_point(results).into_iter().map(|(place, _)| place.clone()).collect();
+    if let (Err(missing), Ok(())) = (has_its_points(claim, &run), has_its_points(claim, whole)) {
+        return Verdict { measured: None, holds: None, verdict: Ruling::NotJudged, detail: missing, ..verdict };
+    }
+    let taken: Vec<&Place> = whole.iter().filter(|place| claim.selection.takes(place)).collect();
+    let made = taken.iter().filter(|place| run.contains(place)).count();
+    match (made, verdict.detail.as_str()) {
+        (made, _) if made == 0 || made == taken.len() => verdict,
+        (made, "") => Verdict { detail: format!("by {made} of {} points", taken.len()), ..verdict },
+        (made, detail) => Verdict { detail: format!("{detail}, by {made} of {} points", taken.len()), ..verdict },
+    }
+}
+
+/// Whether a sweep of these points has those that the claim needs; else what is missing.
+fn has_its_points(claim: &Claim, points: &[Place]) -> Result<(), String> {
+    let by = match &claim.points {
+        Points::Spearman(name) => Some(name),
+        _ => None,
+    };
+    let other = claim.other().and_then(|(other, _)| other.metric.as_ref());
+    let names = [Some(&claim.metric), claim.per.as_ref(), other, by].into_iter().flatten();
+    // Every metric has a value in every run: what cannot be measured then lacks a point.
+    let metrics: BTreeMap<String, f64> = names.map(|name| (name.clone(), 1.0)).collect();
+    let row = |point: &Place| Row { point: point.clone(), seed: 1, metrics: metrics.clone(), series: BTreeMap::new() };
+    let results = Results { scenario: String::new(), rows: points.iter().map(row).collect() };
+    measure(claim, &results).map(drop)
 }
 
 fn measure(claim: &Claim, results: &Results) -> Result<Sample, String> {

@@ -9,7 +9,8 @@
 //! 4. `points` reduces the points to one number; with `along`, those of one parameter first, then the `rest`.
 //! 5. `holds` is the band that the number must be in. Without it the number is reported, and nothing is judged.
 //!
-//! Data that is missing or not a number makes a claim red, whatever its band.
+//! Data that is missing or not a number makes a claim red, whatever its band. A claim about points that nobody asked to run is
+//! not judged.
 
 mod band;
 mod check;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use band::Band;
 pub use check::{NameError, Names};
-pub use judge::judge;
+pub use judge::{judge, judge_part};
 pub use select::{Selection, Wanted};
 
 pub(crate) use select::{number, same};
@@ -139,15 +140,36 @@ pub struct Verdict {
     pub measured: Option<f64>,
     /// The band; `None` if the number is only reported.
     pub band: Option<Band>,
-    /// Whether the claim holds; `None` if the number is there and only reported.
+    /// Whether the claim holds; `None` if the number is there and only reported, or if nothing was judged.
     pub holds: Option<bool>,
+    /// The same in a word, which also tells the two apart.
+    pub verdict: Ruling,
     /// How it was measured, in words.
     pub how: String,
     /// What a reader should know besides: the point that decided, or what is missing.
     pub detail: String,
 }
 
+/// A verdict in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruling {
+    /// The claim holds.
+    Holds,
+    /// It was judged, or should have been, and does not hold.
+    Fails,
+    /// There is a number and no band.
+    Reported,
+    /// The runs that it needs were not asked for.
+    NotJudged,
+}
+
 impl Verdict {
+    /// True if the runs that the claim is about were not asked for, so that nothing can be said of it.
+    pub fn is_not_judged(&self) -> bool {
+        self.verdict == Ruling::NotJudged
+    }
+
     /// True if the claim was judged, or should have been, and does not hold.
     pub fn is_red(&self) -> bool {
         self.holds == Some(false)

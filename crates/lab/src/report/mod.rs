@@ -2,7 +2,7 @@
 
 mod words;
 
-use crate::claim::Verdict;
+use crate::claim::{Ruling, Verdict};
 use crate::dossier::Dossier;
 use crate::figure::style;
 use crate::figure::svg::escape;
@@ -37,16 +37,21 @@ pub fn html(cases: &[Case], version: &str) -> String {
 }
 
 fn head(cases: &[Case]) -> String {
-    let verdicts = || cases.iter().flat_map(|case| &case.verdicts);
-    let count = |holds: Option<bool>| verdicts().filter(|verdict| verdict.holds == holds).count();
-    let (green, red, reported) = (count(Some(true)), count(Some(false)), count(None));
+    let count =
+        |ruling| cases.iter().flat_map(|case| &case.verdicts).filter(|verdict| verdict.verdict == ruling).count();
+    let [green, red] = [Ruling::Holds, Ruling::Fails].map(count);
+    let more = [(Ruling::Reported, "more reported without a band"), (Ruling::NotJudged, "not judged")];
+    let more = more.map(|(ruling, words)| match count(ruling) {
+        0 => String::new(),
+        n => format!("; {n} {words}"),
+    });
     let runs: usize = cases.iter().map(|case| case.results.rows.len()).sum();
     format!(
         "<header><h1>What the papers say, and what came out</h1><p class=\"lead\">{} scenarios, {runs} runs. Of {} claims \
          <b class=\"good\">{green} hold</b>, <b class=\"bad\">{red} do not</b>{}.</p></header>\n",
         cases.len(),
         green + red,
-        if reported > 0 { format!("; {reported} more reported without a band") } else { String::new() },
+        more.concat(),
     )
 }
 
@@ -96,10 +101,11 @@ fn section(case: &Case) -> String {
 
 /// A verdict as a row; with its `case`, a link to it.
 fn row(verdict: &Verdict, case: Option<&Case>) -> String {
-    let (class, word) = match verdict.holds {
-        Some(true) => ("good", "holds"),
-        Some(false) => ("bad", "does not hold"),
-        None => ("muted", "reported"),
+    let (class, word) = match verdict.verdict {
+        Ruling::Holds => ("good", "holds"),
+        Ruling::Fails => ("bad", "does not hold"),
+        Ruling::Reported => ("muted", "reported"),
+        Ruling::NotJudged => ("muted", "not judged"),
     };
     let link =
         case.map_or(String::new(), |case| format!("<a href=\"#{}\">{}</a> ", anchor(case), escape(case.dossier.id())));

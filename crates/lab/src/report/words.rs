@@ -1,6 +1,6 @@
 //! Numbers and verdicts as people read them.
 
-use crate::claim::Verdict;
+use crate::claim::{Ruling, Verdict};
 
 /// A measured number with as many digits as matter: `0`, `0.0312`, `1.24`, `2916`.
 pub fn measured(value: f64) -> String {
@@ -17,10 +17,11 @@ pub fn measured(value: f64) -> String {
 
 /// The verdict as one sign.
 pub fn verdict_mark(verdict: &Verdict) -> char {
-    match verdict.holds {
-        Some(true) => '✓',
-        Some(false) => '✗',
-        None => '·',
+    match verdict.verdict {
+        Ruling::Holds => '✓',
+        Ruling::Fails => '✗',
+        Ruling::Reported => '·',
+        Ruling::NotJudged => '–',
     }
 }
 

@@ -294,6 +294,9 @@ impl Place<'_> {
             self.recorder.add_member(agent, member.joined);
             nodes.push(agent);
         }
+        if nodes.iter().all(|agent| self.network.node_of(*agent) == root) {
+            return Err(RunError::Setup(scenario::ALL_ON_ONE_NODE.to_owned()));
+        }
         Ok(())
     }
 
@@ -304,8 +307,7 @@ impl Place<'_> {
         let start = Time::ZERO + draw("start", &flow.start.0);
         let rtt = flow.rtt.as_ref().map(|rtt| draw("rtt", &rtt.0));
         let times = Times { start, stop: flow.stop.as_ref().map(|stop| Time::ZERO + draw("stop", &stop.0)) };
-        let from = self.site.sender(&mut self.network, &flow.from, instance)?;
-        let to = self.site.receiver(&mut self.network, &flow.to, rtt, instance)?;
+        let [from, to] = self.site.ends(&mut self.network, [&flow.from, &flow.to], rtt, instance)?;
         let net = &mut self.network;
         let connection = |connection: TcpConnection| (connection.flow, Sender::Tcp(connection.sender), connection.sink);
         let (id, sender, receiver) = match &flow.traffic {

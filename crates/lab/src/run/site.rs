@@ -8,7 +8,7 @@ use weir_sim::topology::{self, TransitStubConfig};
 use weir_sim::{LinkId, Network, NodeId};
 
 use super::RunError;
-use crate::scenario::{Chain, Dumbbell, Graph, Topology, TransitStub, Tree};
+use crate::scenario::{Chain, Dumbbell, Graph, Topology, TransitStub, Tree, one_node};
 
 /// A network without anybody on it.
 pub(super) struct Site<'a> {
@@ -72,6 +72,32 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// The nodes of the ends of the `instance`th unicast flow. They differ: where the lists have them at one node, the receiver
+    /// is on the node half of its list further on, or the next one after that.
+    pub(super) fn ends(
+        &self,
+        network: &mut Network,
+        [from, to]: [&[String]; 2],
+        rtt: Option<Duration>,
+        instance: usize,
+    ) -> Result<[NodeId; 2], RunError> {
+        let Shape::Named(nodes) = &self.shape else {
+            return Ok([self.sender(network, from, instance)?, self.receiver(network, to, rtt, instance)?]);
+        };
+        let (sender, receiver) = (named(nodes, from, instance)?, named(nodes, to, instance)?);
+        let receivers = all(nodes, to);
+        let further = (receivers.len() / 2..receivers.len()).map(|step| instance + step);
+        let other = |node: &NodeId| *node != sender;
+        let mut candidates = std::iter::once(receiver).chain(further.map(|place| receivers[place % receivers.len()]));
+        if let Some(receiver) = candidates.find(other).or_else(|| receivers.iter().copied().find(other)) {
+            return Ok([sender, receiver]);
+        }
+        let senders = all(nodes, from);
+        let sender =
+            (1..senders.len()).map(|step| senders[(instance + step) % senders.len()]).find(|node| *node != receiver);
+        sender.map(|sender| [sender, receiver]).ok_or_else(|| RunError::Setup(one_node(from, to)))
+    }
+
     /// The node of the `instance`th receiver of those that are `at` these nodes, or `rtt` away from the sender.
     pub(super) fn receiver(
         &self,
@@ -97,8 +123,13 @@ fn between(network: &Network, [from, to]: [&[NodeId]; 2], names: &[String; 2]) -
     link.ok_or_else(|| RunError::Setup(format!("no link leads from {:?} to {:?}", names[0], names[1])))
 }
 
+/// All nodes of these names, in order.
+fn all(nodes: &BTreeMap<String, Vec<NodeId>>, at: &[String]) -> Vec<NodeId> {
+    at.iter().filter_map(|name| nodes.get(name)).flatten().copied().collect()
+}
+
 fn named(nodes: &BTreeMap<String, Vec<NodeId>>, at: &[String], instance: usize) -> Result<NodeId, RunError> {
-    let all: Vec<NodeId> = at.iter().filter_map(|name| nodes.get(name)).flatten().copied().collect();
+    let all = all(nodes, at);
     let node = instance.checked_rem(all.len()).map(|index| all[index]);
     node.ok_or_else(|| RunError::Setup(format!("there is no node called any of {at:?}")))
 }

@@ -10,12 +10,12 @@ use weir_core::registry::{self, Scheme, Setting};
 use weir_sim::tcp;
 use weir_units::{Bytes, Rate};
 use weir_wire::rtp::Rtp;
-use weir_wire::{CciForm, alc};
+use weir_wire::{CciForm, alc, mtcp};
 
 use super::defaults::{Settings, UDP_OVER_IPV4};
 use super::did_you_mean;
 use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
-use super::topology::Topology;
+use super::topology::{ALL_ON_ONE_NODE, Topology, one_node};
 use super::values::Text;
 use crate::metric::{Kind, Measure, Names};
 
@@ -112,6 +112,7 @@ impl Session {
     fn check(&self) -> Result<(), String> {
         let scheme = find(&self.scheme)?;
         let session = self.agreed()?;
+        holds("packet_size", session.packet_size, self.header(session.form) + 1)?;
         scheme.check_session(&session, &self.settings()).map_err(|error| error.to_string())
     }
 
@@ -208,6 +209,8 @@ impl TreeStream {
         if self.degree.0 == 0 || self.members.count.0 == 0 {
             return Err("a tree needs a degree of 1 or more, and a member".to_owned());
         }
+        holds("packet_size", self.packet_size(), UDP_OVER_IPV4 + mtcp::DATA_LEN as u64 + 1)?;
+        holds("feedback_size", self.feedback_size.0, UDP_OVER_IPV4 + mtcp::ACK_LEN as u64)?;
         if self.header_size.0 >= self.packet_size() {
             return Err("header_size must be below packet_size".to_owned());
         }
@@ -220,7 +223,8 @@ impl TreeStream {
 
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
         topology.has_place("at", &self.at, None)?;
-        self.members.has_place(topology).map_err(|error| format!("members: {error}"))
+        self.members.has_place(topology).map_err(|error| format!("members: {error}"))?;
+        if topology.has_two_ends(&self.at, &self.members.at) { Ok(()) } else { Err(ALL_ON_ONE_NODE.to_owned()) }
     }
 
     /// What its parties agree on.
@@ -286,14 +290,16 @@ impl LadderKeys {
 impl Flow {
     fn has_place(&self, topology: &Topology) -> Result<(), String> {
         topology.has_place("from", &self.from, None)?;
-        topology.has_place("to", &self.to, Some(self.rtt.is_some()))
+        topology.has_place("to", &self.to, Some(self.rtt.is_some()))?;
+        if topology.has_two_ends(&self.from, &self.to) { Ok(()) } else { Err(one_node(&self.from, &self.to)) }
     }
 
     fn check(&self) -> Result<(), String> {
         match &self.traffic {
             Traffic::Ftp(tcp) => tcp.check(),
             Traffic::Http(http) => http.tcp.check(),
-            Traffic::Udp(udp) => both_or_neither("udp", udp.on.is_some(), udp.off.is_some()),
+            Traffic::Udp(udp) => holds("packet_size", udp.packet_size.0, UDP_OVER_IPV4)
+                .and_then(|()| both_or_neither("udp", udp.on.is_some(), udp.off.is_some())),
             Traffic::Stream(stream) => stream.check(),
         }
     }
@@ -311,12 +317,22 @@ impl Traffic {
     }
 }
 
+/// Whether packets of this size hold their headers, and a byte of payload if there is any.
+fn holds(key: &str, size: Bytes, least: u64) -> Result<(), String> {
+    match size.count() {
+        size if size < least => Err(format!("{key} is {size} bytes, and such a packet has at least {least}")),
+        _ => Ok(()),
+    }
+}
+
 fn both_or_neither(of: &str, on: bool, off: bool) -> Result<(), String> {
     if on == off { Ok(()) } else { Err(format!("{of} needs both on and off, or neither")) }
 }
 
 impl Stream {
     fn check(&self) -> Result<(), String> {
+        holds("packet_size", self.packet_size(), UDP_OVER_IPV4 + Rtp::LEN as u64 + 1)?;
+        holds("feedback_size", self.feedback_size.0, UDP_OVER_IPV4)?;
         if let Some(supply) = &self.supply {
             both_or_neither("supply", supply.on.is_some(), supply.off.is_some())?;
         }
@@ -348,7 +364,9 @@ impl Tcp {
         if self.size.is_some_and(|size| size.0 == Bytes::ZERO) {
             return Err("size must be above 0".to_owned());
         }
-        Ok(())
+        // An acknowledgement is headers and nothing else.
+        let config = self.config();
+        holds("packet_size", config.segment_size, config.ack_size.count() + 1)
     }
 
     /// A connection like that, as the simulator knows it.

@@ -14,6 +14,7 @@ mod template;
 mod topology;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -34,7 +35,9 @@ pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
 pub use values::{Sizes, Spans, Text, Written};
 
 pub(crate) use error::did_you_mean;
+pub(crate) use topology::{ALL_ON_ONE_NODE, one_node};
 
+use crate::results::Value;
 use error::Source;
 use points::Document;
 
@@ -101,6 +104,20 @@ impl Scenario {
     /// The points of the sweep: the first swept parameter of the file changes slowest, the variant fastest.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
         points::points(self)
+    }
+
+    /// The points of the whole sweep of the file, if only a part of it was asked for: variants, or other values of
+    /// swept parameters.
+    pub(crate) fn whole_sweep(&self) -> Result<Option<Vec<BTreeMap<String, Value>>>, ScenarioError> {
+        let narrows = |Override { key, .. }: &&Override| {
+            key == "variant" || key.starts_with("sweep.") || self.axes.iter().any(|axis| axis == key)
+        };
+        if !self.overrides.iter().any(|outside| narrows(&outside)) {
+            return Ok(None);
+        }
+        let others: Vec<Override> = self.overrides.iter().filter(|outside| !narrows(outside)).cloned().collect();
+        let whole = Scenario::parse(&self.source.file, &self.source.text, &others)?;
+        Ok(Some(whole.points()?.into_iter().map(|point| point.at).collect()))
     }
 
     /// The swept parameters, in the order of the file.

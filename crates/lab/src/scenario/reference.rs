@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use schemars::SchemaGenerator;
 use serde_json::Value as Json;
+use weir_link::{Grammar, Key, grammar};
 
 use super::head::Head;
 use super::setup::Setup;
@@ -32,11 +33,29 @@ pub fn reference() -> String {
     for (name, schema) in &definitions {
         section(&mut page, name, schema, &mut kinds);
     }
+    links(&mut page);
     page.push_str("\n## How values are written\n\n| type | written |\n|---|---|\n");
     for (name, help) in &kinds {
         writeln!(page, "| {name} | {} |", cell(help)).expect("a string takes everything");
     }
     page
+}
+
+/// How links are written, from the tables by which they are read.
+fn links(page: &mut String) {
+    page.push_str("\n## How links are written\n\n");
+    page.push_str(LINKS);
+    for Grammar { name, about, keys, default } in grammar() {
+        let title = if name.is_empty() { "A link" } else { name };
+        let default = default.replace("000000ns", "ms");
+        write!(page, "\n### {title}\n\n{about} Default: `{default}`.\n").expect("a string takes everything");
+        if !keys.is_empty() {
+            page.push_str("\n| key | value | |\n|---|---|---|\n");
+        }
+        for Key { name, expected, means } in keys {
+            writeln!(page, "| `{name}` | {} | {} |", cell(expected), cell(means)).expect("a string takes everything");
+        }
+    }
 }
 
 fn section(page: &mut String, name: &str, schema: &Json, kinds: &mut BTreeMap<String, String>) {
@@ -88,7 +107,7 @@ fn table(page: &mut String, title: &str, schema: &Json, _kinds: &mut BTreeMap<St
 /// The name of a property's type.
 fn kind(schema: &Json) -> String {
     if let Some(name) = schema.get("$ref").and_then(Json::as_str) {
-        return name.rsplit('/').next().unwrap_or(name).to_owned();
+        return name.rsplit('/').next().unwrap_or(name).replace("%20", " ");
     }
     let alternatives = schema.get("anyOf").or_else(|| schema.get("allOf")).and_then(Json::as_array);
     if let Some(alternatives) = alternatives {
@@ -145,6 +164,11 @@ const ORDER: &[&str] = &[
     "Quantity",
 ];
 
+const LINKS: &str = "`rate=2mbit,delay=20ms,buffer=100ms,loss=2%` is a link with a drop-tail queue;
+`rate=2mbit,buffer=50p,queue=red(min=5,max=15)` has another one. Queues that know parameters take them in parentheses. `weir recv --link`
+reads the same.
+";
+
 const INTRODUCTION: &str = "# Scenario files
 
 A scenario is one TOML file: a network, who sends over it, what is measured, and over which values it goes. This page is
@@ -159,5 +183,6 @@ What is random is written as a distribution, and drawn from a stream of its own 
 adding a flow changes nobody else's luck.
 
 `--set key=value` overrides any of it from outside: a parameter (`--set clients=4`), a swept parameter (one value, or a list), `seeds`,
-`variant` (a name, or a list of names), or any key by its path (`--set session.main.settings.tau=200ms`).
+`variant` (a name, or a list of names), or any key by its path (`--set session.main.settings.tau=200ms`). Elements of lists have numbers from 0: `--set change.0.at=5s`,
+`--set topology.graph.links.2.link=rate=2M,buffer=50p`.
 ";

@@ -203,7 +203,8 @@ pub struct Flow {
     /// On which nodes the senders are: they take those of the list, and those of one name, in turn. Not in a dumbbell.
     #[serde(default)]
     pub from: Vec<String>,
-    /// On which nodes the receivers are.
+    /// On which nodes the receivers are, likewise. Where that would be the sender's own node, it is the one half of the list
+    /// further on.
     #[serde(default)]
     pub to: Vec<String>,
     /// Round-trip propagation delay of each. Needed in a dumbbell, and only there.

@@ -10,7 +10,8 @@ use super::error::{ELSEWHERE, ScenarioError, Source};
 use super::expression::evaluate;
 use crate::results::Value;
 
-/// Puts `value` at `path` (keys joined by dots), where a value may or may not have been.
+/// Puts `value` at `path` (keys joined by dots; of a list, the number of an element from 0), where a value may or may not have
+/// been. Lists keep their length.
 pub(super) fn assign<'i>(tree: &mut DeTable<'i>, path: &str, value: DeValue<'i>) -> Result<(), String> {
     let (key, rest) = match path.split_once('.') {
         Some((key, rest)) => (key, Some(rest)),
@@ -28,10 +29,48 @@ pub(super) fn assign<'i>(tree: &mut DeTable<'i>, path: &str, value: DeValue<'i>)
     if !tree.contains_key(&key) {
         tree.insert(key.clone(), Spanned::new(ELSEWHERE, DeValue::Table(DeTable::new())));
     }
-    match tree.get_mut(&key).map(Spanned::get_mut) {
-        Some(DeValue::Table(inner)) => assign(inner, rest, value),
-        _ => Err(format!("{} is a value and has no {rest:?}", key.get_ref())),
+    match tree.get_mut(&key) {
+        Some(inner) => assign_within(inner, key.get_ref(), rest, value),
+        None => Ok(()),
     }
+}
+
+/// Puts `value` at `path` below what `name` is.
+fn assign_within<'i>(
+    place: &mut Spanned<DeValue<'i>>,
+    name: &str,
+    path: &str,
+    value: DeValue<'i>,
+) -> Result<(), String> {
+    match place.get_mut() {
+        DeValue::Table(inner) => assign(inner, path, value),
+        DeValue::Array(list) => {
+            let (number, rest) = match path.split_once('.') {
+                Some((number, rest)) => (number, Some(rest)),
+                None => (path, None),
+            };
+            let len = list.len();
+            let element = number.parse().ok().and_then(|number: usize| list.get_mut(number));
+            match (element.ok_or_else(|| no_element(name, len, number))?, rest) {
+                (element, Some(rest)) => assign_within(element, &format!("{name}.{number}"), rest, value),
+                (element, None) => {
+                    *element = elsewhere(value);
+                    Ok(())
+                }
+            }
+        }
+        _ => Err(format!("{name} is a value and has no {path:?}")),
+    }
+}
+
+/// Which elements a list has, to somebody who asked for another.
+fn no_element(name: &str, len: usize, number: &str) -> String {
+    let elements = match len {
+        0 => "is empty".to_owned(),
+        1 => format!("has one element, {name}.0"),
+        len => format!("has {len} elements, {name}.0 to {name}.{}", len - 1),
+    };
+    format!("{name} is a list that {elements}, and no {number:?}")
 }
 
 /// A value that has no place in the file.
@@ -169,6 +208,26 @@ mod tests {
         assert_eq!(canonical(&tree), r#"{"a":"x","b":{"c":2,"d":{"e":"y",},},}"#);
         assert!(assign(&mut tree, "a.b", text("z")).is_err_and(|error| error.contains("has no \"b\"")));
         assert!(assign(&mut tree, "", text("z")).is_err());
+    }
+
+    #[test]
+    fn elements_of_lists_are_reached_by_their_numbers_and_no_others() {
+        let mut tree = tree("change = [{ at = 1 }, { at = 2 }]\nnested = [[1, 2], [3]]\nnone = []");
+        assign(&mut tree, "change.1.at", text("5s")).expect("there are two");
+        assign(&mut tree, "change.0.link", text("rate=1M")).expect("creates a key in an element");
+        assign(&mut tree, "nested.0.1", text("x")).expect("lists in lists");
+        assign(&mut tree, "nested.1", text("y")).expect("a whole element");
+        let expected = r#"{"change":[{"at":1,"link":"rate=1M",},{"at":"5s",},],"nested":[[1,"x",],"y",],"none":[],}"#;
+        assert_eq!(canonical(&tree), expected);
+        let mut refused = |path: &str| assign(&mut tree, path, text("z")).expect_err(path);
+        assert_eq!(refused("change.2.at"), r#"change is a list that has 2 elements, change.0 to change.1, and no "2""#);
+        assert_eq!(refused("change.at"), r#"change is a list that has 2 elements, change.0 to change.1, and no "at""#);
+        assert_eq!(
+            refused("nested.0.7"),
+            r#"nested.0 is a list that has 2 elements, nested.0.0 to nested.0.1, and no "7""#
+        );
+        assert_eq!(refused("none.0"), r#"none is a list that is empty, and no "0""#);
+        assert_eq!(refused("nested.0.0.a"), r#"nested.0.0 is a value and has no "a""#);
     }
 
     #[test]

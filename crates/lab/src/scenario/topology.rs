@@ -168,6 +168,25 @@ impl Topology {
         Err(format!("there is no node {name:?}; there are {}{suggestion}", names.join(", ")))
     }
 
+    /// Whether not all of these are one node, as far as names tell.
+    pub(super) fn has_two_ends(&self, from: &[String], to: &[String]) -> bool {
+        let is_one = match from.first().filter(|first| from.iter().chain(to).all(|name| name == *first)) {
+            Some(name) => self.has_one_node(name),
+            None => false,
+        };
+        !is_one
+    }
+
+    /// Whether only one node has this name.
+    fn has_one_node(&self, name: &str) -> bool {
+        match self {
+            Topology::Dumbbell(_) => false,
+            Topology::Graph(_) | Topology::Chain(_) => true,
+            Topology::Tree(tree) => name == "root" || tree.degree.0 == 1,
+            Topology::TransitStub(graph) => graph.nodes_of(name) == 1,
+        }
+    }
+
     /// Whether somebody who says where he is with `at`, and how far off the other end is with `rtt`, can be put there. The
     /// dumbbell's links follow from round-trip times; elsewhere the links are given and nodes are named.
     pub(super) fn has_place(&self, key: &str, at: &[String], rtt: Option<bool>) -> Result<(), String> {
@@ -195,6 +214,13 @@ impl Topology {
 }
 
 impl TransitStub {
+    /// How many nodes have this name.
+    fn nodes_of(&self, name: &str) -> usize {
+        let transit = self.transit_domains.0.saturating_mul(self.transit_nodes.0);
+        let stubs = self.stubs_per_transit_node.0.saturating_mul(self.stub_nodes.0);
+        if name == "transit" { transit } else { transit.saturating_mul(stubs) }
+    }
+
     fn check(&self) -> Result<(), String> {
         if [self.transit_domains, self.transit_nodes, self.stub_nodes].iter().any(|count| count.0 == 0) {
             return Err("transit_domains, transit_nodes and stub_nodes must be 1 or more".to_owned());
@@ -210,6 +236,15 @@ impl TransitStub {
         }
     }
 }
+
+/// Why a flow has no place: all nodes that it may take are one.
+pub(crate) fn one_node(from: &[String], to: &[String]) -> String {
+    format!("from {from:?} and to {to:?} are one node, and a flow needs two: name another node in from or in to")
+}
+
+/// Why a tree has no place: all of its members are with the sender.
+pub(crate) const ALL_ON_ONE_NODE: &str =
+    "all members are on the sender's node, where nothing limits their rate: name another node in at or in members.at";
 
 /// Whether the edge joins these two, in either direction.
 fn is_between(edge: &Edge, [from, to]: &[String; 2]) -> bool {

@@ -255,7 +255,7 @@ impl Written for String {
 
 impl Written for LinkConfig {
     const NAME: &'static str = "link";
-    const HELP: &'static str = "a link as in rate=3mbit,delay=20ms,buffer=80p,loss=2%";
+    const HELP: &'static str = "a link as in rate=3mbit,delay=20ms,buffer=80p,loss=2%: see How links are written";
 
     fn read(text: &str) -> Result<LinkConfig, String> {
         text.parse().map_err(|error: weir_link::LinkConfigError| error.to_string())

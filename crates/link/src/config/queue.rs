@@ -4,23 +4,64 @@ use core::fmt;
 
 use weir_units::Bytes;
 
-use super::text::{Described, LinkConfigError, Refused, name_and_inside, probability, span_above_zero, yes_or_no};
+use super::text::{Described, Key, LinkConfigError, Refused, name_and_inside, probability, span_above_zero, yes_or_no};
 use crate::{CoDelConfig, DropFrom, DrrConfig, FairConfig, FqCoDelConfig, QueueConfig, RedConfig};
 
 pub(super) const QUEUE: &str =
     "droptail, red, drr, fq, codel or fq_codel, with parameters as in red(min=5,max=15,maxp=0.1)";
 
+/// A queueing discipline as descriptions know it.
+pub(super) struct Discipline {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) keys: &'static [Key],
+    read: fn(&str) -> Result<QueueConfig, Refused>,
+}
+
+/// All that there are.
+pub(super) const DISCIPLINES: &[Discipline] = &[
+    Discipline {
+        name: "droptail",
+        about: "First in, first out; who finds the buffer full is dropped.",
+        keys: &[],
+        read: |inside| if inside.is_empty() { Ok(QueueConfig::DropTail) } else { Err(None) },
+    },
+    Discipline {
+        name: RedConfig::OF,
+        about: "First in, first out, with random early detection (Floyd and Jacobson 1993), as in ns-2.",
+        keys: RedConfig::KEYS,
+        read: |inside| Ok(QueueConfig::Red(red(inside)?)),
+    },
+    Discipline {
+        name: DrrConfig::OF,
+        about: "Flows take turns by deficit round robin (Shreedhar and Varghese 1995).",
+        keys: DrrConfig::KEYS,
+        read: |inside| Ok(QueueConfig::Drr(described(inside)?)),
+    },
+    Discipline {
+        name: FairConfig::OF,
+        about: "Flows are served by finish number (Demers, Keshav and Shenker 1989).",
+        keys: FairConfig::KEYS,
+        read: |inside| Ok(QueueConfig::Fair(described(inside)?)),
+    },
+    Discipline {
+        name: CoDelConfig::OF,
+        about: "First in, first out; drops by how long packets wait (RFC 8289).",
+        keys: CoDelConfig::KEYS,
+        read: |inside| Ok(QueueConfig::CoDel(described(inside)?)),
+    },
+    Discipline {
+        name: FqCoDelConfig::OF,
+        about: "Flows take turns, each under CoDel (RFC 8290).",
+        keys: FqCoDelConfig::KEYS,
+        read: |inside| Ok(QueueConfig::FqCoDel(described(inside)?)),
+    },
+];
+
 pub(super) fn read_queue(text: &str) -> Result<QueueConfig, Refused> {
     let (name, inside) = name_and_inside(text).ok_or(None)?;
-    Ok(match name {
-        "droptail" if inside.is_empty() => QueueConfig::DropTail,
-        "red" => QueueConfig::Red(red(inside)?),
-        "drr" => QueueConfig::Drr(described(inside)?),
-        "fq" => QueueConfig::Fair(described(inside)?),
-        "codel" => QueueConfig::CoDel(described(inside)?),
-        "fq_codel" => QueueConfig::FqCoDel(described(inside)?),
-        _ => return Err(None),
-    })
+    let known = DISCIPLINES.iter().find(|discipline| discipline.name == name).ok_or(None)?;
+    (known.read)(inside)
 }
 
 fn described<T: Described + Default>(text: &str) -> Result<T, LinkConfigError> {
@@ -42,17 +83,45 @@ fn red(text: &str) -> Result<RedConfig, LinkConfigError> {
 impl Described for RedConfig {
     const OF: &'static str = "red";
     const EXAMPLE: &'static str = "red(min=5,max=15,maxp=0.1)";
-    const KEYS: &'static [(&'static str, &'static str)] = &[
-        ("min", "a number of packets above 0, or auto"),
-        ("max", "a number of packets above 0, or auto for three times min"),
-        ("maxp", "a probability above 0 and up to 1, or in per cent (10%)"),
-        ("weight", "a number above 0 and below 1, such as 0.002, or auto"),
-        ("gentle", "yes or no"),
-        ("wait", "yes or no"),
-        ("bytes", "yes or no"),
-        ("mean", "bytes above 0, such as 500B"),
-        ("ecn", "yes or no"),
-        ("markp", "a probability, 0 to 1 or in per cent (10%)"),
+    const KEYS: &'static [Key] = &[
+        Key::new(
+            "min",
+            "a number of packets above 0, or auto",
+            "The average queue from which on packets are dropped. `auto`: 5, or half of what the link sends in 5 ms where that is more.",
+        ),
+        Key::new(
+            "max",
+            "a number of packets above 0, or auto for three times min",
+            "The average queue where the probability is `maxp`.",
+        ),
+        Key::new(
+            "maxp",
+            "a probability above 0 and up to 1, or in per cent (10%)",
+            "The probability of a drop at `max`.",
+        ),
+        Key::new(
+            "weight",
+            "a number above 0 and below 1, such as 0.002, or auto",
+            "The weight of a new sample in the average. `auto`: from the link's rate, as in ns-2.",
+        ),
+        Key::new(
+            "gentle",
+            "yes or no",
+            "Whether the probability rises from `maxp` to 1 between `max` and twice `max`, not at once.",
+        ),
+        Key::new("wait", "yes or no", "Whether drops are spread out: after one there is none for a while."),
+        Key::new(
+            "bytes",
+            "yes or no",
+            "Whether the queue is measured in bytes, by `mean` to the packet, and large packets are dropped more often.",
+        ),
+        Key::new("mean", "bytes above 0, such as 500B", "The size of a packet, by which idle time counts."),
+        Key::new(
+            "ecn",
+            "yes or no",
+            "Whether packets that can be marked are marked, not dropped, while the probability is below `markp`.",
+        ),
+        Key::new("markp", "a probability, 0 to 1 or in per cent (10%)", "See `ecn`."),
     ];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
@@ -75,8 +144,8 @@ impl Described for RedConfig {
 impl Described for DrrConfig {
     const OF: &'static str = "drr";
     const EXAMPLE: &'static str = "drr(quantum=1500B,drop=longest)";
-    const KEYS: &'static [(&'static str, &'static str)] =
-        &[("quantum", "bytes above 0, such as 1500B"), ("drop", "longest or own")];
+    const KEYS: &'static [Key] =
+        &[Key::new("quantum", "bytes above 0, such as 1500B", "What a flow may send in a round."), DROP];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         match key {
@@ -90,7 +159,7 @@ impl Described for DrrConfig {
 impl Described for FairConfig {
     const OF: &'static str = "fq";
     const EXAMPLE: &'static str = "fq(drop=longest)";
-    const KEYS: &'static [(&'static str, &'static str)] = &[("drop", "longest or own")];
+    const KEYS: &'static [Key] = &[DROP];
 
     fn set(&mut self, _key: &str, value: &str) -> Result<(), Refused> {
         self.drop = drop_from(value).ok_or(None)?;
@@ -101,7 +170,7 @@ impl Described for FairConfig {
 impl Described for CoDelConfig {
     const OF: &'static str = "codel";
     const EXAMPLE: &'static str = "codel(target=5ms,interval=100ms)";
-    const KEYS: &'static [(&'static str, &'static str)] = &[TARGET, INTERVAL, MTU, ECN];
+    const KEYS: &'static [Key] = &[TARGET, INTERVAL, MTU, ECN];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         match key {
@@ -117,13 +186,13 @@ impl Described for CoDelConfig {
 impl Described for FqCoDelConfig {
     const OF: &'static str = "fq_codel";
     const EXAMPLE: &'static str = "fq_codel(target=5ms,interval=100ms,flows=1024)";
-    const KEYS: &'static [(&'static str, &'static str)] = &[
+    const KEYS: &'static [Key] = &[
         TARGET,
         INTERVAL,
         MTU,
         ECN,
-        ("flows", "a number of queues from 1 to 65535"),
-        ("quantum", "bytes above 0, such as 1514B"),
+        Key::new("flows", "a number of queues from 1 to 65535", "The queues that flows are hashed to."),
+        Key::new("quantum", "bytes above 0, such as 1514B", "What a queue may send in a round."),
     ];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
@@ -216,7 +285,16 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-const TARGET: (&str, &str) = ("target", "a span above 0, such as 5ms");
-const INTERVAL: (&str, &str) = ("interval", "a span above 0, such as 100ms");
-const MTU: (&str, &str) = ("mtu", "bytes above 0, such as 1514B");
-const ECN: (&str, &str) = ("ecn", "yes or no");
+const DROP: Key = Key::new(
+    "drop",
+    "longest or own",
+    "Who loses a packet when the buffer is full: the flow with the longest queue, or the flow of the packet that comes.",
+);
+const TARGET: Key = Key::new("target", "a span above 0, such as 5ms", "How long packets may wait without end.");
+const INTERVAL: Key = Key::new(
+    "interval",
+    "a span above 0, such as 100ms",
+    "How long they may wait for longer than that before the first is dropped: about the largest usual round-trip time.",
+);
+const MTU: Key = Key::new("mtu", "bytes above 0, such as 1514B", "Nothing is dropped while no more than this waits.");
+const ECN: Key = Key::new("ecn", "yes or no", "Whether packets that can be marked are marked, not dropped.");

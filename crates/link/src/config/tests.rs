@@ -170,3 +170,24 @@ proptest! {
         let _ = alloc::format!("queue={queue}").parse::<LinkConfig>();
     }
 }
+
+#[test]
+fn the_grammar_names_every_queue_and_every_key_and_its_defaults_read_back() {
+    let names: alloc::vec::Vec<&str> = grammar().iter().map(|part| part.name).collect();
+    assert_eq!(names, ["", "gilbert", "droptail", "red", "drr", "fq", "codel", "fq_codel"]);
+    for name in &names[2..] {
+        assert!(queue::QUEUE.contains(name), "errors name {name}");
+    }
+    for part in grammar() {
+        let text = match part.name {
+            "" => part.default.clone(),
+            "gilbert" => alloc::format!("loss={}", part.default),
+            _ => alloc::format!("queue={}", part.default),
+        };
+        assert!(text.parse::<LinkConfig>().is_ok(), "{text}");
+        // What is the default may be left out of the link's own.
+        let left_out = ["rate", "loss", "jitter", "queue"];
+        let shown = |key: &Key| part.default.contains(&alloc::format!("{}=", key.name));
+        assert!(part.keys.iter().all(|key| shown(key) || left_out.contains(&key.name)), "{}", part.default);
+    }
+}

@@ -66,14 +66,31 @@ pub enum LinkConfigError {
 /// Why a value was not taken: it is not what the key expects, or something inside it is wrong.
 pub(super) type Refused = Option<LinkConfigError>;
 
+/// A key of a description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// How it is written.
+    pub name: &'static str,
+    /// What its value must be.
+    pub expected: &'static str,
+    /// What it decides.
+    pub means: &'static str,
+}
+
+impl Key {
+    pub(super) const fn new(name: &'static str, expected: &'static str, means: &'static str) -> Key {
+        Key { name, expected, means }
+    }
+}
+
 /// Something that is described by `key=value` pairs.
 pub(super) trait Described {
     /// What it is called in messages.
     const OF: &'static str;
     /// A description.
     const EXAMPLE: &'static str;
-    /// Its keys, and what each expects.
-    const KEYS: &'static [(&'static str, &'static str)];
+    /// Its keys.
+    const KEYS: &'static [Key];
 
     /// Takes a value; `key` is one of `KEYS`.
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused>;
@@ -88,11 +105,11 @@ pub(super) trait Described {
                 example: Self::EXAMPLE,
             })?;
             let (key, value) = (key.trim(), value.trim());
-            let index = Self::KEYS.iter().position(|(name, _)| *name == key).ok_or_else(|| {
-                let known = listed(Self::KEYS.iter().map(|(name, _)| *name));
+            let index = Self::KEYS.iter().position(|known| known.name == key).ok_or_else(|| {
+                let known = listed(Self::KEYS.iter().map(|known| known.name));
                 LinkConfigError::UnknownKey { of: Self::OF, key: key.to_string(), known }
             })?;
-            let (key, expected) = Self::KEYS[index];
+            let Key { name: key, expected, .. } = Self::KEYS[index];
             if given & 1 << index != 0 {
                 return Err(LinkConfigError::Repeated { key });
             }

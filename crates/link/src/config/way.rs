@@ -5,12 +5,18 @@ use core::fmt;
 
 use weir_units::parse_span;
 
-use super::text::{Described, Refused, name_and_inside, probability, span_above_zero, split};
+use super::text::{Described, Key, Refused, name_and_inside, probability, span_above_zero, split};
 use crate::{GilbertElliott, Loss, Shape, Variation};
 
 pub(super) const LOSS: &str = "a share from 0 to 1 or in per cent (2%), gilbert(enter=1%,leave=25%,good=0,bad=100%), or the \
     numbers of the packets to lose, the first being 1: packets(3,7)";
 pub(super) const JITTER: &str = "a span around the delay: uniform(5ms), or normal(5ms) by its standard deviation; with reordering, uniform(5ms,reorder)";
+
+const PROBABILITY: &str = "0 to 1 or in per cent";
+
+/// What a description of bursts begins with.
+pub(super) const NO_BURSTS: GilbertElliott =
+    GilbertElliott { enter_bad: 0.0, leave_bad: 1.0, loss_good: 0.0, loss_bad: 1.0 };
 
 pub(super) fn read_loss(text: &str) -> Result<Loss, Refused> {
     if let Some(p) = probability(text) {
@@ -18,7 +24,7 @@ pub(super) fn read_loss(text: &str) -> Result<Loss, Refused> {
     }
     match name_and_inside(text).ok_or(None)? {
         ("gilbert", inside) => {
-            let mut model = GilbertElliott { enter_bad: 0.0, leave_bad: 1.0, loss_good: 0.0, loss_bad: 1.0 };
+            let mut model = NO_BURSTS;
             model.read(inside)?;
             Ok(Loss::GilbertElliott(model))
         }
@@ -38,11 +44,11 @@ pub(super) fn read_loss(text: &str) -> Result<Loss, Refused> {
 impl Described for GilbertElliott {
     const OF: &'static str = "gilbert";
     const EXAMPLE: &'static str = "gilbert(enter=1%,leave=25%)";
-    const KEYS: &'static [(&'static str, &'static str)] = &[
-        ("enter", "the probability that the good state ends after a packet, 0 to 1 or in per cent"),
-        ("leave", "the probability that the bad state ends after a packet, 0 to 1 or in per cent"),
-        ("good", "the share that the good state loses, 0 to 1 or in per cent"),
-        ("bad", "the share that the bad state loses, 0 to 1 or in per cent"),
+    const KEYS: &'static [Key] = &[
+        Key::new("enter", PROBABILITY, "The probability that the good state ends after a packet."),
+        Key::new("leave", PROBABILITY, "The probability that the bad state ends after a packet."),
+        Key::new("good", PROBABILITY, "The share that the good state loses."),
+        Key::new("bad", PROBABILITY, "The share that the bad state loses."),
     ];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {

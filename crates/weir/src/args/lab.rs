@@ -118,7 +118,7 @@ pub(crate) struct LabVerify {
     #[command(flatten)]
     pub(crate) runs: Runs,
 
-    /// Print the verdicts as JSON: a list of id, claim, measured, band, holds.
+    /// Print the verdicts as JSON: a list of id, claim, measured, band, holds, verdict (holds, fails, reported, not_judged).
     #[arg(long, conflicts_with = "markdown")]
     pub(crate) json: bool,
 

@@ -1,5 +1,6 @@
 //! Finds scenarios and runs them: on all cores, with a cache, until done or interrupted.
 
+use std::cell::Cell;
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -23,13 +24,16 @@ pub(super) struct Bench {
     jobs: Option<NonZeroUsize>,
     quiet: bool,
     interrupt: Interrupt,
+    /// Runs of the scenarios that are done.
+    done: Cell<usize>,
 }
 
 impl Bench {
     /// Reads all scenarios before any is run: a fault in the last one is not told after an hour. `names` are ids,
     /// beginnings of ids, or files; none means all.
     pub(super) fn new(runs: &Runs, names: &[String]) -> Result<Bench, Failure> {
-        let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot wait for signals"))?;
+        let interrupt = Interrupt::install(|| eprintln!("{STOPPING}"))
+            .map_err(Failure::of(Exit::Internal, "cannot wait for signals"))?;
         let seeds = runs.seeds.map(|seeds| Override { key: "seeds".to_owned(), value: seeds.to_string() });
         let overrides: Vec<Override> = runs.set.iter().cloned().chain(seeds).collect();
         let library = library(&runs.scenarios)?;
@@ -47,7 +51,7 @@ impl Bench {
             }
         }
         let cache = if runs.no_cache { None } else { runs.cache.clone().or_else(cache_folder).map(Cache::new) };
-        Ok(Bench { dossiers, cache, jobs: runs.jobs, quiet: runs.quiet, interrupt })
+        Ok(Bench { dossiers, cache, jobs: runs.jobs, quiet: runs.quiet, interrupt, done: Cell::new(0) })
     }
 
     /// The scenarios, in the order in which they were asked for.
@@ -65,12 +69,12 @@ impl Bench {
         let options = Options { cache: self.cache.clone(), jobs: self.jobs, stop: Some(self.interrupt.mark()) };
         let results = sweep(&dossier.scenario, &options, &|progress| watch.show(progress));
         watch.finish();
+        if let Ok(results) = &results {
+            self.done.set(self.done.get() + results.rows.len());
+        }
         results.map_err(|error| match error {
             SweepError::Stopped { done, total } => {
-                let kept =
-                    if self.cache.is_some() { "they are kept and will not be made again" } else { "nothing is kept" };
-                let message = format!("interrupted: {done} of {total} runs of {} are done; {kept}", dossier.id());
-                Failure::new(Exit::Interrupted, message)
+                Failure::new(Exit::Interrupted, self.interrupted(dossier.id(), done, total))
             }
             SweepError::Cache(error) => {
                 Failure::new(Exit::Files, format!("a result cannot be kept: {error}; --no-cache does without"))
@@ -78,6 +82,23 @@ impl Bench {
             error @ SweepError::Run { .. } => Failure::new(Exit::Usage, error.to_string()),
             error => Failure::new(Exit::Internal, error.to_string()),
         })
+    }
+}
+
+impl Bench {
+    /// How far it came, and what the next call finds.
+    fn interrupted(&self, id: &str, done: usize, total: usize) -> String {
+        let runs = |dossier: &Dossier| dossier.scenario.points().map_or(0, |points| points.len());
+        let all: usize = self.dossiers.iter().map(|dossier| runs(dossier) * dossier.scenario.head.seeds.0).sum();
+        let of_all = match self.dossiers.len() {
+            1 => String::new(),
+            several => format!(", {} of {all} of all {several} scenarios", self.done.get() + done),
+        };
+        let next = match &self.cache {
+            Some(_) => "they are kept, and the same command goes on from there",
+            None => "nothing is kept without a cache, and the same command begins again",
+        };
+        format!("interrupted: {done} of {total} runs of {id} are done{of_all}; {next}")
     }
 }
 
@@ -103,6 +124,9 @@ fn cache_folder() -> Option<PathBuf> {
         set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| set("HOME").map(|home| home.join(".cache")));
     caches.map(|caches| caches.join("weir/lab"))
 }
+
+/// What the first signal is answered with.
+const STOPPING: &str = "weir: stopping when the runs under way are done; a second signal stops at once";
 
 /// What the build script found in `scenarios`.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));

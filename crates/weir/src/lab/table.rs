@@ -39,22 +39,23 @@ pub(super) fn markdown(verdicts: &[Verdict]) -> String {
     for verdict in verdicts {
         let [number, band] = numbers(verdict);
         let detail = if verdict.detail.is_empty() { String::new() } else { format!(" ({})", verdict.detail) };
-        let cells = [
-            verdict.id.as_str(),
-            &format!("{}{detail}", verdict.claim),
-            &number,
-            &band,
-            &verdict_mark(verdict).to_string(),
-        ];
+        let cells = [verdict.id.as_str(), &format!("{}{detail}", verdict.claim), &number, &band, &mark(verdict)];
         text += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
     }
     text
 }
 
+/// The verdict's sign, with a word where the sign alone says too little.
+fn mark(verdict: &Verdict) -> String {
+    let sign = verdict_mark(verdict);
+    if verdict.is_not_judged() { format!("{sign} not judged") } else { sign.to_string() }
+}
+
 /// What was measured, and the band for it.
 pub(super) fn numbers(verdict: &Verdict) -> [String; 2] {
+    let none = if verdict.is_not_judged() { "not judged" } else { "no value" };
     [
-        verdict.measured.map_or("no value".to_owned(), measured),
+        verdict.measured.map_or(none.to_owned(), measured),
         verdict.band.map_or("reported".to_owned(), |band| band.to_string()),
     ]
 }
