@@ -6,6 +6,7 @@ pub mod claim;
 pub mod dossier;
 pub mod export;
 pub mod figure;
+pub mod interval;
 pub mod library;
 pub mod metric;
 pub mod recording;

@@ -183,7 +183,7 @@ fn packets_smaller_than_their_headers_are_refused() {
         assert!(read(&with(least - 1)).expect_err(traffic).contains(&format!("has at least {least}")));
     }
     let session = refused("ladder =", "packet_size = 10\nladder =");
-    assert!(session.contains("session.main: packet_size is 10 bytes, and such a packet has at least 57"), "{session}");
+    assert!(session.contains("session.main: packet_size is 10 bytes, and such a packet has at least 53"), "{session}");
 }
 
 const STREAM: &str = r#"id = "test/stream"

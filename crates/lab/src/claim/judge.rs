@@ -1,9 +1,10 @@
 //! From the results and a claim to its verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::reduce::{Sample, groups, over_points, over_seeds, place_in_words};
-use super::{Claim, Other, Points, Ruling, Seeds, Verdict};
+use super::{Band, Claim, Other, Points, Ruling, Seeds, Verdict};
+use crate::interval;
 use crate::results::{Results, Row, Value};
 
 type Place = BTreeMap<String, Value>;
@@ -11,7 +12,8 @@ type Place = BTreeMap<String, Value>;
 /// Judges `claim` by `results`. What cannot be measured does not hold, and the verdict says why.
 pub fn judge(claim: &Claim, results: &Results) -> Verdict {
     let band = claim.band();
-    let (measured, detail) = match measure(claim, results) {
+    let rows: Vec<&Row> = results.rows.iter().collect();
+    let (measured, mut detail) = match measure(claim, &rows) {
         Ok(sample) if sample.value.is_finite() => (Some(sample.value), where_it_was_decided(claim, &sample, results)),
         Ok(_) => (None, "what came out is not a finite number: all values are equal, or one is 0".to_owned()),
         Err(missing) => (None, missing),
@@ -26,17 +28,42 @@ pub fn judge(claim: &Claim, results: &Results) -> Verdict {
         Some(false) => Ruling::Fails,
         None => Ruling::Reported,
     };
-    let id = format!("{}/{}", results.scenario, claim.id);
-    Verdict { id, claim: claim.says.clone(), measured, band, holds, verdict, how: claim.in_words(), detail }
+    let uncertainty = measured.and_then(|_| uncertainty(claim, &rows));
+    let turns = |value: f64, half: f64, band: Band| {
+        [value - half, value + half].iter().any(|end| band.contains(*end) != band.contains(value))
+    };
+    let straddles = measured.zip(uncertainty).zip(band).is_some_and(|((value, half), band)| turns(value, half, band));
+    if straddles {
+        detail += if detail.is_empty() { "" } else { ", " };
+        detail += "the 95 % interval straddles the band";
+    }
+    let (id, how) = (format!("{}/{}", results.scenario, claim.id), claim.in_words());
+    Verdict { id, claim: claim.says.clone(), measured, uncertainty, band, straddles, holds, verdict, how, detail }
+}
+
+/// How sure the number of a claim about means over seeds is.
+fn uncertainty(claim: &Claim, rows: &[&Row]) -> Option<f64> {
+    if claim.seeds != Seeds::Mean {
+        return None;
+    }
+    let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
+    let without = |seed: &u64| {
+        let others: Vec<&Row> = rows.iter().copied().filter(|row| row.seed != *seed).collect();
+        measure(claim, &others).ok().map(|sample| sample.value).filter(|value| value.is_finite())
+    };
+    let left_out: Option<Vec<f64>> = if seeds.len() > 1 { seeds.iter().map(without).collect() } else { None };
+    interval::by_leaving_out(&left_out?)
 }
 
 /// Judges `claim` by the results of a part of its sweep, of which `whole` has all points. It is not judged if it lacks points that
 /// the part leaves out, and the detail tells how many points it was judged by.
 pub fn judge_part(claim: &Claim, results: &Results, whole: &[BTreeMap<String, Value>]) -> Verdict {
     let verdict = judge(claim, results);
-    let run: Vec<Place> = by_point(results).into_iter().map(|(place, _)| place.clone()).collect();
+    let run: Vec<Place> =
+        by_point(&results.rows.iter().collect::<Vec<_>>()).into_iter().map(|(place, _)| place.clone()).collect();
     if let (Err(missing), Ok(())) = (has_its_points(claim, &run), has_its_points(claim, whole)) {
-        return Verdict { measured: None, holds: None, verdict: Ruling::NotJudged, detail: missing, ..verdict };
+        let verdict = Verdict { measured: None, uncertainty: None, straddles: false, ..verdict };
+        return Verdict { holds: None, verdict: Ruling::NotJudged, detail: missing, ..verdict };
     }
     let taken: Vec<&Place> = whole.iter().filter(|place| claim.selection.takes(place)).collect();
     let made = taken.iter().filter(|place| run.contains(place)).count();
@@ -58,12 +85,12 @@ fn has_its_points(claim: &Claim, points: &[Place]) -> Result<(), String> {
     // Every metric has a value in every run: what cannot be measured then lacks a point.
     let metrics: BTreeMap<String, f64> = names.map(|name| (name.clone(), 1.0)).collect();
     let row = |point: &Place| Row { point: point.clone(), seed: 1, metrics: metrics.clone(), series: BTreeMap::new() };
-    let results = Results { scenario: String::new(), rows: points.iter().map(row).collect() };
-    measure(claim, &results).map(drop)
+    let rows: Vec<Row> = points.iter().map(row).collect();
+    measure(claim, &rows.iter().collect::<Vec<_>>()).map(drop)
 }
 
-fn measure(claim: &Claim, results: &Results) -> Result<Sample, String> {
-    let sides = Sides { claim, points: by_point(results) };
+fn measure(claim: &Claim, rows: &[&Row]) -> Result<Sample, String> {
+    let sides = Sides { claim, points: by_point(rows) };
     let mut places: Vec<&Place> = sides.points.iter().map(|(place, _)| *place).collect();
     places.retain(|place| claim.selection.takes(place));
     if places.is_empty() {
@@ -99,9 +126,9 @@ fn measure(claim: &Claim, results: &Results) -> Result<Sample, String> {
 }
 
 /// The runs by point, in the order of the sweep.
-fn by_point(results: &Results) -> Vec<(&Place, Vec<&Row>)> {
+fn by_point<'a>(rows: &[&'a Row]) -> Vec<(&'a Place, Vec<&'a Row>)> {
     let mut points: Vec<(&Place, Vec<&Row>)> = Vec::new();
-    for row in &results.rows {
+    for row in rows.iter().copied() {
         match points.iter_mut().find(|(place, _)| **place == row.point) {
             Some((_, rows)) => rows.push(row),
             None => points.push((&row.point, vec![row])),

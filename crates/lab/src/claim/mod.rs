@@ -138,8 +138,12 @@ pub struct Verdict {
     pub claim: String,
     /// What was measured; `None` (in JSON null) if data is missing or not a number.
     pub measured: Option<f64>,
+    /// Half of the 95 % confidence interval around it: what other seeds would have made of it. `None` unless it is of means over seeds.
+    pub uncertainty: Option<f64>,
     /// The band; `None` if the number is only reported.
     pub band: Option<Band>,
+    /// Whether a part of the confidence interval is in the band, and another is not: other seeds might have turned the verdict.
+    pub straddles: bool,
     /// Whether the claim holds; `None` if the number is there and only reported, or if nothing was judged.
     pub holds: Option<bool>,
     /// The same in a word, which also tells the two apart.

@@ -78,7 +78,7 @@ fn every_point_must_hold_and_the_worst_is_shown() {
     let keys = "metric = 'time'\nwhere = { variant = 'avmrc' }";
     green_and_red(keys, CONVERGENCE, 10.0, "{ max = 10 }", "{ max = 9.9 }");
     let red = judge(&claim(&format!("{keys}\nholds = {{ max = 9 }}")), &table(CONVERGENCE));
-    assert_eq!((red.detail.as_str(), red.is_red()), ("at clients = 1", true));
+    assert_eq!((red.detail.as_str(), red.is_red()), ("at clients = 1, the 95 % interval straddles the band", true));
 }
 
 #[test]
@@ -336,4 +336,36 @@ fn a_verdict_tells_machines_all_of_it() {
     assert_eq!(json["claim"], "it is so");
     assert_eq!((&json["measured"], &json["holds"]), (&serde_json::Value::Null, &serde_json::Value::Bool(false)));
     assert_eq!(json["band"], serde_json::json!({ "max": 2.0 }));
+}
+
+#[test]
+fn a_verdict_that_other_seeds_might_have_turned_says_so() {
+    let results = |rates: &[f64]| Results {
+        scenario: "x".to_owned(),
+        rows: (1..)
+            .zip(rates)
+            .map(|(seed, rate)| Row {
+                point: BTreeMap::new(),
+                seed,
+                metrics: [("rate".to_owned(), *rate)].into(),
+                series: BTreeMap::new(),
+            })
+            .collect(),
+    };
+    let claim = |rest: &str| {
+        let text = format!("id = 'a'\nsays = 'b'\nmetric = 'rate'\nholds = {{ min = 1 }}\n{rest}");
+        toml::from_str::<Claim>(&text).expect("a claim")
+    };
+    let close = judge(&claim(""), &results(&[0.9, 1.3]));
+    assert_eq!((close.holds, close.straddles), (Some(true), true), "{close:?}");
+    // t(0.975, 1) = 12.706, and the standard error is 0.2.
+    assert!(close.uncertainty.is_some_and(|half| (half - 2.541).abs() < 1e-3), "{close:?}");
+    assert!(close.detail.contains("straddles the band"), "{}", close.detail);
+    let clear = judge(&claim(""), &results(&[1.30, 1.31]));
+    assert_eq!((clear.holds, clear.straddles, clear.detail.as_str()), (Some(true), false, ""));
+    let red = judge(&claim(""), &results(&[0.5, 1.3]));
+    assert_eq!((red.holds, red.straddles), (Some(false), true));
+    for other in [judge(&claim(""), &results(&[1.0])), judge(&claim("seeds = 'min'"), &results(&[0.9, 1.3]))] {
+        assert_eq!((other.uncertainty, other.straddles), (None, false), "one run, or an extreme, has no interval");
+    }
 }

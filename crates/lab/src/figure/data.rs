@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Figure, Panel};
 use crate::claim::{NameError, Names, number};
+use crate::interval;
 use crate::results::{Results, Row, Value};
 
 /// A curve, ready to be drawn.
@@ -29,15 +30,16 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Of at least one run.
-    fn of_runs(runs: &[Point]) -> Point {
+    /// Of at least one run: the mean and its 95 % confidence interval, or with bars of their own all of these.
+    fn of_runs(runs: &[Point], has_bars: bool) -> Point {
         let mean = |of: fn(&Point) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-        Point {
-            x: mean(|run| run.x),
-            y: mean(|run| run.y),
-            low: runs.iter().map(|run| run.low).fold(f64::INFINITY, f64::min),
-            high: runs.iter().map(|run| run.high).fold(f64::NEG_INFINITY, f64::max),
+        let (x, y) = (mean(|run| run.x), mean(|run| run.y));
+        if has_bars {
+            let low = runs.iter().map(|run| run.low).fold(f64::INFINITY, f64::min);
+            return Point { x, y, low, high: runs.iter().map(|run| run.high).fold(f64::NEG_INFINITY, f64::max) };
         }
+        let half = interval::of_mean(&runs.iter().map(|run| run.y).collect::<Vec<_>>()).unwrap_or(0.0);
+        Point { x, y, low: y - half, high: y + half }
     }
 }
 
@@ -145,7 +147,8 @@ impl Panel {
                 None => places.push((&row.point, vec![run])),
             }
         }
-        let mut points: Vec<Point> = places.iter().map(|(_, runs)| Point::of_runs(runs)).collect();
+        let mut points: Vec<Point> =
+            places.iter().map(|(_, runs)| Point::of_runs(runs, self.bars.contains_key(y))).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         points
     }

@@ -139,7 +139,7 @@ impl<'a> Drawing<'a> {
         svg.close();
     }
 
-    /// From the smallest run to the largest. A bar down to where the scale has no place ends where the axis does.
+    /// The confidence interval, or what the panel has bars for. A bar down to where the scale has no place ends where the axis does.
     fn bar(&self, svg: &mut Svg, point: &Point, (x, y): (&Ruler, &Ruler)) {
         let foot = self.header() + 8.0 + PLOT_HEIGHT;
         let (Some(x), Some(high)) = (x.at(point.x), y.at(point.high)) else { return };

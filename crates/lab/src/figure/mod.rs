@@ -1,7 +1,7 @@
 //! Figures as data: what a scenario's figure shows on which axes, and its drawing as SVG and PNG.
 //!
 //! A figure is read as `[figure]` from the scenario's file. A point on a curve is the mean of its runs; the bar through it
-//! goes from the smallest to the largest. Each combination of the swept parameters that are not on the x axis is a curve.
+//! is its 95 % confidence interval. Each combination of the swept parameters that are not on the x axis is a curve.
 
 mod data;
 mod draw;
@@ -48,7 +48,7 @@ pub struct Panel {
     /// that are words.
     pub curves: Option<Vec<String>>,
     /// By a metric on the y axis: the two metrics between which its bars go, such as the smallest and the largest of several
-    /// flows. Default: from its own smallest run to its largest.
+    /// flows. Default: the 95 % confidence interval of its mean.
     #[serde(default)]
     pub bars: std::collections::BTreeMap<String, [String; 2]>,
     /// Names for the legend, by a curve's parameter value, metric or series. Default: as they are.

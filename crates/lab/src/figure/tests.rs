@@ -78,15 +78,16 @@ fn a_small_figure_is_drawn_as_it_was() {
 }
 
 #[test]
-fn a_curve_has_the_mean_of_its_runs_and_their_extremes() {
+fn a_curve_has_the_mean_of_its_runs_and_its_confidence_interval() {
     let figure = figure(SWEEP);
     let (curves, _) = figure.panels[0].curves(&sweep());
     let names: Vec<&str> = curves.iter().map(|curve| curve.name.as_str()).collect();
     assert_eq!(names, ["AVMRC", "RMRC", "AVMRC, sustained"]);
     let first = curves[0].points[0];
     assert_eq!((first.x, curves[0].points.len()), (1.0, 7));
-    for (value, expected) in [(first.low, 4.5), (first.y, 4.9), (first.high, 5.3)] {
-        assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
+    // Three runs from 4.5 to 5.3: t(0.975, 2) = 4.303 standard errors of 0.2309.
+    for (value, expected) in [(first.low, 4.9 - 0.9937), (first.y, 4.9), (first.high, 4.9 + 0.9937)] {
+        assert!((value - expected).abs() < 1e-4, "{value} is not {expected}");
     }
 }
 

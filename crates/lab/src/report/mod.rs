@@ -8,7 +8,7 @@ use crate::figure::style;
 use crate::figure::svg::escape;
 use crate::results::Results;
 
-pub use words::{measured, verdict_mark};
+pub use words::{measured, measured_within, verdict_mark};
 
 /// A scenario on the page.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ fn row(verdict: &Verdict, case: Option<&Case>) -> String {
          <td data-label=\"verdict\" class=\"{class}\">{} {word}</td></tr>\n",
         escape(&verdict.claim),
         escape(&format!("{}{detail}", verdict.how)),
-        verdict.measured.map_or("—".to_owned(), measured),
+        verdict.measured.map_or("—".to_owned(), |value| measured_within(value, verdict.uncertainty)),
         verdict.band.map_or("—".to_owned(), |band| escape(&band.to_string())),
         verdict_mark(verdict),
     )

@@ -15,6 +15,14 @@ pub fn measured(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A number and half of its confidence interval: `0.345 ± 0.021`.
+pub fn measured_within(value: f64, uncertainty: Option<f64>) -> String {
+    match uncertainty.filter(|half| *half > 0.0) {
+        Some(half) => format!("{} ± {}", measured(value), measured(half)),
+        None => measured(value),
+    }
+}
+
 /// The verdict as one sign.
 pub fn verdict_mark(verdict: &Verdict) -> char {
     match verdict.verdict {

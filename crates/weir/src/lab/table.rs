@@ -1,7 +1,8 @@
 //! Tables for people, in plain text.
 
 use weir_lab::claim::Verdict;
-use weir_lab::report::{measured, verdict_mark};
+use weir_lab::interval;
+use weir_lab::report::{measured, measured_within, verdict_mark};
 use weir_lab::results::{Results, Row, Value};
 
 /// Columns as wide as their widest cell, two spaces apart; the last one is as long as it is.
@@ -18,7 +19,8 @@ pub(super) fn plain(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A line a point: its parameters, then each metric's mean over the seeds and, if they differ, their extremes.
+/// A line a point: its parameters, then each metric's mean over the seeds and, if they differ, half of its 95 % confidence interval and
+/// their extremes.
 pub(super) fn of_results(results: &Results) -> String {
     let Some(first) = results.rows.first() else { return "no runs\n".to_owned() };
     let parameters: Vec<&String> = first.point.keys().collect();
@@ -82,7 +84,8 @@ fn over_seeds(runs: &[Row], metric: &str) -> String {
     if low == high && missing.is_empty() {
         return measured(mean);
     }
-    format!("{} [{}–{}{missing}]", measured(mean), measured(low), measured(high))
+    let mean = measured_within(mean, interval::of_mean(&values));
+    format!("{mean} [{}–{}{missing}]", measured(low), measured(high))
 }
 
 #[cfg(test)]
@@ -106,6 +109,6 @@ mod tests {
         };
         let rows = vec![row(1, Some(0.5)), row(2, Some(1.5)), row(3, None)];
         let text = of_results(&Results { scenario: "x".to_owned(), rows });
-        assert_eq!(text, "clients  loss                    rate\n2        1 [0.5–1.5, 1 without]  5\n");
+        assert_eq!(text, "clients  loss                           rate\n2        1 ± 6.35 [0.5–1.5, 1 without]  5\n");
     }
 }
