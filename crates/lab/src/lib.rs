@@ -14,3 +14,4 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod sweep;
+pub mod trace;

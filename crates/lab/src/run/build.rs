@@ -1,6 +1,7 @@
 //! From a set-up to a simulated network with everyone on it: the only place where the laboratory meets the simulator's
 //! interface for building.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_core::Endpoint;
@@ -9,12 +10,14 @@ use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::{self, Scheme, Setting};
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{
-    EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times, tcp,
+    EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig, SessionId, StreamConfig, TcpConnection, Times,
+    tcp,
 };
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 
 use super::RunError;
+use super::names::Labels;
 use super::recorder::{Recorder, Sender};
 use super::site::Site;
 use crate::scenario::{
@@ -27,6 +30,10 @@ pub(super) struct Built {
     pub(super) recorder: Recorder,
     /// The link that sessions and flows share.
     pub(super) bottleneck: LinkId,
+    /// What the nodes are called.
+    pub(super) nodes: BTreeMap<String, Vec<NodeId>>,
+    /// What flows are called.
+    pub(super) labels: Labels,
 }
 
 /// Builds the network of `setup`; whatever is drawn comes from streams of `seed`.
@@ -45,7 +52,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
         network.split_sessions_by_channel();
     }
     let bottleneck = site.bottleneck;
-    let mut place = Place { network, recorder, site, seed };
+    let mut place = Place { network, recorder, site, seed, labels: Labels::default() };
     let manager_of = |name: &String| setup.manager.values().find(|manager| manager.sessions.contains(name));
     for (name, session) in setup.session.iter().filter(|(name, _)| manager_of(name).is_none()) {
         for instance in 0..session.count.0 {
@@ -69,7 +76,8 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
             place.flow(name, flow, instance, wanted)?;
         }
     }
-    Ok(Built { network: place.network, recorder: place.recorder, bottleneck })
+    let Place { network, recorder, site, labels, .. } = place;
+    Ok(Built { network, recorder, bottleneck, nodes: site.into_nodes(), labels })
 }
 
 /// A network that is being filled.
@@ -78,6 +86,7 @@ struct Place<'a> {
     recorder: Recorder,
     site: Site<'a>,
     seed: u64,
+    labels: Labels,
 }
 
 /// A session that has a sender.
@@ -118,6 +127,7 @@ impl Place<'_> {
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
+        self.labels.group("session", name, instance, self.network.flow_of(sender));
         let recorded = self.recorder.add_session(name, self.network.flow_of(sender), session.startup.0);
         Ok(Opened { id, recorded, members, stream: format!("session.{name}.receiver {instance}") })
     }
@@ -183,6 +193,7 @@ impl Place<'_> {
                 let first_channel = self.network.attach(agent, opened.id)?;
                 let flow = self.network.session_flow(opened.id);
                 let joined = opened.members[number].joined;
+                self.labels.manages(agent, flow);
                 self.recorder.add_managed(opened.recorded, (agent, session), flow, first_channel.0, joined);
             }
         }
@@ -206,6 +217,7 @@ impl Place<'_> {
         let supply = Some(Supply::Endless);
         let config = EndpointConfig { times, supply, accepts_peers: true, ..EndpointConfig::default() };
         let mut nodes = vec![self.network.add_sender(id, sender, config)];
+        self.labels.group("tree", name, instance, self.network.flow_of(nodes[0]));
         self.recorder.add_tree(name, self.network.flow_of(nodes[0]), nodes[0], tree.payload_share());
         for (i, member) in members.into_iter().enumerate() {
             let node = self.site.receiver(&mut self.network, &tree.members.at, member.rtt, i)?;
@@ -255,6 +267,7 @@ impl Place<'_> {
                 (stream.flow, Sender::Source(stream.source))
             }
         };
+        self.labels.unicast(name, instance, id, from);
         if wanted {
             self.recorder.add_flow(name, id, sender);
         }
