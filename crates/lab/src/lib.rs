@@ -15,3 +15,4 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod sweep;
+pub mod trace;

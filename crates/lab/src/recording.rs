@@ -1,27 +1,53 @@
-//! A run written down while it is made: event by event as lines of text, or packet by packet for Wireshark.
+//! A run written down while it is made: event by event, or packet by packet for Wireshark.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
 
 use weir_capture::CaptureError;
+use weir_core::Observation;
 use weir_link::DropReason;
-use weir_sim::trace::Trace;
-use weir_sim::{LinkId, Monitor, Packet};
+use weir_sim::{AgentId, LinkId, Monitor, Packet};
 use weir_units::Time;
 use weir_wire::CciForm;
 
 use crate::capture::PacketCapture;
-use crate::run::{RunError, watch};
+use crate::run::{Names, RunError, watch};
 use crate::scenario::Setup;
+use crate::trace::{Filter, FilterError, Format, Tracer};
 
 /// Where a run is written to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
-    /// Every event of the network, a line each.
-    pub trace: Option<PathBuf>,
+    /// Events of the network.
+    pub trace: Option<TraceFile>,
     /// The packets of the bottleneck, as pcapng.
     pub pcap: Option<PathBuf>,
+}
+
+/// Where events are written to, how, and which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceFile {
+    /// The file.
+    pub path: PathBuf,
+    /// How. Default: Parquet for a file that ends in `.parquet`, else text.
+    pub format: Option<Format>,
+    /// Which.
+    pub filter: Filter,
+}
+
+impl TraceFile {
+    /// All events, in the form that the file's ending says.
+    pub fn new(path: impl Into<PathBuf>) -> TraceFile {
+        TraceFile { path: path.into(), format: None, filter: Filter::default() }
+    }
+
+    fn open(&self, names: &Names) -> Result<Tracer, RecordingError> {
+        let is_parquet = self.path.extension().is_some_and(|ending| ending == "parquet");
+        let format = self.format.unwrap_or(if is_parquet { Format::Parquet } else { Format::Text });
+        let file = File::create(&self.path).map_err(|error| cannot(&self.path, error))?;
+        Ok(Tracer::new(BufWriter::new(file), format, &self.filter, names)?)
+    }
 }
 
 /// Why a run could not be written down.
@@ -39,6 +65,9 @@ pub enum RecordingError {
         /// What is wrong.
         error: io::Error,
     },
+    /// The run has nothing that is called so.
+    #[error("cannot trace: {0}")]
+    Filter(#[from] FilterError),
     /// The capture cannot be written.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -52,44 +81,65 @@ impl Recording {
 
     /// Makes the run of `setup` with `seed` and writes it down.
     pub fn write(&self, setup: &Setup, seed: u64) -> Result<(), RecordingError> {
-        let cannot = |error| {
-            let path = self.trace.iter().map(|path| path.display().to_string()).collect();
-            RecordingError::Trace { path, error }
-        };
-        let out: Box<dyn Write> = match &self.trace {
-            Some(path) => Box::new(BufWriter::new(File::create(path).map_err(cannot)?)),
-            None => Box::new(io::sink()),
-        };
-        let mut failed = None;
-        let mut capture = |bottleneck: LinkId| {
-            // The lab's sessions send the short form: see `Session::agreed`.
-            let made = self.pcap.as_ref().map(|path| PacketCapture::create(path, bottleneck, CciForm::Short));
-            made.and_then(|made| made.map_err(|error| failed = Some(error)).ok())
-        };
-        let (trace, capture) = watch(setup, seed, |bottleneck| (Trace::new(out), Tap(capture(bottleneck))))?;
-        trace.finish().map_err(cannot)?;
-        match (failed, capture.0) {
-            (Some(error), _) => Err(error.into()),
-            (None, Some(capture)) => Ok(capture.finish()?),
-            (None, None) => Ok(()),
+        // A capture has one form for all sessions: that of the first.
+        let agreed = setup.session.values().next().and_then(|session| session.agreed().ok());
+        let form = agreed.map_or(CciForm::Short, |agreed| agreed.form);
+        let (trace, capture) = watch(setup, seed, |names| {
+            let trace = self.trace.as_ref().map(|file| file.open(names)).transpose()?;
+            let bottleneck = names.bottleneck;
+            let create = |(path, link): (&PathBuf, _)| PacketCapture::create(path, link, form);
+            let capture = self.pcap.as_ref().zip(bottleneck).map(create).transpose()?;
+            Ok::<_, RecordingError>((Wish(trace), Wish(capture)))
+        })?;
+        if let (Some(trace), Some(file)) = (trace.0, &self.trace) {
+            trace.finish().map_err(|error| cannot(&file.path, error))?;
         }
+        capture.0.map_or(Ok(()), |capture| Ok(capture.finish()?))
     }
 }
 
-/// A capture that may not be wanted.
-struct Tap(Option<PacketCapture>);
+fn cannot(path: &Path, error: io::Error) -> RecordingError {
+    RecordingError::Trace { path: path.display().to_string(), error }
+}
 
-impl Monitor for Tap {
+/// A monitor that may not be wanted.
+struct Wish<M>(Option<M>);
+
+impl<M: Monitor> Monitor for Wish<M> {
+    fn observe(&mut self, now: Time, agent: AgentId, observation: &Observation) {
+        self.0.iter_mut().for_each(|monitor| monitor.observe(now, agent, observation));
+    }
+
+    fn observe_session(&mut self, now: Time, agent: AgentId, session: u16, observation: &Observation) {
+        self.0.iter_mut().for_each(|monitor| monitor.observe_session(now, agent, session, observation));
+    }
+
+    fn arrive(&mut self, now: Time, agent: AgentId, packet: &Packet) {
+        self.0.iter_mut().for_each(|monitor| monitor.arrive(now, agent, packet));
+    }
+
+    fn deliver(&mut self, now: Time, agent: AgentId, bytes: u64, number: Option<u64>) {
+        self.0.iter_mut().for_each(|monitor| monitor.deliver(now, agent, bytes, number));
+    }
+
+    fn complete(&mut self, now: Time, agent: AgentId) {
+        self.0.iter_mut().for_each(|monitor| monitor.complete(now, agent));
+    }
+
+    fn member(&mut self, now: Time, agent: AgentId, channel: u16, joins: bool) {
+        self.0.iter_mut().for_each(|monitor| monitor.member(now, agent, channel, joins));
+    }
+
+    fn enqueue(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        self.0.iter_mut().for_each(|monitor| monitor.enqueue(now, link, packet));
+    }
+
     fn drop(&mut self, at: Time, link: LinkId, packet: &Packet, reason: DropReason) {
-        if let Some(capture) = &mut self.0 {
-            Monitor::drop(capture, at, link, packet, reason);
-        }
+        self.0.iter_mut().for_each(|monitor| Monitor::drop(monitor, at, link, packet, reason));
     }
 
     fn dequeue(&mut self, now: Time, link: LinkId, packet: &Packet) {
-        if let Some(capture) = &mut self.0 {
-            capture.dequeue(now, link, packet);
-        }
+        self.0.iter_mut().for_each(|monitor| monitor.dequeue(now, link, packet));
     }
 }
 
@@ -116,7 +166,7 @@ rate = { measure = "throughput", session = "main" }
     fn a_run_leaves_its_lines_and_its_packets() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| Some(folder.path().join(name));
-        let recording = Recording { trace: at("run.tr"), pcap: at("run.pcapng") };
+        let recording = Recording { trace: at("run.tr").map(TraceFile::new), pcap: at("run.pcapng") };
         let points = Dossier::parse("one.toml", FILE, &[]).expect("sound").scenario.points().expect("sound");
         recording.write(&points[0].setup, 1).expect("it can be written");
         let lines = std::fs::read_to_string(folder.path().join("run.tr")).expect("a trace");
@@ -129,7 +179,7 @@ rate = { measure = "throughput", session = "main" }
     fn a_place_that_cannot_be_written_is_named() {
         let points = Dossier::parse("one.toml", FILE, &[]).expect("sound").scenario.points().expect("sound");
         for recording in [
-            Recording { trace: Some("/nowhere/run.tr".into()), pcap: None },
+            Recording { trace: Some(TraceFile::new("/nowhere/run.tr")), pcap: None },
             Recording { trace: None, pcap: Some("/nowhere/run.pcapng".into()) },
         ] {
             let error = recording.write(&points[0].setup, 1).expect_err("there is no such folder").to_string();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_lab::export;
+use weir_lab::export::{self, Column, Parquet, Table, Values};
 use weir_lab::results::{Results, Row, Value};
 
 fn results() -> Results {
@@ -46,6 +46,26 @@ fn json_reads_back_as_the_results() {
 fn the_parquet_file_is_the_one_that_pyarrow_has_read() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/runs.parquet");
     let file = export::runs(&results()).to_parquet();
+    if std::env::var_os("WEIR_BLESS").is_some() {
+        std::fs::write(&path, &file).expect("it can be written");
+    }
+    assert_eq!(std::fs::read(&path).expect("it is there"), file);
+}
+
+/// pyarrow 26 read `groups.parquet`, too: three row groups of 2, 0 and 1 rows, `a` = 1, null, 3 and `b` = x, y, null.
+#[test]
+fn a_parquet_file_of_several_groups_is_the_one_that_pyarrow_has_read() {
+    let group = |integers: &[Option<i64>], words: &[Option<&str>]| {
+        let words = words.iter().map(|word| word.map(str::to_owned)).collect();
+        let column = |name: &str, values| Column { name: name.to_owned(), values };
+        Table { columns: vec![column("a", Values::Integers(integers.to_vec())), column("b", Values::Words(words))] }
+    };
+    let mut file = Parquet::new(Vec::new());
+    for table in [group(&[Some(1), None], &[Some("x"), Some("y")]), group(&[], &[]), group(&[Some(3)], &[None])] {
+        file.write(&table).expect("memory takes everything");
+    }
+    let file = file.finish().expect("memory takes everything");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/groups.parquet");
     if std::env::var_os("WEIR_BLESS").is_some() {
         std::fs::write(&path, &file).expect("it can be written");
     }

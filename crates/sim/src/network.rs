@@ -104,6 +104,16 @@ impl Network {
         (0..self.fabric.graph.links()).map(LinkId::new)
     }
 
+    /// From which node to which a link direction leads.
+    pub fn link_ends(&self, link: LinkId) -> (NodeId, NodeId) {
+        (self.fabric.graph.from(link), self.fabric.graph.to(link))
+    }
+
+    /// All agents, in the order in which they were added.
+    pub fn agents(&self) -> impl Iterator<Item = AgentId> + use<> {
+        (0..self.agents.len()).map(AgentId::new)
+    }
+
     /// The link direction from one node to its neighbour; the first one made, if there are several.
     pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         self.fabric.graph.between(from, to)

@@ -1,4 +1,6 @@
-//! A run written down, event by event, as lines that people and scripts can read.
+//! A run written down, event by event, with the network's own numbers: the text by which two runs are compared.
+//!
+//! Not here: names, filters and a form that is promised. The laboratory's traces have them.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -83,14 +83,14 @@ fn run_one(args: &LabRun) -> Result<Exit, Failure> {
 
 /// Writes the first run down, if that is asked for.
 fn write_down(args: &LabRun, dossier: &Dossier) -> Result<(), Failure> {
-    let recording = Recording { trace: args.trace.clone(), pcap: args.pcap.clone() };
+    let recording = Recording { trace: args.trace.file(), pcap: args.pcap.clone() };
     if !recording.is_wanted() {
         return Ok(());
     }
     let points = dossier.scenario.points().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let first = points.first().ok_or_else(|| Failure::new(Exit::Usage, format!("{} has no points", dossier.id())))?;
     recording.write(&first.setup, 1).map_err(|error| match error {
-        RecordingError::Run(error) => Failure::new(Exit::Usage, error.to_string()),
+        error @ (RecordingError::Run(_) | RecordingError::Filter(_)) => Failure::new(Exit::Usage, error.to_string()),
         error => Failure::new(Exit::Files, error.to_string()),
     })
 }

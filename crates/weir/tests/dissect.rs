@@ -43,6 +43,46 @@ fn captures_of_a_live_stream_are_dissected_as_rtp_and_rtcp_without_error_or_warn
     }
 }
 
+/// Two nodes, with a paced stream or a session between them.
+const SIMULATED: &str = r#"id = "mine/pair"
+title = "Two nodes"
+duration = "5s"
+seeds = 1
+[topology.graph]
+bottleneck = ["{from}", "{to}"]
+links = [{ between = ["a", "b"], link = "rate=2M,delay=20ms,buffer=400p" }]
+[parameters]
+from = "a"
+to = "b"
+[metrics]
+used = { measure = "link_use" }
+"#;
+
+#[test]
+fn captures_of_simulated_packets_are_dissected_without_error_or_warning() {
+    assert!(in_path("tshark"), "this test needs tshark: apt-get install tshark");
+    let scratch = Scratch::new();
+    let rap = "[flow.rap]\nfrom = [\"a\"]\nto = [\"b\"]\n\
+        traffic.stream = { scheme = \"rap\", supply = { rate = \"400k\" } }\n";
+    let session = "[session.main]\nscheme = \"avmrc\"\nat = [\"a\"]\nreceivers = { at = [\"b\"] }\n\
+        ladder = { low = \"128k\", high = \"1M\", ratio = 2 }\n";
+    for (who, protocol, ends, seen) in [
+        (rap, "rtp", ["a", "b"], ":rtp"),
+        (rap, "rtp", ["b", "a"], ":rtcp"),
+        (session, "alc", ["a", "b"], ":alc:rmt-lct"),
+    ] {
+        let (file, capture) = (scratch.join("pair.toml"), scratch.join("pair.pcapng"));
+        std::fs::write(&file, format!("{SIMULATED}{who}")).expect("a folder to write in");
+        let command = Command::here(WEIR).args(["lab", "run"]).arg(&file).args(["--no-cache", "--quiet", "--pcap"]);
+        let [from, to] = ends;
+        let command = command.arg(&capture).args(["--set", &format!("from={from}"), "--set", &format!("to={to}")]);
+        assert_done(&command.start().wait(LIMIT));
+        assert_no_complaint(&capture, &tshark(&capture, 5004, protocol, &["-q", "-z", "expert"]));
+        let packets = tshark(&capture, 5004, protocol, &["-T", "fields", "-e", "frame.protocols"]);
+        assert!(packets.lines().count() > 100 && packets.lines().all(|packet| packet.contains(seen)), "{packets}");
+    }
+}
+
 /// Packets of a transport stream that hold nothing (ISO 13818-1: PID 0x1fff).
 fn null_packets(count: usize) -> Vec<u8> {
     let packet = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();

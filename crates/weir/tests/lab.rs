@@ -87,8 +87,8 @@ fn claims_about_points_that_were_not_asked_for_are_not_judged_and_not_red() {
     assert!(text.contains(summary), "{text}");
     let json = lab(place.path(), &[&words[..], &["--json"]].concat());
     let verdicts: Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    let words_of: Vec<&Value> =
-        verdicts.as_array().expect("a list").iter().map(|verdict| &verdict["verdict"]).collect();
+    let list = verdicts.as_array().expect("a list");
+    let words_of: Vec<&str> = list.iter().filter_map(|verdict| verdict["verdict"].as_str()).collect();
     assert_eq!((words_of, &verdicts[1]["holds"]), (vec!["holds", "not_judged", "reported"], &Value::Null));
     let markdown = lab(place.path(), &[&words[..], &["--markdown"]].concat());
     assert!(String::from_utf8_lossy(&markdown.stdout).contains("| – not judged |"), "{}", told(&markdown));
@@ -151,6 +151,24 @@ fn a_run_can_be_written_down_for_people_and_for_wireshark() {
     assert!(packets.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
     let nowhere = lab(place.path(), &["run", "mine/one", "--trace", "nowhere/run.tr"]);
     assert_eq!(nowhere.status.code(), Some(7), "{}", told(&nowhere));
+}
+
+#[test]
+fn a_trace_can_be_narrowed_down_and_be_a_table() {
+    let place = place();
+    let run = |words: &[&str]| lab(place.path(), &[&["run", "mine/one", "--trace"], words].concat());
+    let narrow = ["--trace-flow", "main", "--trace-link", "bottleneck", "--trace-kind", "enqueue,drop"];
+    let output = run(&[&["run.txt", "--trace-from", "2s", "--trace-to", "3s"], &narrow[..]].concat());
+    assert!(output.status.success(), "{}", told(&output));
+    let lines = std::fs::read_to_string(place.path().join("run.txt")).expect("a trace");
+    let is_wanted = |line: &str| line.starts_with("+ 2.") || line.starts_with("d 2.");
+    assert!(lines.lines().count() > 10 && lines.lines().all(|line| is_wanted(line) && line.contains(" bottleneck ")));
+    let output = run(&[&["run.parquet"], &narrow[..]].concat());
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(std::fs::read(place.path().join("run.parquet")).expect("a trace").starts_with(b"PAR1"));
+    let output = run(&["run.txt", "--trace-flow", "mian"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("there is no flow \"mian\"; there are session.main.0"), "{}", told(&output));
 }
 
 #[test]

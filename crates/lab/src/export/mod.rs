@@ -8,6 +8,7 @@ mod parquet;
 mod table;
 mod thrift;
 
+pub use parquet::Parquet;
 pub use table::{Column, Table, Values, runs, series};
 
 use crate::results::Results;

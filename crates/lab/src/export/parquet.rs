@@ -1,30 +1,92 @@
-//! A table as a Parquet file: one row group, one plain uncompressed page a column
-//! (<https://parquet.apache.org/docs/file-format/>). Results are small; the crates that write every kind of Parquet take
-//! minutes to compile.
+//! Tables as Parquet files: row groups with one plain uncompressed page a column
+//! (<https://parquet.apache.org/docs/file-format/>). The crates that write every kind of Parquet take minutes to compile.
+
+use std::io::{self, Write};
 
 use super::thrift::{Struct, varint};
 use super::{Column, Table, Values};
 
 impl Table {
-    /// The table as a Parquet file. Every column may have nulls.
+    /// The table as a Parquet file of one row group. Every column may have nulls.
     pub fn to_parquet(&self) -> Vec<u8> {
-        let mut file = MAGIC.to_vec();
-        let chunks: Vec<Struct> = self.columns.iter().map(|column| write_chunk(&mut file, column)).collect();
-        let (rows, size) = (self.len() as i64, (file.len() - MAGIC.len()) as i64);
-        let root = Struct::default().string(4, "schema").i32(5, self.columns.len() as i32);
-        let schema = std::iter::once(root).chain(self.columns.iter().map(element)).collect();
-        let group = Struct::default().structs(1, chunks).i64(2, size).i64(3, rows);
+        let mut file = Parquet::new(Vec::new());
+        file.write(self).and_then(|()| file.finish()).expect("memory takes everything")
+    }
+}
+
+/// A Parquet file that is written one row group after the other.
+#[derive(Debug)]
+pub struct Parquet<W> {
+    out: W,
+    /// Bytes so far.
+    len: usize,
+    /// The columns, once a table has told them.
+    schema: Vec<Struct>,
+    groups: Vec<Struct>,
+    rows: i64,
+}
+
+impl<W: Write> Parquet<W> {
+    /// A file without any row yet.
+    pub fn new(out: W) -> Parquet<W> {
+        Parquet { out, len: 0, schema: Vec::new(), groups: Vec::new(), rows: 0 }
+    }
+
+    /// Writes a table as a row group. All tables of a file have the same columns.
+    pub fn write(&mut self, table: &Table) -> io::Result<()> {
+        if self.schema.is_empty() {
+            self.put(MAGIC)?;
+            let root = Struct::default().string(4, "schema").i32(5, table.columns.len() as i32);
+            self.schema = std::iter::once(root).chain(table.columns.iter().map(element)).collect();
+        }
+        let start = self.len;
+        let chunks: io::Result<Vec<Struct>> = table.columns.iter().map(|column| self.chunk(column)).collect();
+        let (rows, size) = (table.len() as i64, (self.len - start) as i64);
+        self.groups.push(Struct::default().structs(1, chunks?).i64(2, size).i64(3, rows));
+        self.rows += rows;
+        Ok(())
+    }
+
+    /// Writes what is known at the end only, and gives the writer back. There must be a table, if an empty one.
+    pub fn finish(mut self) -> io::Result<W> {
         let metadata = Struct::default()
             .i32(1, 1)
-            .structs(2, schema)
-            .i64(3, rows)
-            .structs(4, vec![group])
+            .structs(2, std::mem::take(&mut self.schema))
+            .i64(3, self.rows)
+            .structs(4, std::mem::take(&mut self.groups))
             .string(6, concat!("weir version ", env!("CARGO_PKG_VERSION")))
             .finish();
-        file.extend_from_slice(&metadata);
-        file.extend_from_slice(&(metadata.len() as u32).to_le_bytes());
-        file.extend_from_slice(MAGIC);
-        file
+        self.put(&metadata)?;
+        self.put(&(metadata.len() as u32).to_le_bytes())?;
+        self.put(MAGIC)?;
+        Ok(self.out)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.len += bytes.len();
+        self.out.write_all(bytes)
+    }
+
+    /// Writes a column's only page of a group; gives its place and kind for the metadata.
+    fn chunk(&mut self, column: &Column) -> io::Result<Struct> {
+        let start = self.len;
+        let page = page(&column.values);
+        let (len, count) = (page.len() as i32, column.values.len());
+        let about = Struct::default().i32(1, count as i32).i32(2, PLAIN).i32(3, RLE).i32(4, RLE);
+        let header = Struct::default().i32(1, DATA_PAGE).i32(2, len).i32(3, len).nested(5, about);
+        self.put(&header.finish())?;
+        self.put(&page)?;
+        let size = (self.len - start) as i64;
+        let metadata = Struct::default()
+            .i32(1, physical(&column.values))
+            .i32s(2, &[PLAIN, RLE])
+            .strings(3, &[&column.name])
+            .i32(4, UNCOMPRESSED)
+            .i64(5, count as i64)
+            .i64(6, size)
+            .i64(7, size)
+            .i64(9, start as i64);
+        Ok(Struct::default().i64(2, start as i64).nested(3, metadata))
     }
 }
 
@@ -35,28 +97,6 @@ fn element(column: &Column) -> Struct {
         Values::Words(_) => element.i32(6, UTF8),
         _ => element,
     }
-}
-
-/// Writes a column's only page; gives its place and kind for the metadata.
-fn write_chunk(file: &mut Vec<u8>, column: &Column) -> Struct {
-    let start = file.len();
-    let page = page(&column.values);
-    let (len, count) = (page.len() as i32, column.values.len());
-    let about = Struct::default().i32(1, count as i32).i32(2, PLAIN).i32(3, RLE).i32(4, RLE);
-    let header = Struct::default().i32(1, DATA_PAGE).i32(2, len).i32(3, len).nested(5, about);
-    file.extend(header.finish());
-    file.extend(page);
-    let size = (file.len() - start) as i64;
-    let metadata = Struct::default()
-        .i32(1, physical(&column.values))
-        .i32s(2, &[PLAIN, RLE])
-        .strings(3, &[&column.name])
-        .i32(4, UNCOMPRESSED)
-        .i64(5, count as i64)
-        .i64(6, size)
-        .i64(7, size)
-        .i64(9, start as i64);
-    Struct::default().i64(2, start as i64).nested(3, metadata)
 }
 
 /// Which values are there, and then these.

@@ -8,19 +8,18 @@ use weir_core::Endpoint;
 use weir_core::layers::Ladder;
 use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::{self, Scheme, Setting};
-use weir_link::LinkConfig;
 use weir_sim::traffic::{Distribution, HttpConfig, Pattern, Supply, UdpConfig};
 use weir_sim::{
-    EndpointConfig, LinkId, Membership, Network, SessionConfig, SessionId, StreamConfig, TcpConnection, Times,
+    EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig, SessionId, StreamConfig, TcpConnection, Times,
 };
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::CciForm;
 
 use super::RunError;
+use super::links::{changes, recorder};
+use super::names::Labels;
 use super::recorder::{Ends, Recorder, Sender};
 use super::site::Site;
-use super::watched::WatchedLink;
-use crate::metric::{Capacity, LinkRecord};
 use crate::scenario::{self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Text, Traffic, TreeStream, Udp};
 
 /// A network ready to run, and who watches it.
@@ -29,6 +28,10 @@ pub(super) struct Built {
     pub(super) recorder: Recorder,
     /// The link that sessions and flows share.
     pub(super) bottleneck: LinkId,
+    /// What the nodes are called.
+    pub(super) nodes: BTreeMap<String, Vec<NodeId>>,
+    /// What flows are called.
+    pub(super) labels: Labels,
 }
 
 /// Builds the network of `setup`; whatever is drawn comes from streams of `seed`.
@@ -36,8 +39,8 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     let mut network = Network::new(seed);
     let site = Site::build(&mut network, &setup.topology, seed)?;
     let changes = changes(setup, &site, &network)?;
-    for Becoming { at, link, config } in &changes {
-        network.change_link(*at, *link, config);
+    for becoming in &changes {
+        network.change_link(becoming.at, becoming.link, &becoming.config);
     }
     for (name, router) in &setup.router {
         for node in site.routers(name) {
@@ -54,7 +57,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     }
     let bottleneck = site.bottleneck;
     let recorder = recorder(setup, &site, &network, &changes)?;
-    let mut place = Place { network, recorder, site, seed };
+    let mut place = Place { network, recorder, site, seed, labels: Labels::default() };
     let manager_of = |name: &String| setup.manager.values().find(|manager| manager.sessions.contains(name));
     for (name, session) in setup.session.iter().filter(|(name, _)| manager_of(name).is_none()) {
         for instance in 0..session.count.0 {
@@ -78,58 +81,8 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
             place.flow(name, flow, instance, wanted)?;
         }
     }
-    Ok(Built { network: place.network, recorder: place.recorder, bottleneck })
-}
-
-/// What becomes of a link when.
-struct Becoming {
-    at: Time,
-    link: LinkId,
-    config: LinkConfig,
-}
-
-/// All changes of links, in the order of their times.
-fn changes(setup: &Setup, site: &Site<'_>, network: &Network) -> Result<Vec<Becoming>, RunError> {
-    let mut all = Vec::new();
-    for change in &setup.change {
-        let link = site.link(network, change.between.as_ref())?;
-        let every = change.every.map_or(setup.duration.0, |every| every.0);
-        let times = (0..).map(|n| change.at.0 + every * n).take_while(|at| *at < setup.duration.0);
-        let before = network.link_config(link);
-        for at in times.map(|at| Time::ZERO + at) {
-            let becomes = change.link.iter().map(|becomes| (Duration::ZERO, becomes.0.clone()));
-            let steps = change.rates.0.iter().take_while(|(step, _)| *step < every);
-            let steps = steps.map(|(step, rate)| (*step, LinkConfig { rate: Some(*rate), ..before.clone() }));
-            all.extend(becomes.chain(steps).map(|(after, config)| Becoming { at: at + after, link, config }));
-        }
-    }
-    all.sort_by_key(|becoming| becoming.at);
-    Ok(all)
-}
-
-/// Watches the bottleneck and the links that measures and series name.
-fn recorder(setup: &Setup, site: &Site<'_>, network: &Network, changes: &[Becoming]) -> Result<Recorder, RunError> {
-    let measures = setup.metrics.values().map(|measure| (&measure.link, measure.needs_waits()));
-    let series = setup.series.values().map(|trace| (&trace.link, trace.needs_waits()));
-    let mut wanted = vec![(site.bottleneck, false)];
-    let mut names = BTreeMap::new();
-    for (name, waits) in measures.chain(series) {
-        let link = site.link(network, name.as_ref())?;
-        let place = wanted.iter().position(|(known, _)| *known == link).unwrap_or_else(|| {
-            wanted.push((link, false));
-            wanted.len() - 1
-        });
-        wanted[place].1 |= waits;
-        names.extend(name.iter().map(|name| (name.clone(), place)));
-    }
-    let capacity = |config: &LinkConfig| Capacity { rate: config.rate, delay: config.delay };
-    let links = wanted.into_iter().map(|(id, waits)| {
-        let own = changes.iter().filter(|becoming| becoming.link == id);
-        let later = own.map(|becoming| (becoming.at, capacity(&becoming.config)));
-        let all = std::iter::once((Time::ZERO, capacity(network.link_config(id)))).chain(later).collect();
-        WatchedLink::new(id, LinkRecord { capacity: all, ..LinkRecord::default() }, waits)
-    });
-    Ok(Recorder::new(links.collect(), names))
+    let Place { network, recorder, site, labels, .. } = place;
+    Ok(Built { network, recorder, bottleneck, nodes: site.into_nodes(), labels })
 }
 
 /// A network that is being filled.
@@ -138,6 +91,7 @@ struct Place<'a> {
     recorder: Recorder,
     site: Site<'a>,
     seed: u64,
+    labels: Labels,
 }
 
 /// A session that has a sender.
@@ -178,12 +132,9 @@ impl Place<'_> {
         let timing =
             EndpointConfig { times: Times::from(start), lateness: session.burst_jitter.0, ..EndpointConfig::default() };
         let sender = self.network.add_sender(id, sender, timing);
-        let recorded = self.recorder.add_session(
-            name,
-            self.network.flow_of(sender),
-            session.startup.0,
-            session.header(agreed.form),
-        );
+        let flow = self.network.flow_of(sender);
+        self.labels.group("session", name, instance, flow);
+        let recorded = self.recorder.add_session(name, flow, session.startup.0, session.header(agreed.form));
         Ok(Opened { id, recorded, members, stream: format!("session.{name}.receiver {instance}") })
     }
 
@@ -248,6 +199,7 @@ impl Place<'_> {
                 let first_channel = self.network.attach(agent, opened.id)?;
                 let flow = self.network.session_flow(opened.id);
                 let joined = opened.members[number].joined;
+                self.labels.manages(agent, flow);
                 self.recorder.add_managed(opened.recorded, (agent, session), flow, first_channel.0, joined);
             }
         }
@@ -271,13 +223,9 @@ impl Place<'_> {
         let supply = Some(Supply::Endless);
         let config = EndpointConfig { times, supply, accepts_peers: true, ..EndpointConfig::default() };
         let mut nodes = vec![self.network.add_sender(id, sender, config)];
-        self.recorder.add_tree(
-            name,
-            self.network.flow_of(nodes[0]),
-            nodes[0],
-            tree.payload_share(),
-            tree.header_size.0.count(),
-        );
+        let flow = self.network.flow_of(nodes[0]);
+        self.labels.group("tree", name, instance, flow);
+        self.recorder.add_tree(name, flow, nodes[0], tree.payload_share(), tree.header_size.0.count());
         for (i, member) in members.into_iter().enumerate() {
             let node = self.site.receiver(&mut self.network, &tree.members.at, member.rtt, i)?;
             let settings: Vec<Setting> = tree.settings(i + 1).into_iter().chain(tree.members.told(&member)).collect();
@@ -327,6 +275,7 @@ impl Place<'_> {
                 (stream.flow, Sender::Source(stream.source), stream.sink)
             }
         };
+        self.labels.unicast(name, instance, id, from);
         if wanted {
             let (header, size) = flow.traffic.header_and_size();
             self.recorder.add_flow(name, &Ends { flow: id, sender, receiver, header, started: start, size });

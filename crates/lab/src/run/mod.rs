@@ -2,6 +2,8 @@
 
 mod build;
 mod in_order;
+mod links;
+mod names;
 mod recorder;
 mod site;
 mod watched;
@@ -9,12 +11,13 @@ mod watched;
 use std::collections::BTreeMap;
 
 use weir_core::registry::ConfigError;
-use weir_sim::{LinkId, Monitor, NetworkError};
+use weir_sim::{Monitor, NetworkError};
 use weir_units::Time;
 
 use crate::cache::Outcome;
 use crate::metric::{FlowRecord, Measure, Record, Trace};
 use crate::scenario::Setup;
+pub use names::Names;
 
 /// A run that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,11 +42,15 @@ pub fn run(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
     Ok(Outcome { metrics: metrics.collect(), series: series.collect::<BTreeMap<_, _>>() })
 }
 
-/// Runs `setup` with `seed` while a monitor of the caller's watches, made by `monitor` for the link that is the bottleneck.
-pub fn watch<P: Monitor>(setup: &Setup, seed: u64, monitor: impl FnOnce(LinkId) -> P) -> Result<P, RunError> {
-    let mut built = build::build(setup, seed)?;
-    let mut monitor = monitor(built.bottleneck);
-    built.network.run_until(Time::ZERO + setup.duration.0, &mut monitor);
+/// Runs `setup` with `seed` while a monitor of the caller's watches, made by `monitor`, which is told what everything is called.
+pub fn watch<P: Monitor, E: From<RunError>>(
+    setup: &Setup,
+    seed: u64,
+    monitor: impl FnOnce(&Names) -> Result<P, E>,
+) -> Result<P, E> {
+    let build::Built { mut network, nodes, labels, bottleneck, .. } = build::build(setup, seed)?;
+    let mut monitor = monitor(&labels.names(&network, &nodes, bottleneck))?;
+    network.run_until(Time::ZERO + setup.duration.0, &mut monitor);
     Ok(monitor)
 }
 

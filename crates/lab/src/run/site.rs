@@ -49,6 +49,16 @@ impl<'a> Site<'a> {
         Site { shape, bottleneck: routers.forward }
     }
 
+    /// The nodes by the names that they have without anybody on them.
+    pub(super) fn into_nodes(self) -> BTreeMap<String, Vec<NodeId>> {
+        match self.shape {
+            Shape::Dumbbell { left, right, .. } => {
+                [("left", left), ("right", right)].map(|(name, node)| (name.to_owned(), vec![node])).into()
+            }
+            Shape::Named(nodes) => nodes,
+        }
+    }
+
     /// The link from one node to another, or the bottleneck.
     pub(super) fn link(&self, network: &Network, pair: Option<&[String; 2]>) -> Result<LinkId, RunError> {
         let Some(pair) = pair else { return Ok(self.bottleneck) };

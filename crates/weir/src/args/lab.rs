@@ -2,9 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use weir_lab::recording::TraceFile;
 use weir_lab::scenario::Override;
+use weir_lab::trace::{Filter, Format, Kind};
+use weir_units::parse_span;
 
 /// The laboratory's commands.
 #[derive(Debug, Subcommand)]
@@ -95,9 +99,8 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) parquet: Option<PathBuf>,
 
-    /// Write the first run of the first point to this file, event by event, a line each.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 
     /// Write the bottleneck's packets in that run to this file (pcapng), for Wireshark.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -106,6 +109,52 @@ pub(crate) struct LabRun {
     /// Write what was recorded over time to this file (Parquet): one row a value.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) series: Option<PathBuf>,
+}
+
+/// What is written down of a run, event by event.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Write the first run of the first point to this file, event by event (docs/trace.md).
+    #[arg(long, value_name = "FILE", help_heading = "Trace")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// text or parquet [default: parquet for a file that ends in .parquet, else text].
+    #[arg(long, value_name = "FORM", requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_format: Option<Format>,
+
+    /// Only these flows, sessions and trees: tcp, tcp.0, flow.tcp.0, session.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_flow: Vec<String>,
+
+    /// Only what happens on these links: bottleneck, or a-b from node a to node b.
+    #[arg(long, value_name = "LINK,…", value_delimiter = ',', requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_link: Vec<String>,
+
+    /// Only these kinds: enqueue, dequeue, drop, arrive, deliver, complete, join, leave, observe.
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',', requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_kind: Vec<Kind>,
+
+    /// Only from this time on.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_from: Option<Duration>,
+
+    /// Only before this time.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "trace", help_heading = "Trace")]
+    pub(crate) trace_to: Option<Duration>,
+}
+
+impl TraceArgs {
+    /// The file that is asked for, if one is.
+    pub(crate) fn file(&self) -> Option<TraceFile> {
+        let filter = Filter {
+            flows: self.trace_flow.clone(),
+            links: self.trace_link.clone(),
+            kinds: self.trace_kind.clone(),
+            from: self.trace_from,
+            to: self.trace_to,
+        };
+        self.trace.clone().map(|path| TraceFile { path, format: self.trace_format, filter })
+    }
 }
 
 /// `weir lab verify`.
@@ -163,6 +212,7 @@ Examples:
   weir lab run avmrc/fig02 --seeds 3 --set clients=4 --set variant=RMRC
   weir lab run my-network.toml --json > results.json
   weir lab run avmrc/fig02 --set clients=1 --set variant=RMRC --pcap run.pcapng
+  weir lab run avmrc/fig01 --trace run.txt --trace-link bottleneck --trace-kind drop --trace-from 10s
   weir lab run avmrc/fig01 --parquet runs.parquet --series series.parquet";
 
 const VERIFY_EXAMPLES: &str = "\
