@@ -21,6 +21,8 @@ pub(crate) struct Fifo<P> {
     waiting_bytes: u32,
     /// When the last packet is sent whole.
     free_at: Time,
+    /// When the first packet of the ring arrives, if there is one.
+    first_arrives: Time,
     serialiser: Serialiser,
 }
 
@@ -50,6 +52,7 @@ impl<P> Fifo<P> {
             begun: 0,
             waiting_bytes: 0,
             free_at: Time::ZERO,
+            first_arrives: Time::ZERO,
             serialiser: Serialiser::default(),
         }
     }
@@ -72,10 +75,14 @@ impl<P> Fifo<P> {
         if idle {
             self.serialiser.restart();
         }
-        let takes = kind.rate.map_or(0, |rate| self.serialiser.next(rate, size));
+        let takes = kind.rate.as_ref().map_or(0, |pace| self.serialiser.next(pace, size));
         self.free_at = Time::from_nanos(begins.as_nanos().saturating_add(takes));
         let size_and_lost = size << 1 | u32::from(lost());
-        self.ring.push_back(Entry { departs: self.free_at, size_and_lost, packet });
+        let entry = Entry { departs: self.free_at, size_and_lost, packet };
+        if self.ring.is_empty() {
+            self.first_arrives = entry.arrives(kind);
+        }
+        self.ring.push_back(entry);
         if idle {
             self.begun = self.ring.len() as u32;
             self.waiting_bytes = 0;
@@ -110,20 +117,23 @@ impl<P> Fifo<P> {
     }
 
     #[inline]
-    pub(crate) fn next_arrival(&self, kind: &Plain) -> Option<Time> {
-        self.ring.front().map(|entry| entry.arrives(kind))
+    pub(crate) fn next_arrival(&self) -> Option<Time> {
+        (!self.ring.is_empty()).then_some(self.first_arrives)
     }
 
     /// The next packet that is at the end by `now`.
     #[inline]
     pub(crate) fn dequeue(&mut self, kind: &Plain, now: Time) -> Option<Out<P>> {
-        let at = self.next_arrival(kind).filter(|at| *at <= now)?;
+        let at = self.next_arrival().filter(|at| *at <= now)?;
         if self.begun == 0 {
             self.catch_up(now);
         }
         // It has departed by now, so it has begun.
         self.begun -= 1;
         let entry = self.ring.pop_front()?;
+        if let Some(next) = self.ring.front() {
+            self.first_arrives = next.arrives(kind);
+        }
         Some(entry.out(at))
     }
 
@@ -134,7 +144,7 @@ impl<P> Fifo<P> {
         departing.saturating_sub(1)
     }
 
-    #[inline]
+    #[inline(never)] // Rare but where what waits is counted.
     fn catch_up(&mut self, now: Time) {
         while self.next_begins() <= now
             && let Some(entry) = self.ring.get(self.begun as usize)

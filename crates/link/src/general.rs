@@ -2,14 +2,13 @@
 //! needs is in `fifo`, and faster.
 
 use alloc::collections::VecDeque;
-use core::num::NonZeroU64;
 
-use weir_units::{Bytes, Random, Rate, Time};
+use weir_units::{Bytes, Random, Time};
 
 use crate::fifo::{Out, Parts};
 use crate::loss::LossProcess;
 use crate::queue::{Discipline, Drops, Queue, Queued};
-use crate::serialiser::{Serialiser, per_second};
+use crate::serialiser::{Pace, Serialiser};
 use crate::{Label, LinkConfig, LinkState, Variation};
 
 /// The loss model of a link that has one.
@@ -17,8 +16,8 @@ type LossOf<'a> = &'a mut Option<LossProcess>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct General<P> {
-    /// Bits per second; `None` is without limit.
-    rate: Option<NonZeroU64>,
+    /// `None` is without limit.
+    rate: Option<Pace>,
     serialiser: Serialiser,
     /// Propagation delay, nanoseconds.
     delay: u64,
@@ -35,7 +34,7 @@ pub(crate) struct General<P> {
 impl<P> General<P> {
     pub(crate) fn new(config: &LinkConfig, mut random: Random) -> General<P> {
         General {
-            rate: config.rate.map(per_second),
+            rate: config.rate.map(Pace::new),
             serialiser: Serialiser::default(),
             delay: config.delay_nanos(),
             variation: config.variation,
@@ -69,11 +68,12 @@ impl<P> General<P> {
         link
     }
 
+    #[inline(never)] // The fast link's code stays small.
     pub(crate) fn enqueue(&mut self, packet: Queued<P>, loss: LossOf<'_>, drops: Drops<'_, P>) {
         let now = packet.arrived;
         self.advance(now, loss, drops);
         let sending_for = (!self.idle).then(|| self.busy_until.since(now));
-        let rate = self.rate.map(|bps| Rate::from_bps(bps.get()));
+        let rate = self.rate.map(Pace::rate);
         self.queue.enqueue(packet, LinkState { rate, sending_for }, drops);
         if self.idle {
             // A busy period begins, unless the queue dropped the packet.
@@ -84,6 +84,7 @@ impl<P> General<P> {
         }
     }
 
+    #[inline(never)] // As above.
     pub(crate) fn next_arrival(&self) -> Option<Time> {
         let first = self.travelling.front()?.at;
         // A packet that has not begun to be sent may overtake the first.
@@ -95,6 +96,7 @@ impl<P> General<P> {
         }
     }
 
+    #[inline(never)] // As above.
     pub(crate) fn dequeue(&mut self, now: Time, loss: LossOf<'_>, drops: Drops<'_, P>) -> Option<Out<P>> {
         self.advance(now, loss, drops);
         self.travelling.front().filter(|out| out.at <= now)?;
@@ -121,7 +123,7 @@ impl<P> General<P> {
     ) {
         self.advance(now, loss, drops);
         if old.rate != new.rate {
-            self.rate = new.rate.map(per_second);
+            self.rate = new.rate.map(Pace::new);
             self.serialiser.restart();
         }
         self.delay = new.delay_nanos();
@@ -148,7 +150,7 @@ impl<P> General<P> {
 
     /// The packet is sent from `busy_until` on; what becomes of it is settled here.
     fn begin(&mut self, packet: Queued<P>, loss: LossOf<'_>) {
-        let takes = self.rate.map_or(0, |bps| self.serialiser.next(bps, crate::link::size32(packet.size)));
+        let takes = self.rate.map_or(0, |pace| self.serialiser.next(&pace, crate::link::size32(packet.size)));
         self.busy_until = after(self.busy_until, takes);
         let delay = self.variation.map_or(self.delay, |variation| variation.draw(self.delay, &mut self.random));
         let mut at = after(self.busy_until, delay);

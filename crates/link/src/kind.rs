@@ -1,8 +1,8 @@
 //! What links of one kind share. Not what any one of them does.
 
 use alloc::sync::Arc;
-use core::num::NonZeroU64;
 
+use crate::serialiser::Pace;
 use crate::{Buffer, LinkConfig, Loss, QueueConfig};
 
 /// A kind of link: its description, made once for the many links of it in a large network.
@@ -18,8 +18,8 @@ struct Shared {
 /// What the fast link looks at for each packet, in plain numbers.
 #[derive(Debug)]
 pub(crate) struct Plain {
-    /// Bits per second; `None` is without limit.
-    pub(crate) rate: Option<NonZeroU64>,
+    /// `None` is without limit.
+    pub(crate) rate: Option<Pace>,
     /// Propagation delay, nanoseconds.
     pub(crate) delay: u64,
     pub(crate) limit: Limit,
@@ -57,7 +57,7 @@ impl LinkKind {
 impl From<LinkConfig> for LinkKind {
     fn from(config: LinkConfig) -> LinkKind {
         let plain = Plain {
-            rate: config.rate.map(crate::serialiser::per_second),
+            rate: config.rate.map(Pace::new),
             delay: config.delay_nanos(),
             limit: match config.buffer {
                 Buffer::Packets(packets) => Limit::Packets(packets),

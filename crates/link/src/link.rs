@@ -101,12 +101,18 @@ impl<P> Link<P> {
         }
     }
 
+    /// Whether it makes a difference which labels packets have: a drop-tail link looks at none.
+    #[inline]
+    pub fn reads_labels(&self) -> bool {
+        matches!(self.engine, Engine::General(_))
+    }
+
     /// When the link wants to be looked at, if any packet is on it: the next packet comes out then, or not before if packets
     /// are lost or may overtake each other.
     #[inline]
     pub fn next_arrival(&self) -> Option<Time> {
         match &self.engine {
-            Engine::Fifo(fifo) => fifo.next_arrival(self.kind.plain()),
+            Engine::Fifo(fifo) => fifo.next_arrival(),
             Engine::General(general) => general.next_arrival(),
         }
     }

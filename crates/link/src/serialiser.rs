@@ -13,9 +13,25 @@ pub(crate) struct Serialiser {
     remainder: u64,
 }
 
-/// A link's rate in bit/s.
-pub(crate) fn per_second(rate: Rate) -> NonZeroU64 {
-    NonZeroU64::new(rate.bps()).expect("a link with a rate of zero would never send")
+/// A link's rate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    bps: NonZeroU64,
+    /// Nanoseconds that a byte takes, where that is a whole number: nothing needs to be divided then, or carried over.
+    whole_nanos_per_byte: Option<NonZeroU64>,
+}
+
+impl Pace {
+    /// A link with a rate of zero would never send.
+    pub(crate) fn new(rate: Rate) -> Pace {
+        let bps = NonZeroU64::new(rate.bps()).expect("a link with a rate of zero would never send");
+        let is_whole = NANOBITS_PER_BYTE.is_multiple_of(bps.get());
+        Pace { bps, whole_nanos_per_byte: NonZeroU64::new(NANOBITS_PER_BYTE / bps).filter(|_| is_whole) }
+    }
+
+    pub(crate) fn rate(self) -> Rate {
+        Rate::from_bps(self.bps.get())
+    }
 }
 
 impl Serialiser {
@@ -25,12 +41,15 @@ impl Serialiser {
         self.remainder = 0;
     }
 
-    /// Nanoseconds that the next packet of the busy period takes at a rate of `bps`, that of the whole period; `size` is
-    /// below 2^31 bytes.
+    /// Nanoseconds that the next packet of the busy period takes at `pace`, that of the whole period; `size` is below 2^31
+    /// bytes.
     #[inline]
-    pub(crate) fn next(&mut self, bps: NonZeroU64, size: u32) -> u64 {
-        // Below 2^31 · 2^33.
-        let work = u64::from(size) * NANOBITS_PER_BYTE;
+    pub(crate) fn next(&mut self, pace: &Pace, size: u32) -> u64 {
+        // Both products are below 2^31 · 2^33.
+        if let Some(nanos) = pace.whole_nanos_per_byte {
+            return u64::from(size) * nanos.get();
+        }
+        let (bps, work) = (pace.bps, u64::from(size) * NANOBITS_PER_BYTE);
         let (nanos, remainder) = (work / bps, work % bps);
         // Both remainders are below `bps`; compared so that their sum cannot overflow.
         let room = bps.get() - remainder;
@@ -55,16 +74,16 @@ mod tests {
     proptest! {
         #[test]
         fn times_add_up_to_the_work_divided_by_the_rate(
-            bps in prop_oneof![1u64..1_000_000_000_000, Just(u64::MAX)],
+            bps in prop_oneof![1u64..1_000_000_000_000, Just(50_000_000), Just(1_000_000_000), Just(u64::MAX)],
             sizes in proptest::collection::vec(prop_oneof![Just(40u32), Just(1500), 0u32..65_536], 1..100),
         ) {
-            let rate = per_second(Rate::from_bps(bps));
+            let pace = Pace::new(Rate::from_bps(bps));
             let mut serialiser = Serialiser::default();
             let mut bytes = 0u128;
             let mut nanos = 0u128;
             for size in sizes {
                 bytes += u128::from(size);
-                nanos += u128::from(serialiser.next(rate, size));
+                nanos += u128::from(serialiser.next(&pace, size));
                 prop_assert_eq!(nanos, bytes * 8_000_000_000 / u128::from(bps));
             }
         }

@@ -253,10 +253,13 @@ impl Fabric {
     #[inline]
     fn offer(&mut self, now: Time, id: LinkId, handle: Handle, monitor: &mut impl Monitor) {
         let pool = &mut self.pool;
-        let packet = pool.get(handle);
-        monitor.enqueue(now, id, packet);
-        let (size, label) = (packet.size, Label { flow: flow_of(packet, self.splits_sessions), ecn: packet.ecn });
+        monitor.enqueue(now, id, pool.get(handle));
         let wire = &mut self.links[id.index()];
+        let label = match wire.link.reads_labels() {
+            true => label(pool.get(handle), self.splits_sessions),
+            false => Label::default(),
+        };
+        let size = pool.get(handle).size;
         wire.link.enqueue(now, size, label, handle, &mut |drop| pool.lose(id, drop, monitor));
         // An event that is out is early enough but for packets that overtake others.
         let next = wire.link.next_arrival();
@@ -269,14 +272,14 @@ impl Fabric {
     }
 }
 
-/// By what fair queues tell flows apart.
-#[inline]
-fn flow_of(packet: &Packet, splits_sessions: bool) -> u64 {
+/// What a queue may look at. Fair queues tell flows apart by the number.
+fn label(packet: &Packet, splits_sessions: bool) -> Label {
     let flow = packet.flow.index() as u64;
-    match packet.to {
+    let flow = match packet.to {
         Address::Channel(_, channel) if splits_sessions => flow | (u64::from(channel) + 1) << 32,
         _ => flow,
-    }
+    };
+    Label { flow, ecn: packet.ecn }
 }
 
 impl Pool {

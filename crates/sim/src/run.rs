@@ -22,7 +22,7 @@ impl Network {
                 Due::Control(number) => self.control(number, monitor),
             }
             // First everything moves, then everybody looks at what has come: each of the two loops stays with its own data.
-            if !self.fabric.events.has_more_now() {
+            if !self.fabric.reached.is_empty() && !self.fabric.events.has_more_now() {
                 self.hand_over(monitor);
             }
         }
