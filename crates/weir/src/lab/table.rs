@@ -20,15 +20,21 @@ pub(super) fn plain(rows: &[Vec<String>]) -> String {
 }
 
 /// A line a point: its parameters, then each metric's mean over the seeds and, if they differ, half of its 95 % confidence interval and
-/// their extremes.
+/// their extremes. A single point has a line a metric.
 pub(super) fn of_results(results: &Results) -> String {
     let Some(first) = results.rows.first() else { return "no runs\n".to_owned() };
     let parameters: Vec<&String> = first.point.keys().collect();
     let mut metrics: Vec<&String> = results.rows.iter().flat_map(|row| row.metrics.keys()).collect();
     metrics.sort_unstable();
     metrics.dedup();
+    let points: Vec<&[Row]> = results.rows.chunk_by(|a, b| a.point == b.point).collect();
+    if let ([runs], true) = (&points[..], metrics.len() > 1) {
+        let line = |metric: &&String| vec![metric.to_string(), over_seeds(runs, metric)];
+        let place = parameters.iter().filter_map(|name| Some(vec![name.to_string(), value(runs[0].point.get(*name)?)]));
+        return plain(&place.chain(metrics.iter().map(line)).collect::<Vec<_>>());
+    }
     let mut rows = vec![parameters.iter().chain(&metrics).map(ToString::to_string).collect::<Vec<_>>()];
-    for runs in results.rows.chunk_by(|a, b| a.point == b.point) {
+    for runs in points {
         let point = parameters.iter().map(|name| runs[0].point.get(*name).map_or("—".to_owned(), value));
         rows.push(point.chain(metrics.iter().map(|metric| over_seeds(runs, metric))).collect());
     }
@@ -108,7 +114,14 @@ mod tests {
             series: BTreeMap::new(),
         };
         let rows = vec![row(1, Some(0.5)), row(2, Some(1.5)), row(3, None)];
-        let text = of_results(&Results { scenario: "x".to_owned(), rows });
-        assert_eq!(text, "clients  loss                           rate\n2        1 ± 6.35 [0.5–1.5, 1 without]  5\n");
+        let of = |rows| of_results(&Results { scenario: "x".to_owned(), rows });
+        let alone = of(rows.clone());
+        assert_eq!(alone, "clients  2\nloss     1 ± 6.35 [0.5–1.5, 1 without]\nrate     5\n");
+        let other = Row { point: BTreeMap::from([("clients".to_owned(), Value::Number(4.0))]), ..row(1, Some(2.0)) };
+        let two = of(rows.into_iter().chain([other]).collect());
+        assert_eq!(
+            two,
+            "clients  loss                           rate\n2        1 ± 6.35 [0.5–1.5, 1 without]  5\n4        2                              5\n"
+        );
     }
 }
