@@ -23,19 +23,19 @@ use weir_wire::CciForm;
 
 #[test]
 fn everything_at_once_over_drop_tail_comes_out_as_ever() {
-    assert_eq!(everything("rate=10M,delay=20ms,buffer=50p"), "cff44092846096df");
+    assert_eq!(everything("rate=10M,delay=20ms,buffer=50p"), "ba2e3cb6b8c0b8ab");
 }
 
 #[test]
 fn everything_at_once_over_red_comes_out_as_ever() {
-    assert_eq!(everything("rate=10M,delay=20ms,buffer=100p,queue=red(min=10,max=40,maxp=0.1)"), "eff7548ff7a87ce0");
+    assert_eq!(everything("rate=10M,delay=20ms,buffer=100p,queue=red(min=10,max=40,maxp=0.1)"), "63967a27fca95865");
 }
 
 #[test]
 fn everything_at_once_over_fair_queues_with_bursts_of_loss_and_jitter_comes_out_as_ever() {
     let bottleneck =
         "rate=10M,delay=20ms,buffer=100p,queue=fq_codel,loss=gilbert(enter=1%,leave=25%),jitter=normal(2ms)";
-    assert_eq!(everything(bottleneck), "55fb01d3ad4582c2");
+    assert_eq!(everything(bottleneck), "59340d4dc3a8ad8e");
 }
 
 #[test]

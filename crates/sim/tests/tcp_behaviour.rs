@@ -121,6 +121,24 @@ fn a_mark_halves_the_window_once_a_round_trip_and_loses_nothing() {
 }
 
 #[test]
+fn a_host_of_today_that_asks_for_marks_loses_nothing_behind_a_codel_that_marks() {
+    for flavour in [Flavour::Reno, Flavour::Cubic] {
+        let drops = |ecn| {
+            let back = "rate=10M,delay=20ms,buffer=1000000p";
+            let there = "rate=10M,delay=20ms,buffer=1000p,queue=codel(ecn=yes)";
+            let mut path = Path::new(Config { ecn, ..Config::today(flavour) }, &[there], &[back], 0.0, 1);
+            let share = run(&mut path, 60).goodput * 1500.0 * 8.0 / 10e6;
+            assert!(share > 0.8, "{}: {share}", flavour.name());
+            (path.dropped(), path.sender.counters().ecn_reductions)
+        };
+        let (dropped, reductions) = drops(true);
+        assert!(dropped == 0 && reductions > 10, "{}: {dropped} drops, {reductions} reductions", flavour.name());
+        let (dropped, reductions) = drops(false);
+        assert!(dropped > 10 && reductions == 0, "{}: {dropped} drops, {reductions} reductions", flavour.name());
+    }
+}
+
+#[test]
 fn cubic_takes_more_than_reno_of_a_long_fat_path() {
     // 100 Mbit/s, 200 ms, a loss in ten thousand: Reno's average window is 122 segments, and CUBIC's, by RFC 9438 Eq. 6,
     // 1.054 · 0.2^(3/4) / 0.0001^(3/4) = 315.

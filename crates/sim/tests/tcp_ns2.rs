@@ -1,4 +1,4 @@
-//! TCP agrees with ns-2.35 within 10 % on goodput: alone behind a drop-tail queue, and against random loss.
+//! TCP agrees with ns-2.35 on goodput: within 2 % alone behind a drop-tail queue, within 5 % against random loss.
 //!
 //! The numbers are ns-2's, measured with its agents at their defaults (`docs/tcp.md` has the commands).
 
@@ -43,33 +43,57 @@ fn against_loss(flavour: Flavour, loss: f64, secs: u64, seeds: u64) -> f64 {
     goodputs.sum::<f64>() / seeds as f64
 }
 
-// A run of 300 s varies by 6 % at a loss rate of 0.001, 4 % at 0.01 and 12 % at 0.1 (standard deviation over seeds): the
-// means below vary by some 2 %.
+// A run of 300 s varies by 6 % at a loss rate of 0.001, 4 % at 0.01 and 12 % at 0.1 (standard deviation over seeds), ns-2's as ours.
+// The means of 25 runs of each differ by chance by up to 3 %, and by up to 5 % for Vegas at 0.1.
 const SECS: u64 = 300;
+const SEEDS: u64 = 25;
 
 #[test]
 fn against_a_loss_of_a_thousandth_goodput_is_that_of_ns2() {
     for (flavour, ns2) in [
-        (Flavour::Tahoe, 357.6),
-        (Flavour::Reno, 402.5),
-        (Flavour::NewReno, 413.5),
-        (Flavour::Sack, 414.4),
-        (Flavour::Vegas, 592.0),
+        (Flavour::Tahoe, 350.8),
+        (Flavour::Reno, 395.1),
+        (Flavour::NewReno, 406.1),
+        (Flavour::Sack, 405.9),
+        (Flavour::Vegas, 583.9),
     ] {
-        assert_agrees(flavour.name(), against_loss(flavour, 0.001, SECS, 8), ns2, 0.1);
+        assert_agrees(flavour.name(), against_loss(flavour, 0.001, SECS, SEEDS), ns2, 0.05);
     }
 }
 
 #[test]
 fn against_a_loss_of_a_hundredth_goodput_is_that_of_ns2() {
     for (flavour, ns2) in [
-        (Flavour::Tahoe, 95.6),
-        (Flavour::Reno, 108.0),
-        (Flavour::NewReno, 117.3),
-        (Flavour::Sack, 117.0),
-        (Flavour::Vegas, 170.7),
+        (Flavour::Tahoe, 95.8),
+        (Flavour::Reno, 107.5),
+        (Flavour::NewReno, 116.9),
+        (Flavour::Sack, 116.8),
+        (Flavour::Vegas, 170.0),
     ] {
-        assert_agrees(flavour.name(), against_loss(flavour, 0.01, SECS, 8), ns2, 0.1);
+        assert_agrees(
+            flavour.name(),
+            against_loss(flavour, 0.01, SECS, SEEDS),
+            ns2,
+            if flavour == Flavour::NewReno { 0.03 } else { 0.05 },
+        );
+    }
+}
+
+#[test]
+fn against_a_loss_of_a_fiftieth_goodput_is_that_of_ns2() {
+    for (flavour, ns2) in [
+        (Flavour::Tahoe, 64.6),
+        (Flavour::Reno, 69.2),
+        (Flavour::NewReno, 78.0),
+        (Flavour::Sack, 77.4),
+        (Flavour::Vegas, 109.6),
+    ] {
+        assert_agrees(
+            flavour.name(),
+            against_loss(flavour, 0.02, SECS, SEEDS),
+            ns2,
+            if flavour == Flavour::NewReno { 0.03 } else { 0.05 },
+        );
     }
 }
 
@@ -79,9 +103,9 @@ fn against_a_loss_of_a_tenth_goodput_is_that_of_ns2() {
         (Flavour::Tahoe, 23.0),
         (Flavour::Reno, 22.0),
         (Flavour::NewReno, 25.0),
-        (Flavour::Sack, 23.6),
-        (Flavour::Vegas, 22.6),
+        (Flavour::Sack, 23.7),
+        (Flavour::Vegas, 23.4),
     ] {
-        assert_agrees(flavour.name(), against_loss(flavour, 0.1, SECS, 20), ns2, 0.1);
+        assert_agrees(flavour.name(), against_loss(flavour, 0.1, SECS, SEEDS), ns2, 0.05);
     }
 }

@@ -17,9 +17,10 @@ pub enum Flavour {
     Sack,
     /// Avoids loss by keeping few packets in the queue (Brakmo and Peterson 1995, as in ns-2).
     Vegas,
-    /// A cubic window between losses (RFC 9438), recovery by selective acknowledgements.
+    /// A cubic window between losses (RFC 9438), as in Linux.
     Cubic,
-    /// Paced by a model of bottleneck bandwidth and propagation time (draft-cardwell-iccrg-bbr-congestion-control-00).
+    /// Paced by a model of bottleneck bandwidth and propagation time, version 1
+    /// (draft-cardwell-iccrg-bbr-congestion-control-00), as in Linux.
     Bbr,
 }
 
@@ -39,11 +40,6 @@ impl Flavour {
             Flavour::Cubic => "cubic",
             Flavour::Bbr => "bbr",
         }
-    }
-
-    /// Whether sender and sink use selective acknowledgements.
-    pub fn is_selective(self) -> bool {
-        matches!(self, Flavour::Sack | Flavour::Cubic | Flavour::Bbr)
     }
 }
 
@@ -77,8 +73,9 @@ impl Timers {
         initial_rto: Duration::from_secs(1),
     };
 
-    /// What hosts of today do: RFC 6298 with a clock of 1 ms and a least time-out of 200 ms.
-    pub const TODAY: Timers = Timers { min_rto: Duration::from_millis(200), ..Timers::RFC_6298 };
+    /// What Linux does: a clock of 1 ms where one is asked for, 200 ms under the deviation and not under the time-out, 120 s at most.
+    pub const TODAY: Timers =
+        Timers { min_rto: Duration::from_millis(200), max_rto: Duration::from_secs(120), ..Timers::RFC_6298 };
 }
 
 /// What a connection is like. Windows are in segments.
@@ -98,10 +95,15 @@ pub struct Config {
     pub max_window: u32,
     /// The retransmission timer.
     pub timers: Timers,
+    /// Tahoe and Vegas are ns-2's whatever this says, CUBIC and BBR Linux's; Reno, NewReno and Sack are with it one and the same: Linux's
+    /// Reno, with selective acknowledgements, RACK, tail-loss probes and proportional rate reduction.
+    pub linux: bool,
     /// Every acknowledgement of new data gives a round trip (RFC 7323 §4.1), or else one a round trip does.
     pub timestamps: bool,
     /// The sink acknowledges every second segment, or after this long (RFC 1122 §4.2.3.2). `None`: every segment.
     pub delayed_ack: Option<Duration>,
+    /// So many acknowledgements are not delayed at the start.
+    pub quick_acks: u32,
     /// Congestion marks are asked for and answered (RFC 3168).
     pub ecn: bool,
     /// What the window allows is sent after a random delay, uniform up to this, so that flows do not lock phases
@@ -126,8 +128,10 @@ impl Config {
             initial_window: 2,
             max_window: 1_000_000,
             timers: Timers::NS2,
+            linux: false,
             timestamps: false,
             delayed_ack: None,
+            quick_acks: 0,
             ecn: false,
             overhead: Duration::ZERO,
             vegas_alpha: 1,
@@ -136,16 +140,33 @@ impl Config {
         }
     }
 
-    /// As hosts of today: an initial window of 10 (RFC 6928), timestamps, delayed acknowledgements.
+    /// As hosts of today, which is Linux 6: an initial window of 10 (RFC 6928), timestamps, delayed acknowledgements, and Linux's
+    /// recovery from loss. Congestion marks are not asked for, as Linux's clients do not unless told.
     pub fn today(flavour: Flavour) -> Config {
         Config {
             segment_size: Bytes::new(1500),
             ack_size: Bytes::new(52),
             initial_window: 10,
             timers: Timers::TODAY,
+            linux: true,
             timestamps: true,
             delayed_ack: Some(Duration::from_millis(40)),
+            quick_acks: 16,
             ..Config::ns2(flavour)
         }
+    }
+
+    /// Whether the sender is Linux's.
+    pub fn is_linux(&self) -> bool {
+        match self.flavour {
+            Flavour::Cubic | Flavour::Bbr => true,
+            Flavour::Reno | Flavour::NewReno | Flavour::Sack => self.linux,
+            Flavour::Tahoe | Flavour::Vegas => false,
+        }
+    }
+
+    /// Whether sender and sink use selective acknowledgements.
+    pub fn is_selective(&self) -> bool {
+        self.is_linux() || self.flavour == Flavour::Sack
     }
 }

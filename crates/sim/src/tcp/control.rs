@@ -3,8 +3,6 @@
 use weir_units::Time;
 use weir_units::math::floor;
 
-use super::bbr::Bbr;
-use super::cubic::Cubic;
 use super::vegas::Vegas;
 use super::{Config, Flavour};
 
@@ -42,46 +40,25 @@ impl Window {
     }
 }
 
-/// What an acknowledgement says to a control.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AckEvent {
-    pub(super) now: Time,
-    /// Segments acknowledged for the first time, cumulatively or selectively.
-    pub(super) delivered: u64,
-    /// On the way before it, and after it.
-    pub(super) pipe_before: u64,
-    pub(super) pipe: u64,
-    /// Found lost by it.
-    pub(super) lost: u64,
-}
-
 /// The control of a flavour, with its state.
 #[derive(Debug, Clone)]
 pub(super) enum Control {
     /// Tahoe, Reno, NewReno, Sack: all that they know is in the [`Window`].
     Reno,
     Vegas(Box<Vegas>),
-    Cubic(Box<Cubic>),
-    Bbr(Box<Bbr>),
 }
 
 impl Control {
-    pub(super) fn new(config: &Config, cycle_phase: u64) -> Control {
+    pub(super) fn new(config: &Config) -> Control {
         match config.flavour {
-            Flavour::Tahoe | Flavour::Reno | Flavour::NewReno | Flavour::Sack => Control::Reno,
             Flavour::Vegas => Control::Vegas(Box::new(Vegas::new(config))),
-            Flavour::Cubic => Control::Cubic(Box::default()),
-            Flavour::Bbr => Control::Bbr(Box::new(Bbr::new(config, cycle_phase))),
+            _ => Control::Reno,
         }
     }
 
     /// A loss that fast recovery will mend, or a congestion mark: the multiplicative decrease.
     pub(super) fn reduce(&mut self, window: &mut Window) {
-        match self {
-            Control::Cubic(cubic) => cubic.reduce(window),
-            Control::Bbr(_) => {}
-            Control::Reno | Control::Vegas(_) => window.cwnd = window.halve_threshold(),
-        }
+        window.cwnd = window.halve_threshold();
     }
 
     /// The retransmission timer ran out.
@@ -92,8 +69,6 @@ impl Control {
                 window.cwnd = 1.0;
             }
             Control::Vegas(vegas) => vegas.collapse(now, window),
-            Control::Cubic(cubic) => cubic.collapse(window),
-            Control::Bbr(bbr) => bbr.collapse(window),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use weir_units::Time;
 
+use super::classic::{Classic, Phase};
 use super::control::Control;
-use super::sender::{Phase, Sender};
 use super::{Flavour, Segment};
 
 /// Duplicate acknowledgements that tell a loss (RFC 5681 §3.2).
@@ -13,7 +13,7 @@ pub(super) const DUP_THRESH: u64 = 3;
 /// recovery began after others, and would send in a burst.
 const RECOVERY_BURST: u64 = 2;
 
-impl Sender {
+impl Classic {
     #[inline]
     pub(super) fn receive_cumulative(&mut self, now: Time, segment: &Segment, out: &mut impl FnMut(Segment)) {
         if segment.seq > self.una {
@@ -37,7 +37,7 @@ impl Sender {
                 self.partial_ack(now, segment, out);
                 return;
             }
-            self.leave_recovery(segment.seq);
+            self.leave_recovery();
         } else if self.phase == Phase::Loss && self.recover.is_none_or(|recover| segment.seq >= recover) {
             self.phase = Phase::Open;
         }
@@ -54,15 +54,11 @@ impl Sender {
         }
     }
 
-    /// All that was outstanding at the loss is acknowledged, or, but for NewReno, any of it.
-    fn leave_recovery(&mut self, ack: u64) {
+    /// All that was outstanding at the loss is acknowledged, or, but for NewReno, any of it. The window is half of what it was, less
+    /// what partial acknowledgements took, as in ns-2; the threshold would be half a segment less, 8 % at a loss of a fiftieth.
+    fn leave_recovery(&mut self) {
         self.phase = Phase::Open;
         self.inflation = 0;
-        if self.config.flavour == Flavour::NewReno {
-            // RFC 6582 §3.2 step 3, option 1: no burst, whatever is still on the way.
-            let outstanding = (self.sent_below - ack).max(1) + 1;
-            self.window.cwnd = self.window.ssthresh.min(outstanding as f64);
-        }
     }
 
     /// Some of what was outstanding at the loss is acknowledged: the next hole is sent again at once, the window deflates

@@ -5,13 +5,12 @@
 //! the connection is open from the start. Not here: payload, byte-level sequence numbers, handshakes and resets, path MTU.
 //! `docs/tcp.md` says which section of which RFC is where, and where ns-2 is followed instead.
 
-mod bbr;
 mod bit_ring;
+mod classic;
 mod config;
 mod control;
-mod cubic;
 mod cumulative;
-mod delivery_rate;
+mod linux;
 mod ring;
 mod rto;
 mod scoreboard;

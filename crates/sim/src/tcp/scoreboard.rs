@@ -25,23 +25,13 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// `Update()` for the cumulative acknowledgement `ack`. `delivered` is told of what is acknowledged for the first time,
-    /// as the number of the lowest and a mask of 64 from there.
+    /// `Update()` for the cumulative acknowledgement `ack`.
     #[inline]
-    pub(super) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(u64, u64)) {
+    pub(super) fn acknowledge(&mut self, ack: u64) {
         if self.sacked_count > 0 || self.lost_below > self.una || self.repaired_below > self.una {
             self.lost -= self.unsacked(self.una, ack.min(self.lost_below));
             self.repaired -= self.unsacked(self.una, ack.min(self.repaired_below));
-            // What was sacked is in the set already, and only the rest is news.
             self.sacked_count -= self.sacked.count(self.una, ack);
-            self.sacked.insert(self.una, ack, &mut delivered);
-        } else {
-            let mut seq = self.una;
-            while seq < ack {
-                let many = (ack - seq).min(64);
-                delivered(seq, u64::MAX >> (64 - many));
-                seq += many;
-            }
         }
         self.una = ack;
         self.sacked.advance(ack);
@@ -49,7 +39,7 @@ impl Scoreboard {
 
     /// `Update()` for the block `start..end` of an acknowledgement.
     #[inline]
-    pub(super) fn sack(&mut self, start: u64, end: u64, delivered: impl FnMut(u64, u64)) {
+    pub(super) fn sack(&mut self, start: u64, end: u64) {
         let start = start.max(self.una);
         if start >= end {
             return;
@@ -60,7 +50,7 @@ impl Scoreboard {
         }
         self.lost -= self.unsacked(start, end.min(self.lost_below));
         self.repaired -= self.unsacked(start, end.min(self.repaired_below));
-        self.sacked.insert(start, end, delivered);
+        self.sacked.insert(start, end, |_, _| {});
         self.sacked_count += absent;
     }
 
@@ -76,13 +66,11 @@ impl Scoreboard {
         self.move_loss_mark(mark);
     }
 
-    /// Counts what is not sacked below `seq` as lost, and nothing as sent again: the timer has run out. With `forget` even
-    /// what was sacked, since the sink may have thrown it away (RFC 2018 §8).
-    pub(super) fn lose_all(&mut self, seq: u64, forget: bool) {
-        if forget {
-            self.sacked.clear();
-            self.sacked_count = 0;
-        }
+    /// Counts what is below `seq` as lost, and nothing as sent again: the timer has run out. What was sacked is forgotten, since
+    /// the sink may have thrown it away (RFC 2018 §8).
+    pub(super) fn lose_all(&mut self, seq: u64) {
+        self.sacked.clear();
+        self.sacked_count = 0;
         (self.lost, self.repaired) = (0, 0);
         (self.lost_below, self.repaired_below) = (self.una, self.una);
         self.move_loss_mark(seq);
@@ -152,13 +140,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn quiet(_: u64, _: u64) {}
-
     #[test]
     fn a_hole_is_lost_when_three_above_it_are_sacked() {
         let mut board = Scoreboard::default();
         for (seq, lost) in [(1, false), (3, false), (4, true)] {
-            board.sack(seq, seq + 1, quiet);
+            board.sack(seq, seq + 1);
             board.find_losses();
             assert_eq!(board.is_first_lost(), lost, "after {seq}");
         }
@@ -172,22 +158,12 @@ mod tests {
     #[test]
     fn after_a_timeout_all_is_lost_and_repaired_in_order() {
         let mut board = Scoreboard::default();
-        board.sack(5, 9, quiet);
-        board.lose_all(10, true);
+        board.sack(5, 9);
+        board.lose_all(10);
         assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(0)));
         board.repair(0);
-        board.acknowledge(5, quiet);
+        board.acknowledge(5);
         assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(5)), "what was sacked is forgotten");
-    }
-
-    #[test]
-    fn after_a_timeout_what_is_sacked_may_be_kept() {
-        let mut board = Scoreboard::default();
-        board.sack(1, 9, quiet);
-        board.lose_all(10, false);
-        assert_eq!((board.pipe(10), board.lost_hole()), (0, Some(0)));
-        board.repair(0);
-        assert_eq!((board.pipe(10), board.lost_hole()), (1, Some(9)));
     }
 
     /// A scoreboard with a flag for each segment, as the RFC describes it.
@@ -228,12 +204,8 @@ mod tests {
                 match action {
                     0 | 1 => {
                         let (start, end) = (seq, (seq + length).min(SENT));
-                        let mut news = 0;
-                        board.sack(start, end, |_, bits| news += u64::from(bits.count_ones()));
-                        let fresh: Vec<u64> =
-                            (start.max(shadow.una)..end).filter(|seq| !shadow.sacked[*seq as usize]).collect();
-                        prop_assert_eq!(news, fresh.len() as u64);
-                        fresh.iter().for_each(|seq| shadow.sacked[*seq as usize] = true);
+                        board.sack(start, end);
+                        (start.max(shadow.una)..end).for_each(|seq| shadow.sacked[seq as usize] = true);
                     }
                     2 => if let Some(hole) = board.lost_hole() {
                         prop_assert_eq!(Some(hole), shadow.lost_hole());
@@ -242,10 +214,7 @@ mod tests {
                     },
                     _ => {
                         let ack = (shadow.una + length).min(SENT);
-                        let mut news = 0;
-                        board.acknowledge(ack, |_, bits| news += u64::from(bits.count_ones()));
-                        let fresh = (shadow.una..ack).filter(|seq| !shadow.sacked[*seq as usize]).count();
-                        prop_assert_eq!(news, fresh as u64);
+                        board.acknowledge(ack);
                         shadow.una = ack;
                         (0..ack as usize).for_each(|seq| shadow.sacked[seq] = true);
                     }

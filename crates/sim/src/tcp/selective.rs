@@ -1,85 +1,57 @@
-//! Loss recovery by selective acknowledgements (RFC 6675): Sack, Cubic, BBR.
+//! Loss recovery by selective acknowledgements (RFC 6675): Sack.
 
 use weir_units::Time;
 
 use super::Segment;
-use super::control::{AckEvent, Control};
-use super::sender::{Phase, Sender};
+use super::classic::{Classic, Phase};
 
-impl Sender {
+impl Classic {
     #[inline]
     pub(super) fn receive_selective(&mut self, now: Time, segment: &Segment, out: &mut impl FnMut(Segment)) {
         if segment.seq < self.una {
             return;
         }
-        let pipe_before = self.scoreboard.pipe(self.next);
         let is_new = segment.seq > self.una;
-        let delivered = self.update_scoreboard(now, segment, is_new);
-        let pipe = self.scoreboard.pipe(self.next);
+        self.update_scoreboard(segment, is_new);
         if is_new {
             self.advance(now, segment);
             if self.phase != Phase::Open && self.recover.is_none_or(|recover| self.una >= recover) {
-                self.leave_recovery_selective();
+                self.phase = Phase::Open;
             }
         }
-        let event = AckEvent { now, delivered, pipe_before, pipe, lost: pipe_before.saturating_sub(pipe + delivered) };
         if self.phase == Phase::Open && self.scoreboard.is_first_lost() && self.may_recover() {
-            self.enter_recovery(now, &event, out);
+            self.enter_recovery(now, out);
         }
         let marked = segment.ecn_echo && self.config.ecn;
-        match &mut self.control {
-            Control::Bbr(bbr) => bbr.acknowledged(&event, &mut self.window, self.phase == Phase::Recovery),
-            Control::Cubic(cubic) if is_new && self.phase != Phase::Recovery && !marked => {
-                cubic.acknowledged(&event, &mut self.window, self.rtt.srtt());
-            }
-            _ if is_new && self.phase != Phase::Recovery && !marked => self.window.grow(),
-            _ => {}
+        if is_new && self.phase != Phase::Recovery && !marked {
+            self.window.grow();
         }
         self.send_allowed(now, u64::MAX, out);
     }
 
-    /// `Update()` (RFC 6675 §4). Gives how many segments are acknowledged for the first time.
+    /// `Update()` (RFC 6675 §4).
     #[inline]
-    fn update_scoreboard(&mut self, now: Time, segment: &Segment, is_new: bool) -> u64 {
-        let mut delivered = 0;
-        let control = &mut self.control;
-        let mut count = |first: u64, bits: u64| {
-            delivered += u64::from(bits.count_ones());
-            if let Control::Bbr(bbr) = control {
-                bbr.delivered(now, first, bits);
-            }
-        };
+    fn update_scoreboard(&mut self, segment: &Segment, is_new: bool) {
         if is_new {
-            self.scoreboard.acknowledge(segment.seq, &mut count);
+            self.scoreboard.acknowledge(segment.seq);
         }
         if segment.has_sack() {
             for (start, end) in segment.sack_blocks() {
-                self.scoreboard.sack(start, end.min(self.sent_below), &mut count);
+                self.scoreboard.sack(start, end.min(self.sent_below));
             }
             self.scoreboard.find_losses();
         }
-        delivered
     }
 
     /// RFC 6675 §5 step 4: one decrease a window of data, and the first hole at once.
-    fn enter_recovery(&mut self, now: Time, event: &AckEvent, out: &mut impl FnMut(Segment)) {
+    fn enter_recovery(&mut self, now: Time, out: &mut impl FnMut(Segment)) {
         self.begin_recovery(now);
         self.rescued = None;
-        match &mut self.control {
-            Control::Bbr(bbr) => bbr.enter_recovery(event, &mut self.window),
-            control => control.reduce(&mut self.window),
-        }
+        self.control.reduce(&mut self.window);
         // A loss that was found and mended in the last recovery is not sent once more, though it begins a new one.
         if let Some(hole) = self.scoreboard.lost_hole() {
             self.transmit(now, hole, out);
         }
-    }
-
-    fn leave_recovery_selective(&mut self) {
-        if let Control::Bbr(bbr) = &mut self.control {
-            bbr.leave_recovery(&mut self.window);
-        }
-        self.phase = Phase::Open;
     }
 
     /// `NextSeg()` (RFC 6675 §4), if the pipe leaves room for it (§5 step C).

@@ -16,6 +16,8 @@ pub struct Sink {
     selective: bool,
     ecn: bool,
     delay: Option<Duration>,
+    /// Acknowledgements that are still not delayed.
+    quick: u32,
     /// The lowest segment that has not arrived.
     next: u64,
     beyond: BitRing,
@@ -35,9 +37,10 @@ impl Sink {
     /// A sink for a sender of this configuration.
     pub fn new(config: &Config) -> Sink {
         Sink {
-            selective: config.flavour.is_selective(),
+            selective: config.is_selective(),
             ecn: config.ecn,
             delay: config.delayed_ack,
+            quick: config.quick_acks,
             next: 0,
             beyond: BitRing::default(),
             recent: [0; REMEMBERED],
@@ -126,7 +129,7 @@ impl Sink {
     /// Every second in-order segment, or when the delay is over (RFC 5681 §4.2).
     fn acknowledge_later(&mut self, now: Time, delay: Duration, out: &mut impl FnMut(Segment)) {
         self.unacknowledged += 1;
-        if self.unacknowledged >= 2 || self.congested {
+        if self.unacknowledged >= 2 || self.congested || self.quick > 0 {
             self.acknowledge(out);
         } else {
             self.ack_at = Some(now + delay);
@@ -136,6 +139,7 @@ impl Sink {
     #[inline]
     fn acknowledge(&mut self, out: &mut impl FnMut(Segment)) {
         self.unacknowledged = 0;
+        self.quick = self.quick.saturating_sub(1);
         self.ack_at = None;
         let mut ack = Segment::ack(self.next, self.echo);
         ack.ecn_echo = self.congested;

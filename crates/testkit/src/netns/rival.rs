@@ -1,12 +1,14 @@
 //! A kernel's TCP connection next to whatever else shares a link: from the sender to a receiver, as fast as it goes.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::modelled::hurry;
+use super::thread::spawn_in;
 use super::topology::Network;
 
 /// The connection. It ends when this is dropped.
@@ -21,11 +23,24 @@ impl Rival {
     /// A connection from the sender to receiver `index` of `network`, under this congestion control. It is chosen for its
     /// socket, as a namespace of its own takes only those that the system lets everybody use.
     pub fn start(network: &Network, index: usize, control: &str) -> Rival {
+        let receiver = network.receiver(index);
+        Rival::between(network.sender().namespace(), receiver.namespace(), (receiver.ipv4(), PORT), control, None)
+    }
+
+    /// The same between any two namespaces, to this address and port of the second; with a priority, before all other programs.
+    pub(super) fn between(
+        from: &str,
+        to: &str,
+        address: (Ipv4Addr, u16),
+        control: &str,
+        priority: Option<i32>,
+    ) -> Rival {
         let (received_bytes, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let to = SocketAddr::from((network.receiver(index).ipv4(), PORT));
+        let (host, to) = (to, SocketAddr::from(address));
         let (counter, over) = (Arc::clone(&received_bytes), Arc::clone(&is_over));
         let (listening, is_listening) = std::sync::mpsc::channel();
-        let taker = network.receiver(index).spawn(move || {
+        let taker = spawn_in(host, move || {
+            priority.into_iter().for_each(hurry);
             let listener = TcpListener::bind(to).expect("a port of this host's own");
             listening.send(()).expect("somebody waits");
             let (stream, _) = listener.accept().expect("the sender connects");
@@ -34,7 +49,8 @@ impl Rival {
         is_listening.recv().expect("it listens");
         let over = Arc::clone(&is_over);
         let control = control.to_owned();
-        let giver = network.sender().spawn(move || {
+        let giver = spawn_in(from, move || {
+            priority.into_iter().for_each(hurry);
             let stream = TcpStream::connect(to).expect("a listener");
             let chosen = socket2::SockRef::from(&stream).set_tcp_congestion(control.as_bytes());
             chosen.unwrap_or_else(|error| panic!("the kernel has no congestion control {control}: {error}"));

@@ -308,19 +308,19 @@ impl Host {
     }
 }
 
-/// Sets a parameter of the kernel in a namespace.
 /// The router's address on the first bridge, or on the island.
 fn router_address(is_on_island: bool) -> Ipv4Addr {
     Ipv4Addr::new(10, 77 + u8::from(is_on_island), 0, 254)
 }
 
-fn set_kernel(namespace: &str, parameter: &str, value: &str) {
+/// Sets a parameter of the kernel in a namespace.
+pub(super) fn set_kernel(namespace: &str, parameter: &str, value: &str) {
     let path = format!("/proc/sys/{parameter}");
     run("ip", &["netns", "exec", namespace, "sh", "-c", "echo \"$1\" > \"$2\"", "sh", value, &path]);
 }
 
 /// Runs a program of the system and returns what it printed. Panics if it fails.
-fn run(program: &str, words: &[&str]) -> String {
+pub(super) fn run(program: &str, words: &[&str]) -> String {
     let done = Program::new(program).args(words).stdin(Stdio::null()).output();
     let done = done.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
     let complaint = String::from_utf8_lossy(&done.stderr);
@@ -329,7 +329,7 @@ fn run(program: &str, words: &[&str]) -> String {
 }
 
 /// Has `ip` carry out a script. Panics if a line of it fails.
-fn batch(words: &[&str], script: &str) {
+pub(super) fn batch(words: &[&str], script: &str) {
     let pipe = Stdio::piped;
     let mut ip = Program::new("ip").args(words).stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().expect("ip starts");
     ip.stdin.take().expect("standard input is a pipe").write_all(script.as_bytes()).expect("ip reads its script");

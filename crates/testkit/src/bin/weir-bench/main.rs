@@ -9,6 +9,7 @@
 
 mod beside;
 mod bursts;
+mod kernel_tcp;
 mod machine;
 mod norm;
 mod simulators;
@@ -28,6 +29,7 @@ use clap::{Parser, ValueEnum};
 use weir_testkit::netns::{find_weir_binary, require_root};
 use weir_units::{Bytes, Rate};
 
+use kernel_tcp::KernelTcpOptions;
 use stream::StreamOptions;
 use summary::Summary;
 
@@ -80,6 +82,9 @@ struct Options {
     #[command(flatten)]
     stream: StreamOptions,
 
+    #[command(flatten)]
+    kernel_tcp: KernelTcpOptions,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -110,6 +115,8 @@ enum Part {
     Stream,
     /// What bursts of packets say of a link (PLM): pairs and trains through token buckets of the kernel, with and without GRO.
     Bursts,
+    /// The simulator's TCP next to the kernel's: reno, cubic and bbr, alone and in pairs, over the same bottlenecks.
+    KernelTcp,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
     Simulator,
 }
@@ -159,6 +166,10 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if wanted(Part::Bursts) {
         summary.set("bursts", bursts::measure(weir.as_deref().ok_or(NO_WEIR)?).into());
+        summary.save()?;
+    }
+    if wanted(Part::KernelTcp) {
+        summary.set("kernel_tcp", kernel_tcp::measure(&options.kernel_tcp, options.repeat)?);
         summary.save()?;
     }
     if wanted(Part::Simulator) {

@@ -1,0 +1,159 @@
+//! A modelled link between two hosts: packets of one host's TUN device go through a `weir-link` in real time and come out of
+//! the other's.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use weir_link::{Label, Link, LinkConfig};
+use weir_units::{Bytes, Ecn, Random, Time};
+
+use super::thread::spawn_in;
+use super::tun::Tun;
+
+/// The link, both ways, and the thread that runs it.
+#[derive(Debug)]
+pub(super) struct ModelledLink {
+    told: Arc<Told>,
+    forwarder: Option<JoinHandle<()>>,
+}
+
+/// What the thread tells.
+#[derive(Debug, Default)]
+struct Told {
+    is_over: AtomicBool,
+    waiting_packets: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl ModelledLink {
+    /// Makes device `name` in both namespaces; `there` leads from the first to the second. Packets pass once both are up.
+    pub(super) fn start(namespaces: [&str; 2], name: &'static str, configs: [&LinkConfig; 2]) -> ModelledLink {
+        let open = |namespace| spawn_in(namespace, move || Tun::open(name)).join().expect("the thread does not panic");
+        let devices = namespaces.map(|namespace| open(namespace).unwrap_or_else(|error| panic!("{name}: {error}")));
+        let told = Arc::<Told>::default();
+        let ways = configs.map(|config| Link::new(config.clone(), Random::new(1, "modelled link")));
+        let forwarder = Forwarder { devices, ways, told: Arc::clone(&told), time: clock() };
+        let forwarder = std::thread::spawn(move || {
+            hurry(FORWARDER_PRIORITY);
+            forwarder.run();
+        });
+        ModelledLink { told, forwarder: Some(forwarder) }
+    }
+
+    /// Packets that wait on the way there, not counting the one that is being sent.
+    pub(super) fn waiting_packets(&self) -> u64 {
+        self.told.waiting_packets.load(Ordering::Relaxed)
+    }
+
+    /// Packets dropped on the way there.
+    pub(super) fn dropped(&self) -> u64 {
+        self.told.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ModelledLink {
+    fn drop(&mut self) {
+        self.told.is_over.store(true, Ordering::Relaxed);
+        if let Some(forwarder) = self.forwarder.take() {
+            let _ = forwarder.join();
+        }
+    }
+}
+
+/// Device 0 and the way from it, device 1 and the way from it.
+struct Forwarder {
+    devices: [Tun; 2],
+    ways: [Link<Vec<u8>>; 2],
+    told: Arc<Told>,
+    time: Time,
+}
+
+impl Forwarder {
+    fn run(mut self) {
+        while !self.told.is_over.load(Ordering::Relaxed) {
+            self.release();
+            self.told.waiting_packets.store(self.ways[0].waiting(self.time) as u64, Ordering::Relaxed);
+            self.told.dropped.store(self.ways[0].counters().dropped, Ordering::Relaxed);
+            self.wait();
+            self.take();
+        }
+    }
+
+    /// What has come out of the links goes to the hosts. They may answer at once.
+    fn release(&mut self) {
+        for way in 0..2 {
+            self.time = self.time.max(clock());
+            while let Some(out) = self.ways[way].dequeue(self.time, &mut drop) {
+                self.devices[1 - way].write(&out.packet);
+            }
+        }
+    }
+
+    /// Until a packet comes out of a link, or a host sends one.
+    fn wait(&self) {
+        let next = self.ways.iter().filter_map(Link::next_arrival).min();
+        let span = next.map_or(LOOK_UP, |at| at.since(clock()).min(LOOK_UP));
+        let mut ready = self.devices.each_ref().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
+        // Interrupted or not, the loop looks at everything.
+        let _ = ppoll(&mut ready, Some(TimeSpec::from_duration(span)), None);
+    }
+
+    /// What the hosts have sent enters the links.
+    fn take(&mut self) {
+        let mut buffer = [0; LONGEST];
+        for way in 0..2 {
+            for _ in 0..BATCH {
+                let Some(len) = self.devices[way].read(&mut buffer) else { break };
+                let packet = buffer[..len].to_vec();
+                self.time = self.time.max(clock());
+                let label = Label { flow: flow_of(&packet), ecn: ecn_of(&packet) };
+                self.ways[way].enqueue(self.time, Bytes::new(len as u64), label, packet, &mut drop);
+            }
+        }
+    }
+}
+
+/// Runs this thread before all that are not in a hurry: a link that is late is another link.
+#[expect(unsafe_code, reason = "no safe wrapper sets a scheduling policy")]
+pub(super) fn hurry(priority: i32) {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the structure lives through the call, which is about this thread.
+    let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if done != 0 {
+        eprintln!("no real-time scheduling here: figures may suffer from other load");
+    }
+}
+
+fn clock() -> Time {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+/// The ports of an IPv4 packet of TCP or UDP without options.
+fn flow_of(packet: &[u8]) -> u64 {
+    packet.get(20..24).and_then(|ports| ports.try_into().ok()).map_or(0, |ports| u64::from(u32::from_be_bytes(ports)))
+}
+
+fn ecn_of(packet: &[u8]) -> Ecn {
+    match packet.get(1).map(|octet| octet & 3) {
+        Some(1 | 2) => Ecn::Ect,
+        Some(3) => Ecn::Ce,
+        _ => Ecn::NotEct,
+    }
+}
+
+/// Above the programs that send and receive.
+const FORWARDER_PRIORITY: i32 = 20;
+/// How often the thread looks whether it is over.
+const LOOK_UP: Duration = Duration::from_millis(20);
+/// Packets of one host that are taken before the links are looked at again.
+const BATCH: usize = 64;
+/// More than the largest packet of a device with an MTU of 1500.
+const LONGEST: usize = 2048;
