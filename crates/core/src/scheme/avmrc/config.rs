@@ -126,11 +126,11 @@ pub enum FirstInterval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepTest {
     /// The test of the last slot alone, whether the newest channel has brought packets or not (§3.4).
-    LastSlot,
+    Last,
     /// The test of a slot in whose first half, at the latest, the newest channel took effect.
-    HalfSlot,
+    Half,
     /// The test of a whole slot of all channels; the step to the top waits for it too.
-    WholeSlot,
+    Whole,
 }
 
 /// From when the start-up phase counts its slots.
@@ -174,7 +174,7 @@ impl Default for Config {
             stable_window_only: false,
             initial_packets: 0.0,
             slow_start_growth: 1.0,
-            step_test: StepTest::LastSlot,
+            step_test: StepTest::Last,
             jitter_packets: 0.0,
         }
     }
@@ -199,7 +199,7 @@ impl Config {
                 stable_window_only: true,
                 initial_packets: 10.0,
                 slow_start_growth: 2.0,
-                step_test: StepTest::WholeSlot,
+                step_test: StepTest::Whole,
                 jitter_packets: 2.0,
                 ..paper
             },

@@ -143,7 +143,7 @@ impl Receiver {
     /// The paper's slow start is over when it reaches the top. A step of several channels is judged there too
     /// (decision 20).
     fn end_slow_start_at_the_top(&mut self, now: Time) {
-        if self.rules.is_top() && self.config.step_test != StepTest::WholeSlot {
+        if self.rules.is_top() && self.config.step_test != StepTest::Whole {
             self.end_slow_start(now, false);
         }
     }

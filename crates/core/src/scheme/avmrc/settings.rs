@@ -198,9 +198,9 @@ const READINGS: &[Entry<Config>] = &[
         help: "what a step of slow start waits for besides the last slot's test",
         value: &OneOf {
             words: &[
-                ("no", "nothing", StepTest::LastSlot),
-                ("half", "its newest channel in effect for half of that slot", StepTest::HalfSlot),
-                ("yes", "all of its channels in effect for all of that slot", StepTest::WholeSlot),
+                ("no", "nothing", StepTest::Last),
+                ("half", "its newest channel in effect for half of that slot", StepTest::Half),
+                ("yes", "all of its channels in effect for all of that slot", StepTest::Whole),
             ],
             field: |c| &mut c.step_test,
         },

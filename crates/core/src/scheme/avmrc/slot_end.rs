@@ -104,12 +104,12 @@ impl Receiver {
     /// Slow start's test has passed. It speaks of a channel that was in effect from the first half of the slot on, or from its
     /// beginning where a step waits for that (decisions 13, 20).
     fn go_on_with_slow_start(&mut self, now: Time) {
-        let whole = self.config.step_test == StepTest::WholeSlot;
+        let whole = self.config.step_test == StepTest::Whole;
         let may_miss = if whole { Duration::ZERO } else { self.config.tau / 2 };
         let level = self.rules.level();
         if self.is_in_effect(self.newest(), may_miss) {
             self.sustained.on_confirmed(level);
-        } else if self.config.step_test != StepTest::LastSlot {
+        } else if self.config.step_test != StepTest::Last {
             return;
         } else if level > 1 && self.is_in_effect(self.memberships.of(level - 2), may_miss) {
             self.sustained.on_confirmed(level - 1);
