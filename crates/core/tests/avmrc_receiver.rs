@@ -139,9 +139,20 @@ fn pass_until_step(script: &mut Script, channels: std::ops::Range<u16>) {
 }
 
 #[test]
-fn on_sockets_a_step_is_judged_by_a_whole_slot_of_all_its_channels() {
-    for (habitat, first, judged_by_most_of_a_slot) in [(Habitat::Lab, 1, true), (Habitat::Sockets, 3, false)] {
-        let mut script = Script::new(habitat, &[]);
+fn in_the_laboratory_slow_start_adds_a_channel_a_slot_before_the_last_one_is_heard() {
+    for (confirm_steps, reached) in [("no", 5), ("half", 2)] {
+        let mut script = Script::new(Habitat::Lab, &[("confirm_steps", confirm_steps)]);
+        script.pass(450, 0..1);
+        assert_eq!(levels(&script.taken()).last(), Some(&(reached, LevelCause::SlowStart)), "{confirm_steps}");
+    }
+}
+
+#[test]
+fn a_step_is_judged_by_half_a_slot_or_on_sockets_by_a_whole_one_of_all_its_channels() {
+    for (habitat, confirm_steps, first, judged_by_most_of_a_slot) in
+        [(Habitat::Lab, "half", 1, true), (Habitat::Sockets, "yes", 3, false)]
+    {
+        let mut script = Script::new(habitat, &[("confirm_steps", confirm_steps)]);
         pass_until_step(&mut script, 0..first);
         script.pass(20, 0..first);
         script.pass(80, 0..9);
@@ -267,7 +278,7 @@ fn a_silent_base_channel_is_joined_again_and_the_others_are_not() {
 
 #[test]
 fn a_channel_whose_join_was_lost_is_joined_again() {
-    let mut script = Script::new(Habitat::Lab, &[]);
+    let mut script = Script::new(Habitat::Lab, &[("confirm_steps", "half")]);
     script.pass(2_500, 0..1);
     let actions = script.taken();
     assert_eq!(levels(&actions).last(), Some(&(2, LevelCause::SlowStart)));

@@ -233,6 +233,7 @@ fn settings_are_read_and_refused_with_what_would_be_accepted() {
         ("reorder", "3"),
         ("leave_wait", "0"),
         ("confirm_steps", "no"),
+        ("confirm_steps", "half"),
     ] {
         assert_eq!(build(key, value), Ok(()), "{key}={value}");
     }

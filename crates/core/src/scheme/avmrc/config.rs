@@ -67,9 +67,8 @@ pub struct Config {
     pub initial_packets: f64,
     /// Slow start adds the fewest channels that multiply the rate by this, at least one (decision 19).
     pub slow_start_growth: f64,
-    /// Whether every step of slow start, the one to the top too, is judged by a whole slot of all its channels
-    /// (decision 20).
-    pub confirm_steps: bool,
+    /// What a step of slow start waits for.
+    pub step_test: StepTest,
     /// Packet times at the current rate by which slow start's delay may grow in a slot on top of its 5 %.
     pub jitter_packets: f64,
 }
@@ -123,6 +122,17 @@ pub enum FirstInterval {
     Seeded,
 }
 
+/// What a step of slow start waits for (decisions 13, 20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepTest {
+    /// The test of the last slot alone, whether the newest channel has brought packets or not (§3.4).
+    Last,
+    /// The test of a slot in whose first half, at the latest, the newest channel took effect.
+    Half,
+    /// The test of a whole slot of all channels; the step to the top waits for it too.
+    Whole,
+}
+
 /// From when the start-up phase counts its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Startup {
@@ -164,7 +174,7 @@ impl Default for Config {
             stable_window_only: false,
             initial_packets: 0.0,
             slow_start_growth: 1.0,
-            confirm_steps: false,
+            step_test: StepTest::Last,
             jitter_packets: 0.0,
         }
     }
@@ -189,7 +199,7 @@ impl Config {
                 stable_window_only: true,
                 initial_packets: 10.0,
                 slow_start_growth: 2.0,
-                confirm_steps: true,
+                step_test: StepTest::Whole,
                 jitter_packets: 2.0,
                 ..paper
             },

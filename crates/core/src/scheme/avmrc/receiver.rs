@@ -6,7 +6,7 @@ use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
 
 use super::closing::Closing;
-use super::config::{Config, FirstInterval, Model, Synchronisation};
+use super::config::{Config, FirstInterval, Model, StepTest, Synchronisation};
 use super::controller::Controller;
 use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
@@ -143,7 +143,7 @@ impl Receiver {
     /// The paper's slow start is over when it reaches the top. A step of several channels is judged there too
     /// (decision 20).
     fn end_slow_start_at_the_top(&mut self, now: Time) {
-        if self.rules.is_top() && !self.config.confirm_steps {
+        if self.rules.is_top() && self.config.step_test != StepTest::Whole {
             self.end_slow_start(now, false);
         }
     }

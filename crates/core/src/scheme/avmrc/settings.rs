@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, Synchronisation};
+use super::config::{BetaRule, Config, FirstInterval, Model, RttMethod, Startup, StepTest, Synchronisation};
 use crate::definition::{Habitat, Session};
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
@@ -195,8 +195,15 @@ const READINGS: &[Entry<Config>] = &[
     },
     Entry {
         key: "confirm_steps",
-        help: "whether every step of slow start is judged by a whole slot of all its channels",
-        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.confirm_steps },
+        help: "what a step of slow start waits for besides the last slot's test",
+        value: &OneOf {
+            words: &[
+                ("no", "nothing", StepTest::Last),
+                ("half", "its newest channel in effect for half of that slot", StepTest::Half),
+                ("yes", "all of its channels in effect for all of that slot", StepTest::Whole),
+            ],
+            field: |c| &mut c.step_test,
+        },
     },
     Entry {
         key: "jitter_packets",

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
-use super::config::Synchronisation;
+use super::config::{StepTest, Synchronisation};
 use super::receiver::{Counts, Receiver};
 use super::slow_start::jitter;
 use super::subscription::{Change, bps};
@@ -90,14 +90,7 @@ impl Receiver {
 
     fn continue_slow_start(&mut self, now: Time, arrived: Option<bool>) {
         match arrived {
-            Some(true) if self.is_newest_in_effect(self.slow_start_may_miss()) => {
-                self.sustained.on_confirmed(self.rules.level());
-                if self.rules.is_top() {
-                    self.end_slow_start(now, false);
-                } else if self.rules.may_go_on() {
-                    self.step_slow_start(now);
-                }
-            }
+            Some(true) => self.go_on_with_slow_start(now),
             Some(false) => {
                 self.end_slow_start(now, true);
                 if self.rules.confirms_startup() {
@@ -108,9 +101,24 @@ impl Receiver {
         }
     }
 
-    /// How much of a slot the newest channel may have missed for slow start's test to speak of it (decisions 13, 20).
-    fn slow_start_may_miss(&self) -> Duration {
-        if self.config.confirm_steps { Duration::ZERO } else { self.config.tau / 2 }
+    /// Slow start's test has passed. It speaks of a channel that was in effect from the first half of the slot on, or from its
+    /// beginning where a step waits for that (decisions 13, 20).
+    fn go_on_with_slow_start(&mut self, now: Time) {
+        let whole = self.config.step_test == StepTest::Whole;
+        let may_miss = if whole { Duration::ZERO } else { self.config.tau / 2 };
+        let level = self.rules.level();
+        if self.is_in_effect(self.newest(), may_miss) {
+            self.sustained.on_confirmed(level);
+        } else if self.config.step_test != StepTest::Last {
+            return;
+        } else if level > 1 && self.is_in_effect(self.memberships.of(level - 2), may_miss) {
+            self.sustained.on_confirmed(level - 1);
+        }
+        if self.rules.is_top() {
+            self.end_slow_start(now, false);
+        } else if self.rules.may_go_on() {
+            self.step_slow_start(now);
+        }
     }
 
     /// Whether a channel may be added in this slot, which is one of the n_add-th if `is_adding_slot`.
@@ -125,7 +133,7 @@ impl Receiver {
         arrived == Some(true)
             && !self.closing.is_open()
             && (is_adding_slot || !self.rules.is_next_just_dropped())
-            && self.is_newest_in_effect(Duration::ZERO)
+            && self.is_in_effect(self.newest(), Duration::ZERO)
             && self.delay.short_term() <= self.config.tau / 10 + self.jitter()
     }
 
@@ -181,12 +189,11 @@ impl Receiver {
         }
     }
 
-    /// Whether the newest channel's packets were there from the beginning of the slot that is being measured, but for
-    /// `within`.
-    fn is_newest_in_effect(&self, within: Duration) -> bool {
-        let Some(clock) = self.newest().first_clock().map(u64::from) else { return false };
+    /// Whether a channel's packets were there from the beginning of the slot that is being measured, but for `within`.
+    fn is_in_effect(&self, channel: &Membership, within: Duration) -> bool {
+        let Some(clock) = channel.first_clock().map(u64::from) else { return false };
         // The clock of a packet that long ago could be taken for one that is yet to come.
-        if self.slot_begun.since(self.newest().joined()) > LONG_AGO {
+        if self.slot_begun.since(channel.joined()) > LONG_AGO {
             return true;
         }
         let past_empty_path = self.delay.micros_past_empty_path(self.slot_begun, clock, self.slot_begun);
