@@ -63,7 +63,7 @@ fn mark(verdict: &Verdict) -> String {
 pub(super) fn numbers(verdict: &Verdict) -> [String; 2] {
     let none = if verdict.is_not_judged() { "not judged" } else { "no value" };
     [
-        verdict.measured.map_or(none.to_owned(), measured),
+        verdict.measured.map_or(none.to_owned(), |value| measured_within(value, verdict.uncertainty)),
         verdict.band.map_or("reported".to_owned(), |band| band.to_string()),
     ]
 }
