@@ -151,3 +151,16 @@ fn what_a_tree_cannot_be_is_refused_in_words() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn deployed_members_get_the_stream_in_a_tree_that_is_given_and_in_one_that_they_find() {
+    let deployed = STREAM.replace("settings = \"paper\"\nhost = 2000\n", "");
+    for text in [deployed.clone(), deployed.replace("degree = 3\n", "")] {
+        let setup = read(&text).expect("valid").points().expect("valid").remove(0).setup;
+        let record = record(&setup, 1).expect("it can be run");
+        let slowest = setup.metrics["slowest"].value(&record).expect("it has a value");
+        assert!((100.0..=300.0).contains(&slowest), "the last link has 300 kbit/s: {slowest}");
+    }
+    let error = read(&STREAM.replace("degree = 3\n", "")).expect_err("papers' trees are given");
+    assert!(error.contains("missing key \"degree\""), "{error}");
+}

@@ -206,7 +206,10 @@ impl Receivers {
 
 impl TreeStream {
     fn check(&self) -> Result<(), String> {
-        if self.degree.0 == 0 || self.members.count.0 == 0 {
+        if self.degree.is_none() && self.defaults == Settings::Paper {
+            return Err("missing key \"degree\"".to_owned());
+        }
+        if self.degree.is_some_and(|degree| degree.0 == 0) || self.members.count.0 == 0 {
             return Err("a tree needs a degree of 1 or more, and a member".to_owned());
         }
         holds("packet_size", self.packet_size(), UDP_OVER_IPV4 + mtcp::DATA_LEN as u64 + 1)?;
@@ -241,7 +244,19 @@ impl TreeStream {
     /// The settings of a node, as its scheme's registry entry takes them. The sender is node 0, member i is node i + 1.
     pub fn settings(&self, node: usize) -> Vec<Setting> {
         let mut settings = settings(&self.settings);
-        settings.push(Setting { key: CHILDREN.to_owned(), value: self.children(node).len().to_string() });
+        let mut unless_set = |key: &str, value: String| {
+            if !self.settings.contains_key(key) {
+                settings.push(Setting { key: key.to_owned(), value });
+            }
+        };
+        match self.degree {
+            Some(_) => {
+                unless_set(TREE, "given".to_owned());
+                unless_set(CHILDREN, self.children(node).len().to_string());
+            }
+            // Who comes later than the first packet is late, and late members are not part of the scenario.
+            None => unless_set(RECEIVERS, self.members.count.0.to_string()),
+        }
         settings
     }
 
@@ -250,14 +265,15 @@ impl TreeStream {
         1.0 - self.header_size.0.count() as f64 / self.packet_size().count() as f64
     }
 
-    /// The node that member i is below.
+    /// The node that member i is below, or where it begins to look.
     pub fn above(&self, member: usize) -> usize {
-        member / self.degree.0
+        self.degree.map_or(0, |degree| member / degree.0)
     }
 
     /// The members below a node.
     fn children(&self, node: usize) -> Range<usize> {
-        let place = |node: usize| node.saturating_mul(self.degree.0).min(self.members.count.0);
+        let degree = self.degree.map_or(0, |degree| degree.0);
+        let place = |node: usize| node.saturating_mul(degree).min(self.members.count.0);
         place(node)..place(node + 1)
     }
 }
@@ -391,3 +407,7 @@ impl Tcp {
 
 /// The setting that says how many are below a node.
 const CHILDREN: &str = "children";
+/// The setting that says where a tree comes from.
+const TREE: &str = "tree";
+/// The setting that says for how many receivers the sender waits.
+const RECEIVERS: &str = "receivers";

@@ -156,7 +156,7 @@ pub struct Receivers {
 }
 
 /// Reliable streams over trees that are alike, each with one sender and members of its own. The sender always has something to
-/// send. Each member is told how many are below it.
+/// send. With a degree each member is told how many are below it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TreeStream {
@@ -177,8 +177,9 @@ pub struct TreeStream {
     /// The members.
     pub members: Receivers,
     /// How many members are below the sender and below each member: the first so many are below the sender, the next so many
-    /// below member 0, and so on. As many as there are members makes a tree of one level.
-    pub degree: Text<usize>,
+    /// below member 0, and so on. As many as there are members makes a tree of one level. Default with deployed settings: members look
+    /// for their places themselves, and the sender waits for all of them.
+    pub degree: Option<Text<usize>>,
     /// Bytes of a full packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
     pub packet_size: Option<Text<Bytes>>,
     /// Bytes of a full packet that are not payload. Default 42: MTCP's header over UDP and IPv4.
