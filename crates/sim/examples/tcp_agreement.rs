@@ -58,7 +58,7 @@ fn main() {
             println!(
                 "| {} | {loss} | {mean:.1} | {width:.1} | {} | {:.3} |",
                 flavour.name(),
-                beside(flavour, column, mean, width),
+                compared(flavour, column, mean, width),
                 timeouts as f64 / (secs * seeds) as f64,
             );
         }
@@ -81,7 +81,7 @@ fn alone(flavour: Flavour, measured: f64) -> String {
 }
 
 /// ns-2's goodput, how much more ours is, and half the width of the difference's interval.
-fn beside(flavour: Flavour, column: usize, measured: f64, width: f64) -> String {
+fn compared(flavour: Flavour, column: usize, measured: f64, width: f64) -> String {
     match NS2.iter().find(|(known, ..)| *known == flavour) {
         Some((.., losses)) => {
             let [mean, its_width] = losses[column];
