@@ -10,11 +10,12 @@ use weir_sim::tcp::{Config, Flavour};
 
 /// Goodput alone, then at a loss rate of 0.001, 0.01, 0.02 and 0.1 as mean and half the width of its 95 % interval, in packets per
 /// second (ns-2.35, 300 s, 25 seeds).
-const NS2: [(Flavour, f64, [[f64; 2]; 4]); 5] = [
+const NS2: [(Flavour, f64, [[f64; 2]; 4]); 6] = [
     (Flavour::Tahoe, 168.5, [[350.8, 6.0], [95.8, 1.0], [64.6, 0.7], [23.0, 0.4]]),
     (Flavour::Reno, 184.6, [[395.1, 7.0], [107.5, 1.1], [69.2, 0.8], [22.0, 0.4]]),
     (Flavour::NewReno, 184.8, [[406.1, 6.3], [116.9, 1.1], [78.0, 0.9], [25.0, 0.4]]),
     (Flavour::Sack, 185.6, [[405.9, 6.5], [116.8, 1.2], [77.4, 0.9], [23.7, 0.4]]),
+    (Flavour::Sack1, 185.6, [[405.9, 6.5], [116.8, 1.2], [77.4, 0.9], [23.7, 0.4]]),
     (Flavour::Vegas, 185.5, [[583.9, 7.9], [170.0, 1.7], [109.6, 1.3], [23.4, 1.1]]),
 ];
 

@@ -175,7 +175,8 @@ fn everything(bottleneck: &str) -> String {
         let receiver = endpoint(&net, scheme, Role::Receiver, &format!("receiver {number}"));
         net.add_receiver(id, host, receiver, config).expect("a way");
     }
-    for (number, flavour) in Flavour::ALL.into_iter().enumerate() {
+    // Sack1 came later than the digests.
+    for (number, flavour) in Flavour::ALL.into_iter().filter(|flavour| *flavour != Flavour::Sack1).enumerate() {
         let from = topology::add_host(&mut net, bell.left, &access(2));
         let to = topology::add_host(&mut net, bell.right, &access(3 + number as u64));
         let config = tcp::Config { max_window: 64, ..tcp::Config::ns2(flavour) };

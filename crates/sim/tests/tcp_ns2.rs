@@ -20,6 +20,7 @@ fn alone_every_flavour_has_the_goodput_losses_and_window_of_ns2() {
         (Flavour::Reno, 184.6, 67, 1, 31.2),
         (Flavour::NewReno, 184.8, 67, 1, 31.2),
         (Flavour::Sack, 185.6, 68, 0, 31.2),
+        (Flavour::Sack1, 185.6, 68, 0, 31.2),
         (Flavour::Vegas, 185.5, 0, 0, 23.2),
     ] {
         let mut path = solo(Config::ns2(flavour), 1);
@@ -55,6 +56,7 @@ fn against_a_loss_of_a_thousandth_goodput_is_that_of_ns2() {
         (Flavour::Reno, 395.1),
         (Flavour::NewReno, 406.1),
         (Flavour::Sack, 405.9),
+        (Flavour::Sack1, 405.9),
         (Flavour::Vegas, 583.9),
     ] {
         assert_agrees(flavour.name(), against_loss(flavour, 0.001, SECS, SEEDS), ns2, 0.05);
@@ -68,6 +70,7 @@ fn against_a_loss_of_a_hundredth_goodput_is_that_of_ns2() {
         (Flavour::Reno, 107.5),
         (Flavour::NewReno, 116.9),
         (Flavour::Sack, 116.8),
+        (Flavour::Sack1, 116.8),
         (Flavour::Vegas, 170.0),
     ] {
         assert_agrees(
@@ -86,6 +89,7 @@ fn against_a_loss_of_a_fiftieth_goodput_is_that_of_ns2() {
         (Flavour::Reno, 69.2),
         (Flavour::NewReno, 78.0),
         (Flavour::Sack, 77.4),
+        (Flavour::Sack1, 77.4),
         (Flavour::Vegas, 109.6),
     ] {
         assert_agrees(
@@ -104,6 +108,7 @@ fn against_a_loss_of_a_tenth_goodput_is_that_of_ns2() {
         (Flavour::Reno, 22.0),
         (Flavour::NewReno, 25.0),
         (Flavour::Sack, 23.7),
+        (Flavour::Sack1, 23.7),
         (Flavour::Vegas, 23.4),
     ] {
         assert_agrees(flavour.name(), against_loss(flavour, 0.1, SECS, SEEDS), ns2, 0.05);

@@ -101,7 +101,7 @@ impl Written for Hosts {
 
 impl Written for Flavour {
     const NAME: &'static str = "TCP";
-    const HELP: &'static str = "tahoe, reno, newreno, sack, vegas, cubic or bbr";
+    const HELP: &'static str = "tahoe, reno, newreno, sack, sack1 (as ns-2 recovers), vegas, cubic or bbr";
 
     fn read(text: &str) -> Result<Flavour, String> {
         let known = Flavour::ALL.into_iter().find(|flavour| flavour.name() == text);

@@ -1,10 +1,11 @@
 //! A sender as ns-2 and the RFCs of its time have it: what it may send and when, and its timers. How it recovers from loss is in
-//! `cumulative` and `selective`.
+//! `cumulative`, `selective` and `sack1`.
 
 use std::time::Duration;
 
 use weir_units::{Random, Time};
 
+use super::config::Recovery;
 use super::control::{Control, Window};
 use super::rto::RttEstimator;
 use super::scoreboard::Scoreboard;
@@ -52,6 +53,8 @@ pub(super) struct Classic {
     pub(super) scoreboard: Scoreboard,
     /// The segment above which a rescue may be sent in this recovery (`RescueRxt`).
     pub(super) rescued: Option<u64>,
+    /// Segments that are on the way in Sack1's recovery, as ns-2 counts them.
+    pub(super) pipe: i64,
     pub(super) rtt: RttEstimator,
     /// The segment whose round trip is being measured, without timestamps.
     pub(super) timed: Option<(u64, Time)>,
@@ -89,6 +92,7 @@ impl Classic {
             partial: false,
             scoreboard: Scoreboard::default(),
             rescued: None,
+            pipe: 0,
             rtt,
             timed: None,
             rto_at: None,
@@ -147,10 +151,10 @@ impl Classic {
         if segment.ecn_echo && self.config.ecn {
             self.answer_mark(segment.seq);
         }
-        if self.config.is_selective() {
-            self.receive_selective(now, segment, out);
-        } else {
-            self.receive_cumulative(now, segment, out);
+        match self.config.recovery() {
+            Recovery::Cumulative => self.receive_cumulative(now, segment, out),
+            Recovery::Selective => self.receive_selective(now, segment, out),
+            Recovery::Sack1 => self.receive_sack1(now, segment, out),
         }
     }
 
@@ -179,10 +183,14 @@ impl Classic {
         self.una
     }
 
-    /// Segments that are believed to be on the way: the pipe of RFC 6675 with selective acknowledgements, and without them
-    /// all that is sent and not acknowledged.
+    /// Segments that are believed to be on the way: the pipe of RFC 6675 or of ns-2 with selective acknowledgements, and
+    /// without them all that is sent and not acknowledged.
     pub(super) fn outstanding(&self) -> u64 {
-        if self.config.is_selective() { self.scoreboard.pipe(self.next) } else { self.next - self.una }
+        match self.config.recovery() {
+            Recovery::Cumulative => self.next - self.una,
+            Recovery::Selective => self.scoreboard.pipe(self.next),
+            Recovery::Sack1 => self.outstanding_sack1(),
+        }
     }
 
     /// Whether all that the application handed over is acknowledged.
@@ -239,10 +247,10 @@ impl Classic {
     /// The segment that the window allows, if any.
     #[inline]
     fn next_segment(&self) -> Option<u64> {
-        if self.config.is_selective() {
-            self.next_selective()
-        } else {
-            (self.next < self.supplied && self.next - self.una < self.allowed()).then_some(self.next)
+        match self.config.recovery() {
+            Recovery::Cumulative => self.next_cumulative(),
+            Recovery::Selective => self.next_selective(),
+            Recovery::Sack1 => self.next_sack1(),
         }
     }
 
@@ -287,10 +295,10 @@ impl Classic {
         if let Control::Vegas(vegas) = &mut self.control {
             vegas.sent(now, self.una, seq);
         }
-        if self.config.is_selective() && again {
-            self.repaired(seq);
-        } else if seq == self.next {
-            self.next += 1;
+        match self.config.recovery() {
+            Recovery::Selective if again => self.repaired(seq),
+            Recovery::Sack1 => self.sent_sack1(seq),
+            _ => self.next += u64::from(seq == self.next),
         }
         if self.rto_at.is_none() {
             self.rto_at = Some(self.rtt.timeout_from(now));
@@ -351,10 +359,10 @@ impl Classic {
         (self.dup_acks, self.inflation, self.partial) = (0, 0, false);
         self.timed = None;
         self.announce_reduction = true;
-        if self.config.is_selective() {
-            self.scoreboard.lose_all(self.sent_below);
-        } else {
-            self.next = self.una;
+        match self.config.recovery() {
+            Recovery::Selective => self.scoreboard.lose_all(self.sent_below),
+            Recovery::Cumulative => self.next = self.una,
+            Recovery::Sack1 => self.go_back_sack1(),
         }
         self.rto_at = Some(self.rtt.timeout_from(now));
         self.send_allowed(now, u64::MAX, out);

@@ -15,6 +15,9 @@ pub enum Flavour {
     NewReno,
     /// Reno's window, recovery by selective acknowledgements (RFC 6675).
     Sack,
+    /// SACK as ns-2's `Agent/TCP/Sack1` recovers: its own count of the pipe, holes filled that are not known to be lost, the scoreboard
+    /// cleared and going back after a time-out.
+    Sack1,
     /// Avoids loss by keeping few packets in the queue (Brakmo and Peterson 1995, as in ns-2).
     Vegas,
     /// A cubic window between losses (RFC 9438), as in Linux.
@@ -26,8 +29,16 @@ pub enum Flavour {
 
 impl Flavour {
     /// All of them.
-    pub const ALL: [Flavour; 7] =
-        [Flavour::Tahoe, Flavour::Reno, Flavour::NewReno, Flavour::Sack, Flavour::Vegas, Flavour::Cubic, Flavour::Bbr];
+    pub const ALL: [Flavour; 8] = [
+        Flavour::Tahoe,
+        Flavour::Reno,
+        Flavour::NewReno,
+        Flavour::Sack,
+        Flavour::Sack1,
+        Flavour::Vegas,
+        Flavour::Cubic,
+        Flavour::Bbr,
+    ];
 
     /// Its name, as scenarios spell it.
     pub fn name(self) -> &'static str {
@@ -36,6 +47,7 @@ impl Flavour {
             Flavour::Reno => "reno",
             Flavour::NewReno => "newreno",
             Flavour::Sack => "sack",
+            Flavour::Sack1 => "sack1",
             Flavour::Vegas => "vegas",
             Flavour::Cubic => "cubic",
             Flavour::Bbr => "bbr",
@@ -95,7 +107,7 @@ pub struct Config {
     pub max_window: u32,
     /// The retransmission timer.
     pub timers: Timers,
-    /// Tahoe and Vegas are ns-2's whatever this says, CUBIC and BBR Linux's; Reno, NewReno and Sack are with it one and the same: Linux's
+    /// Tahoe, Sack1 and Vegas are ns-2's whatever this says, CUBIC and BBR Linux's; Reno, NewReno and Sack are with it one and the same: Linux's
     /// Reno, with selective acknowledgements, RACK, tail-loss probes and proportional rate reduction.
     pub linux: bool,
     /// Every acknowledgement of new data gives a round trip (RFC 7323 §4.1), or else one a round trip does.
@@ -161,12 +173,32 @@ impl Config {
         match self.flavour {
             Flavour::Cubic | Flavour::Bbr => true,
             Flavour::Reno | Flavour::NewReno | Flavour::Sack => self.linux,
-            Flavour::Tahoe | Flavour::Vegas => false,
+            Flavour::Tahoe | Flavour::Sack1 | Flavour::Vegas => false,
         }
     }
 
     /// Whether sender and sink use selective acknowledgements.
     pub fn is_selective(&self) -> bool {
-        self.is_linux() || self.flavour == Flavour::Sack
+        self.is_linux() || self.recovery() != Recovery::Cumulative
     }
+
+    /// By which rules a classic sender recovers.
+    pub(super) fn recovery(&self) -> Recovery {
+        match self.flavour {
+            Flavour::Sack => Recovery::Selective,
+            Flavour::Sack1 => Recovery::Sack1,
+            _ => Recovery::Cumulative,
+        }
+    }
+}
+
+/// By which rules a classic sender recovers from loss: each has a file of this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recovery {
+    /// By duplicate acknowledgements alone.
+    Cumulative,
+    /// By selective acknowledgements, as RFC 6675 has it.
+    Selective,
+    /// By selective acknowledgements, as ns-2 has it.
+    Sack1,
 }

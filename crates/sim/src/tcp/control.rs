@@ -43,7 +43,7 @@ impl Window {
 /// The control of a flavour, with its state.
 #[derive(Debug, Clone)]
 pub(super) enum Control {
-    /// Tahoe, Reno, NewReno, Sack: all that they know is in the [`Window`].
+    /// Tahoe, Reno, NewReno, Sack, Sack1: all that they know is in the [`Window`].
     Reno,
     Vegas(Box<Vegas>),
 }

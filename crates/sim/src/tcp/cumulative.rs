@@ -29,6 +29,12 @@ impl Classic {
         }
     }
 
+    /// The segment that the window allows, if any.
+    #[inline]
+    pub(super) fn next_cumulative(&self) -> Option<u64> {
+        (self.next < self.supplied && self.next - self.una < self.allowed()).then_some(self.next)
+    }
+
     #[inline]
     fn new_ack(&mut self, now: Time, segment: &Segment, out: &mut impl FnMut(Segment)) {
         let before = self.una;
@@ -103,7 +109,7 @@ impl Classic {
     }
 
     /// A first or second duplicate acknowledgement lets out a new segment (RFC 3042).
-    fn limited_transmit(&mut self, now: Time, out: &mut impl FnMut(Segment)) {
+    pub(super) fn limited_transmit(&mut self, now: Time, out: &mut impl FnMut(Segment)) {
         if self.has_new_data() && self.next - self.una < self.window.cwnd as u64 + self.dup_acks {
             self.transmit(now, self.next, out);
         }

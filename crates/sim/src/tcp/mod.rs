@@ -13,6 +13,7 @@ mod cumulative;
 mod linux;
 mod ring;
 mod rto;
+mod sack1;
 mod scoreboard;
 mod segment;
 mod selective;

@@ -37,21 +37,22 @@ impl Scoreboard {
         self.sacked.advance(ack);
     }
 
-    /// `Update()` for the block `start..end` of an acknowledgement.
+    /// `Update()` for the block `start..end` of an acknowledgement. Gives back whether it says anything new.
     #[inline]
-    pub(super) fn sack(&mut self, start: u64, end: u64) {
+    pub(super) fn sack(&mut self, start: u64, end: u64) -> bool {
         let start = start.max(self.una);
         if start >= end {
-            return;
+            return false;
         }
         let absent = self.unsacked(start, end);
         if absent == 0 {
-            return;
+            return false;
         }
         self.lost -= self.unsacked(start, end.min(self.lost_below));
         self.repaired -= self.unsacked(start, end.min(self.repaired_below));
         self.sacked.insert(start, end, |_, _| {});
         self.sacked_count += absent;
+        true
     }
 
     /// Moves the loss mark to the third highest sacked segment (`IsLost()`).
@@ -69,11 +70,16 @@ impl Scoreboard {
     /// Counts what is below `seq` as lost, and nothing as sent again: the timer has run out. What was sacked is forgotten, since
     /// the sink may have thrown it away (RFC 2018 §8).
     pub(super) fn lose_all(&mut self, seq: u64) {
+        self.clear();
+        self.move_loss_mark(seq);
+    }
+
+    /// Forgets what was sacked, lost and sent again.
+    pub(super) fn clear(&mut self) {
         self.sacked.clear();
         self.sacked_count = 0;
         (self.lost, self.repaired) = (0, 0);
         (self.lost_below, self.repaired_below) = (self.una, self.una);
-        self.move_loss_mark(seq);
     }
 
     /// The lowest hole that is lost and has not been sent again (`NextSeg()`, rule 1).

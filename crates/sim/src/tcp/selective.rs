@@ -1,4 +1,4 @@
-//! Loss recovery by selective acknowledgements (RFC 6675): Sack.
+//! Loss recovery by selective acknowledgements (RFC 6675): Sack. ns-2's own rules are in `sack1`.
 
 use weir_units::Time;
 

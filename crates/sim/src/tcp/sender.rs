@@ -103,8 +103,8 @@ impl Sender {
         machine!(&self.0, one => one.acknowledged())
     }
 
-    /// Segments that are believed to be on the way: the pipe of RFC 6675 with selective acknowledgements, and without them
-    /// all that is sent and not acknowledged.
+    /// Segments that are believed to be on the way: the pipe of RFC 6675 (Sack1: of ns-2) with selective acknowledgements,
+    /// and without them all that is sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
         machine!(&self.0, one => one.outstanding())
     }
