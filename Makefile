@@ -23,6 +23,7 @@ test: need-cargo need-test-tools
 	cargo check --locked -p weir-units -p weir-wire -p weir-core -p weir-link
 	cargo test --locked --workspace --no-fail-fast --lib --bins --tests
 	cargo test --locked --workspace --doc
+	target/debug/weir lab verify avmrc/fig01 avmrc/fig04 --set session.main.settings.confirm_steps=half --no-cache --scenarios scenarios
 	target/debug/weir lab verify avmrc/fig06 rap/fig08 pslm/fig04 pslm/fig05 pslm/leave --no-cache --scenarios scenarios
 	target/debug/weir lab verify avmrc/fig01 avmrc/fig04 --set 'variant=["AVMRC literal", "AVMRC sustained"]' --no-cache --scenarios scenarios
 

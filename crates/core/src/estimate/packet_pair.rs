@@ -147,12 +147,12 @@ pub enum Bursts {
 }
 
 impl Bursts {
-    /// Pairs on so many channels.
+    /// An estimator by pairs, for a session of this number of channels.
     pub fn pairs(channels: usize) -> Bursts {
         Bursts::Pairs((0..channels).map(|_| PacketPair::default()).collect())
     }
 
-    /// Trains on so many channels, for time stamps of this resolution.
+    /// An estimator by trains, for a session of this number of channels and time stamps of this resolution.
     pub fn trains(channels: usize, resolution: Duration) -> Bursts {
         Bursts::Trains((0..channels).map(|_| PacketTrain::new(resolution)).collect())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_units::Time;
 
 use super::record::{ClientRecord, FlowRecord, LinkRecord, Packets, Passage, Record, SessionRecord, TreeRecord};
-use super::{Kind, Measure, Names, Over, client, flow, levels, passage, percentile, queue};
+use super::{Kind, Measure, NameList, Over, client, flow, levels, passage, percentile, queue};
 
 impl Measure {
     /// Whether all keys are there that the measure cannot do without, and none that it would ignore.
@@ -96,7 +96,7 @@ impl Measure {
         if self.per.is_empty() {
             return self.plain_value(record);
         }
-        let nobody = Names::default();
+        let nobody = NameList::default();
         let other = Measure {
             session: nobody.clone(),
             tree: nobody.clone(),
@@ -298,7 +298,7 @@ impl Measure {
 }
 
 /// All records of these names.
-fn named<'a, T>(names: &'a Names, records: &'a BTreeMap<String, Vec<T>>) -> impl Iterator<Item = &'a T> {
+fn named<'a, T>(names: &'a NameList, records: &'a BTreeMap<String, Vec<T>>) -> impl Iterator<Item = &'a T> {
     names.iter().filter_map(|name| records.get(name)).flatten()
 }
 

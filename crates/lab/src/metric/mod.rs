@@ -19,7 +19,7 @@ use serde::Deserialize;
 use weir_units::Bytes;
 
 pub use kind::{Kind, Over};
-pub use names::Names;
+pub use names::NameList;
 pub use record::{
     Capacity, ClientRecord, Delivery, Fate, FlowRecord, LinkRecord, Packets, Passage, Record, SessionRecord,
     TreeRecord, Wait, Windows,
@@ -36,21 +36,21 @@ pub struct Measure {
     pub measure: Kind,
     /// Of which session, or of which of them.
     #[serde(default)]
-    pub session: Names,
+    pub session: NameList,
     /// Of which tree, or of which of them.
     #[serde(default)]
-    pub tree: Names,
+    pub tree: NameList,
     /// Of which flow, or of which of them.
     #[serde(default)]
-    pub flow: Names,
+    pub flow: NameList,
     /// On which link, from which node to which; the routers of a dumbbell are `left` and `right`. Default: the bottleneck.
     pub link: Option<[String; 2]>,
     /// Divides by the same of this flow, or of these: the mean of the one group over that of the other, if `over` is mean.
     #[serde(default)]
-    pub per: Names,
+    pub per: NameList,
     /// Of which client of the session, or member of the tree, from 0. Default: the mean of all.
     pub client: Option<Text<usize>>,
-    /// With `client`: the mean of that one and of every so-manieth after it.
+    /// With `client`: the mean of that one and of each one this many places further on.
     pub every: Option<Text<usize>>,
     /// The level that is asked about.
     pub level: Option<Text<usize>>,

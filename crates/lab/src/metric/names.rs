@@ -6,9 +6,9 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 
 /// Those of whom something is measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names(pub Vec<String>);
+pub struct NameList(pub Vec<String>);
 
-impl Names {
+impl NameList {
     /// Whether nobody is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -20,7 +20,7 @@ impl Names {
     }
 }
 
-impl<'a> IntoIterator for &'a Names {
+impl<'a> IntoIterator for &'a NameList {
     type Item = &'a String;
     type IntoIter = std::slice::Iter<'a, String>;
 
@@ -29,8 +29,8 @@ impl<'a> IntoIterator for &'a Names {
     }
 }
 
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
+impl<'de> Deserialize<'de> for NameList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NameList, D::Error> {
         deserializer.deserialize_any(NamesVisitor)
     }
 }
@@ -38,29 +38,29 @@ impl<'de> Deserialize<'de> for Names {
 struct NamesVisitor;
 
 impl<'de> Visitor<'de> for NamesVisitor {
-    type Value = Names;
+    type Value = NameList;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a name, or a list of names")
     }
 
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Names, E> {
-        Ok(Names(vec![name.to_owned()]))
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<NameList, E> {
+        Ok(NameList(vec![name.to_owned()]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Names, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NameList, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = list.next_element()? {
             names.push(name);
         }
         match names.is_empty() {
             true => Err(serde::de::Error::custom("a list of names needs one")),
-            false => Ok(Names(names)),
+            false => Ok(NameList(names)),
         }
     }
 }
 
-impl JsonSchema for Names {
+impl JsonSchema for NameList {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "names".into()
     }

@@ -17,7 +17,7 @@ use super::did_you_mean;
 use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
 use super::topology::{ALL_ON_ONE_NODE, Topology, one_node};
 use super::values::Text;
-use crate::metric::{Kind, Measure, Names};
+use crate::metric::{Kind, Measure, NameList};
 
 impl Setup {
     /// The first thing that is wrong, in words.
@@ -74,7 +74,7 @@ impl Setup {
 
     fn can_measure(&self, measure: &Measure) -> Result<(), String> {
         self.refers(&measure.session, &measure.tree, &measure.flow)?;
-        self.refers(&Names::default(), &Names::default(), &measure.per)?;
+        self.refers(&NameList::default(), &NameList::default(), &measure.per)?;
         let ends = |name: &&String| matches!(&self.flow[*name].traffic, Traffic::Ftp(tcp) if tcp.size.is_some());
         match measure.flow.iter().find(|name| !ends(name)) {
             Some(name) if measure.measure == Kind::CompletionTime && measure.size.is_none() => {

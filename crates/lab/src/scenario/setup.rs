@@ -176,9 +176,9 @@ pub struct TreeStream {
     pub start: Text<Spans>,
     /// The members.
     pub members: Receivers,
-    /// How many members are below the sender and below each member: the first so many are below the sender, the next so many
-    /// below member 0, and so on. As many as there are members makes a tree of one level. Default with deployed settings: members look
-    /// for their places themselves, and the sender waits for all of them.
+    /// Children of the sender and of each member: with a degree of 3, members 0 to 2 are below the sender, members 3 to 5 below
+    /// member 0, and so on. A degree equal to the number of members makes a tree of one level. Default with deployed settings: members
+    /// find their places themselves, and the sender waits for all of them.
     pub degree: Option<Text<usize>>,
     /// Bytes of a full packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
     pub packet_size: Option<Text<Bytes>>,

@@ -27,7 +27,7 @@ always new.";
 pub(super) const LIVE_EXAMPLES: &str = "\
 Examples:
   ffmpeg -re -i movie.mp4 -c copy -f mpegts - | weir send live --unicast 5004
-      whoever runs `weir recv HOST:5004 --out rtp://127.0.0.1:6000` sees it
+      a viewer receives it with `weir recv HOST:5004 --out rtp://127.0.0.1:6000`
   weir send live --unicast 5004 --in big.tar --cc-set max_rate=20M
   weir send live --unicast 192.0.2.7:5004 --in rtp://127.0.0.1:6000
 

@@ -160,7 +160,8 @@ const C: f64 = 410.0 / 1024.0;
 /// The window after a loss as a share of that before, in 1024ths.
 const BETA: u64 = 717;
 const SCALE: u64 = 1024;
-/// Reno's window grows by one for so many eighths of a window, with CUBIC's decrease: (1 + β) / (3 · (1 − β)).
+/// Acknowledged segments, in eighths of the window, for which Reno's window with CUBIC's decrease grows by one:
+/// (1 + β) / (3 · (1 − β)).
 const RENO_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 /// With an unchanged window the count is computed again after a 32nd of a second.
 const UPDATE_EVERY: Duration = Duration::from_micros(31_250);

@@ -91,7 +91,7 @@ impl Policer {
 const LEAST_ROUNDS: u32 = 4;
 /// Rounds for which a policer's rate is used before bandwidth is probed again.
 const MOST_ROUNDS_IN_USE: u32 = 48;
-/// Of so many delivered, so many lost: a fifth.
+/// An interval with a loss rate of LOSS_THRESHOLD / LOSS_SCALE or more, a fifth, may be a policer's.
 const LOSS_SCALE: u64 = 256;
 const LOSS_THRESHOLD: u64 = 50;
 /// Bytes per second by which rates that are the same may differ: 4 kbit/s.
