@@ -18,7 +18,8 @@ use weir_wire::CciForm;
 use super::RunError;
 use super::links::{changes, recorder};
 use super::names::Labels;
-use super::recorder::{Ends, Recorder, Sender};
+use super::recorded::{Ends, Sender};
+use super::recorder::Recorder;
 use super::site::Site;
 use crate::scenario::{self, Flow, Http, Receivers, Session, Setup, Spans, Stream, Text, Traffic, TreeStream, Udp};
 

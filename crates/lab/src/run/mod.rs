@@ -4,6 +4,7 @@ mod build;
 mod in_order;
 mod links;
 mod names;
+mod recorded;
 mod recorder;
 mod site;
 mod watched;

@@ -6,9 +6,10 @@ use weir_core::observation::PaceCause;
 use weir_core::{Header, Observation};
 use weir_link::DropReason;
 use weir_sim::{AgentId, Body, FlowId, LinkId, Monitor, Network, Packet};
-use weir_units::{Bytes, Ecn, Time};
+use weir_units::{Ecn, Time};
 
 use super::in_order::InOrder;
+use super::recorded::{Client, Ends, Flow, ManagedClient, Sender, Session, Sink, Tree};
 use super::watched::WatchedLink;
 use crate::metric::{ClientRecord, Fate, FlowRecord, Packets, Passage, Record, SessionRecord, TreeRecord, Windows};
 
@@ -43,83 +44,6 @@ pub(super) struct Recorder {
     member_of: Vec<Option<(usize, usize)>>,
     /// By agent: the tree whose sender it is.
     root_of: Vec<Option<usize>>,
-}
-
-/// A session.
-#[derive(Debug)]
-struct Session {
-    name: String,
-    record: SessionRecord,
-    slot: usize,
-    header: u64,
-    clients: Vec<usize>,
-}
-
-/// A client, and the bytes of its session's packets that are not payload.
-#[derive(Debug, Default)]
-struct Client {
-    record: ClientRecord,
-    header: u64,
-}
-
-/// A client of a session that a manager has.
-#[derive(Debug)]
-struct ManagedClient {
-    session: u16,
-    flow: FlowId,
-    first_channel: u16,
-    client: usize,
-}
-
-/// A stream over a tree.
-#[derive(Debug)]
-struct Tree {
-    name: String,
-    slot: usize,
-    header: u64,
-    record: TreeRecord,
-}
-
-/// A unicast flow that is recorded.
-#[derive(Debug)]
-struct Flow {
-    name: String,
-    slot: usize,
-    sender: Sender,
-    record: FlowRecord,
-}
-
-/// Who sends a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sender {
-    /// The sending end of a TCP connection.
-    Tcp(AgentId),
-    /// The source of a paced stream.
-    Source(AgentId),
-    /// Somebody of whom there is nothing to tell.
-    Datagrams,
-}
-
-/// A unicast flow as it is built.
-#[derive(Debug)]
-pub(super) struct Ends {
-    pub(super) flow: FlowId,
-    pub(super) sender: Sender,
-    pub(super) receiver: AgentId,
-    /// Bytes of a packet that are not payload.
-    pub(super) header: u64,
-    /// When it starts.
-    pub(super) started: Time,
-    /// How much payload it has to send, if it ends.
-    pub(super) size: Option<Bytes>,
-}
-
-/// The receiving end of a flow.
-#[derive(Debug)]
-struct Sink {
-    flow: usize,
-    header: u64,
-    order: InOrder,
 }
 
 impl Recorder {

@@ -7,15 +7,14 @@ use std::time::Duration;
 use weir_core::layers::Ladder;
 use weir_core::manager;
 use weir_core::registry::{self, Scheme, Setting};
-use weir_sim::tcp;
 use weir_units::{Bytes, Rate};
-use weir_wire::rtp::Rtp;
 use weir_wire::{CciForm, alc, mtcp};
 
 use super::defaults::{Settings, UDP_OVER_IPV4};
 use super::did_you_mean;
-use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, Stream, Tcp, Traffic, TreeStream};
+use super::setup::{Flow, LadderKeys, Manager, Receivers, Session, Setup, TreeStream};
 use super::topology::{ALL_ON_ONE_NODE, Topology, one_node};
+use super::traffic::Traffic;
 use super::values::Text;
 use crate::metric::{Kind, Measure, NameList};
 
@@ -43,7 +42,7 @@ impl Setup {
             checked.map_err(|error| format!("tree.{name}: {error}"))?;
         }
         for (name, flow) in &self.flow {
-            let checked = flow.check().and_then(|()| flow.has_place(&self.topology));
+            let checked = flow.traffic.check().and_then(|()| flow.has_place(&self.topology));
             checked.map_err(|error| format!("flow.{name}: {error}"))?;
         }
         for change in &self.change {
@@ -278,14 +277,14 @@ impl TreeStream {
     }
 }
 
-fn find(name: &str) -> Result<&'static Scheme, String> {
+pub(super) fn find(name: &str) -> Result<&'static Scheme, String> {
     registry::find(name).map_err(|error| {
         let names = registry::SCHEMES.iter().map(|scheme| scheme.name);
         format!("{error}{}", did_you_mean(name, names))
     })
 }
 
-fn settings(written: &BTreeMap<String, Text<String>>) -> Vec<Setting> {
+pub(super) fn settings(written: &BTreeMap<String, Text<String>>) -> Vec<Setting> {
     written.iter().map(|(key, value)| Setting { key: key.clone(), value: value.0.clone() }).collect()
 }
 
@@ -309,99 +308,13 @@ impl Flow {
         topology.has_place("to", &self.to, Some(self.rtt.is_some()))?;
         if topology.has_two_ends(&self.from, &self.to) { Ok(()) } else { Err(one_node(&self.from, &self.to)) }
     }
-
-    fn check(&self) -> Result<(), String> {
-        match &self.traffic {
-            Traffic::Ftp(tcp) => tcp.check(),
-            Traffic::Http(http) => http.tcp.check(),
-            Traffic::Udp(udp) => holds("packet_size", udp.packet_size.0, UDP_OVER_IPV4)
-                .and_then(|()| both_or_neither("udp", udp.on.is_some(), udp.off.is_some())),
-            Traffic::Stream(stream) => stream.check(),
-        }
-    }
-}
-
-impl Traffic {
-    /// Bytes of a packet that are not payload, and how much payload there is to send, if it ends.
-    pub fn header_and_size(&self) -> (u64, Option<Bytes>) {
-        match self {
-            Traffic::Ftp(tcp) => (tcp.config().ack_size.count(), tcp.size.map(|size| size.0)),
-            Traffic::Http(http) => (http.tcp.config().ack_size.count(), None),
-            Traffic::Udp(_) => (UDP_OVER_IPV4, None),
-            Traffic::Stream(_) => (UDP_OVER_IPV4 + Rtp::LEN as u64, None),
-        }
-    }
 }
 
 /// Whether packets of this size hold their headers, and a byte of payload if there is any.
-fn holds(key: &str, size: Bytes, least: u64) -> Result<(), String> {
+pub(super) fn holds(key: &str, size: Bytes, least: u64) -> Result<(), String> {
     match size.count() {
         size if size < least => Err(format!("{key} is {size} bytes, and such a packet has at least {least}")),
         _ => Ok(()),
-    }
-}
-
-fn both_or_neither(of: &str, on: bool, off: bool) -> Result<(), String> {
-    if on == off { Ok(()) } else { Err(format!("{of} needs both on and off, or neither")) }
-}
-
-impl Stream {
-    fn check(&self) -> Result<(), String> {
-        holds("packet_size", self.packet_size(), UDP_OVER_IPV4 + Rtp::LEN as u64 + 1)?;
-        holds("feedback_size", self.feedback_size.0, UDP_OVER_IPV4)?;
-        if let Some(supply) = &self.supply {
-            both_or_neither("supply", supply.on.is_some(), supply.off.is_some())?;
-        }
-        find(&self.scheme)?.check_stream(&self.agreed(), &self.settings()).map_err(|error| error.to_string())
-    }
-
-    /// What its ends agree on.
-    pub fn agreed(&self) -> registry::Stream {
-        let (packet_size, feedback_size) = (self.packet_size(), self.feedback_size.0);
-        registry::Stream { packet_size, feedback_size, habitat: self.defaults.habitat() }
-    }
-
-    /// Bytes of a full packet on the network.
-    pub fn packet_size(&self) -> Bytes {
-        self.packet_size.map_or_else(|| self.defaults.packet_size(), |size| size.0)
-    }
-
-    /// The scheme's settings, as its registry entry takes them.
-    pub fn settings(&self) -> Vec<Setting> {
-        settings(&self.settings)
-    }
-}
-
-impl Tcp {
-    fn check(&self) -> Result<(), String> {
-        if self.tick.as_ref().is_some_and(|tick| tick.0.is_zero()) {
-            return Err("tick must be above 0s".to_owned());
-        }
-        if self.size.is_some_and(|size| size.0 == Bytes::ZERO) {
-            return Err("size must be above 0".to_owned());
-        }
-        // An acknowledgement is headers and nothing else.
-        let config = self.config();
-        holds("packet_size", config.segment_size, config.ack_size.count() + 1)
-    }
-
-    /// A connection like that, as the simulator knows it.
-    pub fn config(&self) -> tcp::Config {
-        let host = self.host.map_or(self.defaults, |host| host.0);
-        let config = host.config(self.flavour.map_or_else(|| host.flavour(), |flavour| flavour.0));
-        let window = self.max_window.map(|window| u32::try_from(window.0).unwrap_or(u32::MAX).max(1));
-        let segment_size = self.packet_size.map_or(config.segment_size, |size| size.0);
-        let payload = segment_size.count().saturating_sub(config.ack_size.count()).max(1);
-        let granularity = self.tick.map_or(config.timers.granularity, |tick| tick.0);
-        tcp::Config {
-            segment_size,
-            supply: self.size.map(|size| size.0.count().div_ceil(payload)),
-            max_window: window.unwrap_or(config.max_window),
-            ecn: self.ecn.0,
-            overhead: self.overhead.0,
-            timers: tcp::Timers { granularity, ..config.timers },
-            ..config
-        }
     }
 }
 

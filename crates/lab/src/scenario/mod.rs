@@ -12,6 +12,7 @@ mod reference;
 mod setup;
 mod template;
 mod topology;
+mod traffic;
 mod values;
 
 use std::collections::BTreeMap;
@@ -27,11 +28,9 @@ pub use head::{Axis, Head, Variant};
 pub use points::Point;
 pub use rate_trace::RateTrace;
 pub use reference::reference;
-pub use setup::{
-    Change, Flow, Http, LadderKeys, Manager, Receivers, Router, Session, Setup, Stream, Supply, Tcp, Traffic,
-    TreeStream, Udp,
-};
+pub use setup::{Change, Flow, LadderKeys, Manager, Receivers, Router, Session, Setup, TreeStream};
 pub use topology::{Chain, Dumbbell, Edge, Graph, Topology, TransitStub, Tree};
+pub use traffic::{Http, Stream, Supply, Tcp, Traffic, Udp};
 pub use values::{Sizes, Spans, Text, Written};
 
 pub(crate) use error::did_you_mean;

@@ -6,14 +6,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use weir_link::LinkConfig;
-use weir_sim::tcp::Flavour;
 use weir_units::{Bytes, Rate};
 use weir_wire::mtcp;
 
 use super::defaults::{Hosts, Settings, UDP_OVER_IPV4};
 use super::rate_trace::RateTrace;
 use super::topology::Topology;
-use super::values::{Sizes, Spans, Text};
+use super::traffic::Traffic;
+use super::values::{Spans, Text};
 use crate::metric::{Measure, Trace};
 
 /// A run's set-up. Its keys stand at the top of a scenario file; any string in them may hold `{expression}`.
@@ -217,110 +217,6 @@ pub struct Flow {
     pub stop: Option<Text<Spans>>,
 }
 
-/// What a flow sends.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Traffic {
-    /// An endless transfer by TCP.
-    Ftp(Tcp),
-    /// A user who fetches web objects by TCP, one after the other, and thinks between.
-    Http(Http),
-    /// Datagrams at a fixed rate, without congestion control; with `on` and `off`, in turns.
-    Udp(Udp),
-    /// A paced unicast stream: a source under a scheme's control, and a sink that answers it.
-    Stream(Stream),
-}
-
-/// A TCP sender.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tcp {
-    /// Its congestion control. Default cubic today, newreno in 2000.
-    pub flavour: Option<Text<Flavour>>,
-    /// Whose initial window, timers and acknowledgements it has: `2000`, with an initial window of 2 and every packet acknowledged,
-    /// as ns-2 has it, or `today`, as Linux has it (docs/tcp.md). Default: the scenario's.
-    pub host: Option<Text<Hosts>>,
-    /// Bytes of a full packet on the network. Default 1500 today, 1000 in 2000.
-    pub packet_size: Option<Text<Bytes>>,
-    /// Largest window, packets. Default: no limit today, 64 in 2000.
-    pub max_window: Option<Text<usize>>,
-    /// Whether it asks for congestion marks and answers them (RFC 3168). Default no.
-    #[serde(default = "no")]
-    pub ecn: Text<bool>,
-    /// How much it has to send. Default: without end.
-    pub size: Option<Text<Bytes>>,
-    /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
-    #[serde(default = "zero")]
-    pub overhead: Text<Duration>,
-    /// How coarse the clock of its timer is. Default 1ms today, 10ms in 2000.
-    pub tick: Option<Text<Duration>>,
-    #[serde(skip)]
-    pub(super) defaults: Hosts,
-}
-
-/// A web user.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Http {
-    /// The TCP sender of the responses. Default: as for ftp.
-    #[serde(default)]
-    pub tcp: Tcp,
-    /// Sizes of the responses.
-    pub response: Text<Sizes>,
-    /// From the end of a response to the next request.
-    pub think: Text<Spans>,
-}
-
-/// A source of datagrams.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Udp {
-    /// While it is on.
-    pub rate: Text<Rate>,
-    /// Bytes of a packet on the network. Default 1000.
-    #[serde(default = "packet_size")]
-    pub packet_size: Text<Bytes>,
-    /// How long it is on each time. Default: always on.
-    pub on: Option<Text<Spans>>,
-    /// How long it is off each time.
-    pub off: Option<Text<Spans>>,
-}
-
-/// A paced unicast stream.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Stream {
-    /// The scheme, by its registered name: `weir schemes` lists them with their settings.
-    pub scheme: String,
-    /// Settings of the scheme, by name.
-    #[serde(default)]
-    pub settings: BTreeMap<String, Text<String>>,
-    /// Bytes of a full data packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
-    pub packet_size: Option<Text<Bytes>>,
-    /// Bytes of the sink's answers. Default 40.
-    #[serde(default = "feedback_size")]
-    pub feedback_size: Text<Bytes>,
-    /// What the source does on a deadline is late by a random time, uniform between 0 and this. Default 0s.
-    #[serde(default = "zero")]
-    pub overhead: Text<Duration>,
-    /// What the application hands over, if it is less than the source could send.
-    pub supply: Option<Supply>,
-    #[serde(skip)]
-    pub(super) defaults: Settings,
-}
-
-/// An application that has a payload now and then.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Supply {
-    /// How fast it hands over full packets, while it is on.
-    pub rate: Text<Rate>,
-    /// How long it is on each time. Default: always on.
-    pub on: Option<Text<Spans>>,
-    /// How long it is off each time.
-    pub off: Option<Text<Spans>>,
-}
-
 /// A router or switch and what it does with multicast.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -359,30 +255,7 @@ impl Setup {
         let (settings, host) = (self.settings.0, self.host.0);
         self.session.values_mut().for_each(|session| session.defaults = settings);
         self.tree.values_mut().for_each(|tree| tree.defaults = settings);
-        for flow in self.flow.values_mut() {
-            match &mut flow.traffic {
-                Traffic::Ftp(tcp) => tcp.defaults = host,
-                Traffic::Http(http) => http.tcp.defaults = host,
-                Traffic::Stream(stream) => stream.defaults = settings,
-                Traffic::Udp(_) => {}
-            }
-        }
-    }
-}
-
-impl Default for Tcp {
-    fn default() -> Tcp {
-        Tcp {
-            flavour: None,
-            host: None,
-            packet_size: None,
-            max_window: None,
-            ecn: no(),
-            size: None,
-            overhead: zero(),
-            tick: None,
-            defaults: Hosts::default(),
-        }
+        self.flow.values_mut().for_each(|flow| flow.traffic.set_defaults(settings, host));
     }
 }
 
@@ -390,16 +263,8 @@ fn one() -> Text<usize> {
     Text(1)
 }
 
-fn no() -> Text<bool> {
+pub(super) fn no() -> Text<bool> {
     Text(false)
-}
-
-fn packet_size() -> Text<Bytes> {
-    Text(Bytes::new(1000))
-}
-
-fn feedback_size() -> Text<Bytes> {
-    Text(Bytes::new(40))
 }
 
 fn header_size() -> Text<Bytes> {
@@ -410,7 +275,7 @@ fn acknowledgement_size() -> Text<Bytes> {
     Text(Bytes::new(UDP_OVER_IPV4 + mtcp::ACK_LEN as u64))
 }
 
-fn zero() -> Text<Duration> {
+pub(super) fn zero() -> Text<Duration> {
     Text(Duration::ZERO)
 }
 
