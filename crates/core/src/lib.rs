@@ -17,6 +17,7 @@ mod membership;
 pub mod model;
 pub mod observation;
 mod outbox;
+mod probing;
 pub mod registry;
 pub mod scheme;
 mod settings;

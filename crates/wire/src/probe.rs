@@ -1,24 +1,26 @@
 //! A round-trip probe: a receiver of a session asks the sender, and the sender sends the same back.
 //!
-//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo), TSI 16 bits, clock 32 bits.
+//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start), TSI 16 bits, clock 32 bits.
 
 use crate::{DecodeError, take_array};
 
 /// A probe, or its echo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// Which of the two.
+    /// Whose, and why.
     pub kind: Kind,
     /// The receiver's clock when it sent the probe, in microseconds, modulo 2^32. Only the receiver makes anything of it: the
     /// echo must repeat it.
     pub clock_micros: u32,
 }
 
-/// The two directions.
+/// Who sends it, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// From a receiver.
     Probe,
+    /// From a receiver that has just joined and looks for its rate.
+    StartUp,
     /// From the sender: as long as the probe, so that a forged one gains nothing.
     Echo,
 }
@@ -35,6 +37,7 @@ impl Probe {
         out[5] = match self.kind {
             Kind::Probe => 1,
             Kind::Echo => 2,
+            Kind::StartUp => 3,
         };
         out[6..8].copy_from_slice(&tsi.to_be_bytes());
         out[8..].copy_from_slice(&self.clock_micros.to_be_bytes());
@@ -55,6 +58,7 @@ impl Probe {
         let kind = match kind {
             1 => Kind::Probe,
             2 => Kind::Echo,
+            3 => Kind::StartUp,
             _ => return Err(DecodeError::Value { field: "probe kind", value: u64::from(kind) }),
         };
         let tsi = u16::from_be_bytes(take_array(&mut rest, "probe TSI")?);
@@ -82,8 +86,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), echo in any::<bool>()) {
-            let probe = Probe { kind: if echo { Kind::Echo } else { Kind::Probe }, clock_micros };
+        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..3) {
+            let probe = Probe { kind: [Kind::Probe, Kind::Echo, Kind::StartUp][kind], clock_micros };
             let message = probe.encode(tsi);
             prop_assert_eq!(Probe::decode(&message), Ok((probe, tsi)));
             prop_assert!(Probe::decode(&message[..LEN - 1]).is_err());

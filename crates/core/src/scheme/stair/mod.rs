@@ -7,12 +7,10 @@
 
 mod account;
 mod ahead;
-mod announcement;
 mod choice;
 mod config;
 mod following;
 mod layout;
-mod probing;
 mod receiver;
 mod sawtooth;
 mod sender;

@@ -3,25 +3,23 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use weir_units::{Bytes, Ecn, Random, Rate, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
 use super::account::Account;
 use super::ahead::Latencies;
-use super::announcement::Interval;
-use super::config::Config;
+use super::config::{Config, RttMethod};
 use super::following::{Following, Recycle};
 use super::layout::Layout;
-use super::probing::Probing;
 use super::sawtooth::{Loss, Sawtooth};
-use super::sender::PROBE_SIZE;
 use crate::definition::Session;
-use crate::endpoint::{Action, Allotment, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
 use crate::membership::{HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
+use crate::probing::{self, Interval, Probing, SENDER};
 
 /// A receiver of STAIR or FGLM.
 ///
@@ -42,6 +40,7 @@ pub struct Receiver {
     sawtooth: Sawtooth,
     following: Following,
     probing: Probing,
+    rtt_method: RttMethod,
     latencies: Latencies,
     /// For telling what was sent before a join, or before a decrease.
     delay: QueuingDelay,
@@ -118,7 +117,8 @@ impl Receiver {
             host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
-            probing: Probing::new(&config, random),
+            probing: Probing::new(config.initial_rtt, random),
+            rtt_method: config.rtt_method,
             latencies: Latencies::new(config.join_latency, config.leave_latency),
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             account: Account::default(),
@@ -137,7 +137,9 @@ impl Receiver {
     fn on_start(&mut self, now: Time) {
         self.state = State::Running;
         self.account.begin(now);
-        self.probing.start(now);
+        if self.rtt_method != RttMethod::Fixed {
+            self.probing.start(now, Interval::LEAST.span());
+        }
         self.following.start(self.probing.rtt());
         self.begin_period(now);
         self.begin_step(now);
@@ -327,8 +329,7 @@ impl Receiver {
 
     fn on_time(&mut self, now: Time) {
         if let Some(probe) = self.probing.on_time(now) {
-            let packet = Packet { header: Header::Probe(probe), size: PROBE_SIZE, ecn: Ecn::NotEct };
-            self.actions.push(Action::send(Destination::Peer(SENDER), packet));
+            self.actions.push(probing::ask(probe));
         }
         if self.sawtooth.is_slow_start() && self.next_step <= now {
             self.step(now);
@@ -459,8 +460,6 @@ impl Endpoint for Receiver {
     }
 }
 
-/// The sender is a receiver's only correspondent.
-const SENDER: PeerId = PeerId(0);
 /// How often silent channels are looked for, and what came is told.
 const LOOK: Duration = Duration::from_secs(1);
 /// A packet that the host dropped is missed within this time, in which even a stair of half a second sends six, or was not of

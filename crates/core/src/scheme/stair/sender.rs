@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Ecn, Rate, Time};
-use weir_wire::{CciForm, Layered, Probe, probe};
+use weir_wire::{CciForm, Layered, Probe};
 
-use super::announcement::Announcement;
 use super::config::Config;
 use super::layout::Layout;
 use crate::definition::Session;
-use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Origin, Packet};
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::{Stair, StairPacket};
 use crate::outbox::Outbox;
+use crate::probing::{self, Announcement};
 
 /// Sends each channel's packets at the times of its exact schedule.
 ///
@@ -75,10 +75,8 @@ impl Sender {
     }
 
     fn on_probe(&mut self, now: Time, asked: Probe) {
-        if asked.kind == probe::Kind::Probe && self.start.is_some() && self.announcement.on_probe(now) {
-            let header = Header::Probe(Probe { kind: probe::Kind::Echo, ..asked });
-            let packet = Packet { header, size: PROBE_SIZE, ecn: Ecn::NotEct };
-            self.answers.push(Action::send(Destination::Reply, packet));
+        if self.start.is_some() && self.announcement.on_probe(now) {
+            self.answers.push(probing::answer(asked));
         }
     }
 
@@ -174,9 +172,8 @@ impl Endpoint for Sender {
         match event {
             Event::Start if self.start.is_none() => self.on_start(now),
             Event::Deadline => self.announcement.on_time(now),
-            // A reply must not be longer than what asked for it.
-            Event::Packet { from: Origin::Unverified, packet } if packet.size >= PROBE_SIZE => {
-                if let Header::Probe(asked) = packet.header {
+            Event::Packet { .. } => {
+                if let Some(asked) = probing::asked(&event) {
                     self.on_probe(now, asked);
                 }
             }
@@ -215,15 +212,17 @@ fn nanobits(size: Bytes) -> u128 {
 
 /// A sender that was held up catches up with this much at most.
 const STALE: Duration = Duration::from_millis(20);
-/// A probe or an echo on the network: IPv4 and UDP headers, and what is in them.
-pub(super) const PROBE_SIZE: Bytes = Bytes::new(28 + probe::LEN as u64);
 
 #[cfg(test)]
 mod tests {
+    use weir_wire::probe;
+
     use super::super::layout::Kind;
     use super::*;
     use crate::definition::Habitat;
+    use crate::endpoint::Origin;
     use crate::layers::Ladder;
+    use crate::probing::PROBE_SIZE;
 
     fn sender(habitat: Habitat) -> (Sender, Layout) {
         let ladder = Ladder::geometric(Rate::from_kbps(512), Rate::from_kbps(512 * 8), 2.0).expect("valid");

@@ -1,4 +1,4 @@
-//! A receiver's round-trip time: probes at random times, and their echoes (decision 5).
+//! A receiver's round-trip time: probes at random times, and their echoes (decision 5 of `docs/papers/stair.md`).
 
 use core::time::Duration;
 
@@ -7,16 +7,16 @@ use weir_wire::Probe;
 use weir_wire::probe::Kind;
 
 use super::announcement::Interval;
-use super::config::{Config, RttMethod};
 
 /// Probes, and the average of what they found.
 #[derive(Debug)]
-pub(super) struct Probing {
-    method: RttMethod,
+pub(crate) struct Probing {
     rtt: Duration,
     least_rtt: Duration,
     is_measured: bool,
     interval: Interval,
+    /// How many times the interval is between probes.
+    rarity: u32,
     random: Random,
     /// When the next probe is due, and the interval by which that was drawn.
     next: Option<(Time, Interval)>,
@@ -25,56 +25,59 @@ pub(super) struct Probing {
 }
 
 impl Probing {
-    pub(super) fn new(config: &Config, random: Random) -> Probing {
+    /// Probes of a receiver that takes the round trip for `initial_rtt` until it knows better.
+    pub(crate) fn new(initial_rtt: Duration, random: Random) -> Probing {
         Probing {
-            method: config.rtt_method,
-            rtt: config.initial_rtt,
-            least_rtt: config.initial_rtt,
+            rtt: initial_rtt,
+            least_rtt: initial_rtt,
             is_measured: false,
             interval: Interval::LEAST,
+            rarity: 1,
             random,
             next: None,
             sent: None,
         }
     }
 
-    /// The session starts.
+    /// Probes begin.
     ///
-    /// The first probe comes within an interval, late in it rather than early: in a large group a few are early, and the
+    /// The first one comes in the time `within`, late in it rather than early: in a large group a few are early, and the
     /// sender's answer to them, a longer interval, reaches the many in time (Nonnenmacher and Biersack's timers).
-    pub(super) fn start(&mut self, now: Time) {
-        if self.method == RttMethod::Fixed {
-            return;
-        }
+    pub(crate) fn start(&mut self, now: Time, within: Duration) {
         let early = math::ln_1p(self.random.unit() * math::exp_m1(CROWDING)) / CROWDING;
-        self.next = Some((now + self.interval.span().mul_f64(early), self.interval));
+        self.next = Some((now + within.mul_f64(early), self.interval));
     }
 
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.next = None;
     }
 
     /// The smoothed round-trip time.
-    pub(super) const fn rtt(&self) -> Duration {
+    pub(crate) const fn rtt(&self) -> Duration {
         self.rtt
     }
 
     /// The shortest round-trip time that was measured.
-    pub(super) const fn least_rtt(&self) -> Duration {
+    pub(crate) const fn least_rtt(&self) -> Duration {
         self.least_rtt
     }
 
+    /// From the next probe on, so many intervals lie between one and the next.
+    pub(crate) fn set_rarity(&mut self, intervals: u32) {
+        self.rarity = intervals;
+    }
+
     /// What the sender announces.
-    pub(super) fn on_interval(&mut self, interval: Interval) {
+    pub(crate) fn on_interval(&mut self, interval: Interval) {
         self.interval = interval;
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<Time> {
         self.next.map(|(at, _)| at)
     }
 
     /// The probe that is due now, if one is.
-    pub(super) fn on_time(&mut self, now: Time) -> Option<Probe> {
+    pub(crate) fn on_time(&mut self, now: Time) -> Option<Probe> {
         let (_, drawn_by) = self.next.filter(|(at, _)| *at <= now)?;
         if self.interval.span() >= drawn_by.span() * 2 {
             // The group turned out to be larger: the turn is drawn again (as RFC 3550 §6.3.3 does).
@@ -82,7 +85,7 @@ impl Probing {
             self.next = Some((now + wait, self.interval));
             return None;
         }
-        let wait = self.interval.span().mul_f64(self.random.uniform(0.5, 1.5));
+        let wait = (self.interval.span() * self.rarity).mul_f64(self.random.uniform(0.5, 1.5));
         self.next = Some((now + wait, self.interval));
         let clock_micros = now.as_micros() as u32;
         self.sent = Some((clock_micros, now));
@@ -90,7 +93,7 @@ impl Probing {
     }
 
     /// An echo came: the round trip that it measured, if it is one of ours.
-    pub(super) fn on_echo(&mut self, now: Time, clock_micros: u32) -> Option<Duration> {
+    pub(crate) fn on_echo(&mut self, now: Time, clock_micros: u32) -> Option<Duration> {
         let (_, at) = self.sent.take_if(|(clock, _)| *clock == clock_micros)?;
         let sample = now.since(at).max(SHORTEST);
         self.least_rtt = if self.is_measured { self.least_rtt.min(sample) } else { sample };
@@ -114,15 +117,14 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
-    use crate::definition::Habitat;
 
     fn probing() -> Probing {
         probing_of(1)
     }
 
     fn probing_of(seed: u64) -> Probing {
-        let mut probing = Probing::new(&Config::new(Habitat::Lab), Random::new(seed, "receiver"));
-        probing.start(Time::from_nanos(12_345));
+        let mut probing = Probing::new(Duration::from_millis(100), Random::new(seed, "receiver"));
+        probing.start(Time::from_nanos(12_345), Interval::LEAST.span());
         probing
     }
 
@@ -179,10 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn a_known_round_trip_needs_no_probes() {
-        let config = Config { rtt_method: RttMethod::Fixed, ..Config::new(Habitat::Lab) };
-        let mut probing = Probing::new(&config, Random::new(1, "receiver"));
-        probing.start(Time::ZERO);
-        assert_eq!(probing.deadline(), None);
+    fn probes_can_be_made_rare() {
+        let mut probing = probing();
+        let (first, _) = next_probe(&mut probing);
+        probing.set_rarity(30);
+        let (second, _) = next_probe(&mut probing);
+        let (third, _) = next_probe(&mut probing);
+        assert!(second.since(first) <= Duration::from_millis(1_500), "it was drawn before");
+        assert!((15.0..=45.0).contains(&third.since(second).as_secs_f64()), "{:?}", third.since(second));
     }
 }

@@ -1,4 +1,4 @@
-//! How the sender keeps receivers' probes few: it tells how far apart they are to be (decision 5).
+//! How the sender keeps receivers' probes few: it tells how far apart they are to be (decision 5 of `docs/papers/stair.md`).
 
 use core::time::Duration;
 
@@ -6,22 +6,22 @@ use weir_units::{Time, math};
 
 /// The mean time between a receiver's probes, as it goes on the wire: 125 ms · 2^(c/8) for c from 0 to 127.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Interval(u16);
+pub(crate) struct Interval(u16);
 
 impl Interval {
     /// A second: what a small group is told.
-    pub(super) const LEAST: Interval = Interval(24);
+    pub(crate) const LEAST: Interval = Interval(24);
     const MOST: u16 = 127;
 
-    pub(super) fn from_wire(slot: u16) -> Interval {
+    pub(crate) fn from_wire(slot: u16) -> Interval {
         Interval(slot.min(Interval::MOST))
     }
 
-    pub(super) const fn to_wire(self) -> u16 {
+    pub(crate) const fn to_wire(self) -> u16 {
         self.0
     }
 
-    pub(super) fn span(self) -> Duration {
+    pub(crate) fn span(self) -> Duration {
         Duration::from_secs_f64(0.125 * math::pow(2.0, f64::from(self.0) / 8.0))
     }
 
@@ -43,7 +43,7 @@ impl Interval {
 /// much as it is above the wanted one, down by a step, some 9 %, where it is below half of it. At most twice the wanted
 /// rate is answered.
 #[derive(Debug, Clone)]
-pub(super) struct Announcement {
+pub(crate) struct Announcement {
     interval: Interval,
     per_sec: f64,
     burst: Count,
@@ -66,7 +66,7 @@ impl Count {
 }
 
 impl Announcement {
-    pub(super) fn new(per_sec: u64) -> Announcement {
+    pub(crate) fn new(per_sec: u64) -> Announcement {
         Announcement {
             interval: Interval::LEAST,
             per_sec: per_sec as f64,
@@ -76,12 +76,12 @@ impl Announcement {
         }
     }
 
-    pub(super) const fn interval(&self) -> Interval {
+    pub(crate) const fn interval(&self) -> Interval {
         self.interval
     }
 
     /// A probe came. Says whether it is to be answered.
-    pub(super) fn on_probe(&mut self, now: Time) -> bool {
+    pub(crate) fn on_probe(&mut self, now: Time) -> bool {
         self.on_time(now);
         self.second.probes += u64::from(now >= self.second.from);
         self.burst.probes += u64::from(now >= self.burst.from);
@@ -92,7 +92,7 @@ impl Announcement {
     }
 
     /// Time passes, with or without probes.
-    pub(super) fn on_time(&mut self, now: Time) {
+    pub(crate) fn on_time(&mut self, now: Time) {
         if now.since(self.burst.from) >= WINDOW {
             self.burst = Count { from: now, probes: 0 };
         }

@@ -1,0 +1,41 @@
+//! Round-trip times of receivers that nobody else hears from: probes to the sender at random times, and its echoes.
+//!
+//! A sender keeps probes few: it tells how far apart each receiver's are to be, and answers no more than it wants to.
+
+mod announcement;
+mod receiver;
+
+use weir_units::{Bytes, Ecn};
+use weir_wire::{Probe, probe};
+
+use crate::endpoint::{Action, Destination, Event, Header, Origin, Packet, PeerId};
+
+pub(crate) use announcement::{Announcement, Interval};
+pub(crate) use receiver::Probing;
+
+/// A receiver sends a probe.
+pub(crate) fn ask(probe: Probe) -> Action {
+    Action::send(Destination::Peer(SENDER), packet(probe))
+}
+
+/// The sender answers one.
+pub(crate) fn answer(asked: Probe) -> Action {
+    Action::send(Destination::Reply, packet(Probe { kind: probe::Kind::Echo, ..asked }))
+}
+
+/// The probe that came to the sender with this event, if one did. An answer must not be longer than what asked for it.
+pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
+    let Event::Packet { from: Origin::Unverified, packet } = event else { return None };
+    let Header::Probe(asked) = packet.header else { return None };
+    (asked.kind != probe::Kind::Echo && packet.size >= PROBE_SIZE).then_some(asked)
+}
+
+fn packet(probe: Probe) -> Packet {
+    Packet { header: Header::Probe(probe), size: PROBE_SIZE, ecn: Ecn::NotEct }
+}
+
+/// A receiver's only correspondent.
+pub(crate) const SENDER: PeerId = PeerId(0);
+
+/// A probe or an echo on the network: IPv4 and UDP headers, and what is in them.
+pub(crate) const PROBE_SIZE: Bytes = Bytes::new(28 + probe::LEN as u64);
