@@ -29,6 +29,7 @@ impl Receiver {
             self.delay.on_slot();
             self.controller.on_slot(self.delay.long_term(), self.losses.intervals(), self.sustained.level());
         }
+        self.leaves.on_queue(now, self.delay.short_term());
         let before = self.rules.slot();
         self.rules.on_slots(ended);
         self.sustained.on_slot(self.rules.level(), self.rules.slot());
@@ -138,7 +139,8 @@ impl Receiver {
     }
 
     fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
-        let is_leave_pending = self.is_leave_pending(now);
+        // Its congestion is not to be answered again (decision 7).
+        let is_leave_pending = self.leaves.is_pending(now);
         if !is_leave_pending
             && self.closing.on_slot(self.delay.short_term(), self.config.tau / 20 + self.jitter())
             && self.rules.level() > 1

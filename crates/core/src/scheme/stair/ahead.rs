@@ -59,6 +59,9 @@ mod tests {
     fn what_the_user_says_stands() {
         let mut told = Latencies::new(Latency::Fixed(Duration::from_secs(2)), Latency::Fixed(Duration::from_secs(1)));
         told.on_joined(Duration::from_secs(9), Duration::ZERO);
-        assert_eq!((told.join(), told.leave(&Leaves::default())), (Duration::from_secs(2), Duration::from_secs(1)));
+        assert_eq!(
+            (told.join(), told.leave(&Leaves::new(Duration::ZERO))),
+            (Duration::from_secs(2), Duration::from_secs(1))
+        );
     }
 }

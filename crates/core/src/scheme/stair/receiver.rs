@@ -114,7 +114,7 @@ impl Receiver {
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::default(),
+            leaves: Leaves::new(config.leave_wait),
             host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
@@ -153,7 +153,7 @@ impl Receiver {
         self.following.stop();
         self.probing.stop();
         let members = self.members();
-        members.iter().for_each(|channel| self.leave(now, channel));
+        members.iter().for_each(|channel| self.leave(channel));
         if !members.is_empty() {
             let (level, rate) = (0, Rate::ZERO);
             self.actions.push(Action::Observe(Observation::Level { level, rate, cause: LevelCause::Finish }));
@@ -182,8 +182,9 @@ impl Receiver {
         let decreased = self.sawtooth.decreased();
         let is_after =
             decreased.is_none_or(|at| was_sent_since(&self.delay, at + self.guard(), now, header.clock_micros));
-        let received = self.memberships.on_packet(now, header, &self.delay, &mut self.leaves);
+        let received = self.memberships.on_packet(now, header, &self.delay);
         self.delay.on_packet(now, header.clock_micros);
+        self.leaves.on_queue(now, self.delay.short_term());
         self.first_packet.get_or_insert(now);
         let Some(received) = received else { return };
         self.channels[number].since_decrease.on_packet(decreased, is_after);
@@ -228,7 +229,9 @@ impl Receiver {
             return;
         }
         self.account.on_lost(lost);
-        let answered = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
+        self.leaves.on_loss(now);
+        let is_of_before = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
+        let answered = is_of_before || self.leaves.is_pending(now);
         let loss = self.sawtooth.on_loss(now, answered);
         if loss != Loss::Known {
             self.actions.push(Action::Observe(Observation::LossEvent));
@@ -398,7 +401,7 @@ impl Receiver {
         if self.leave_at().is_some_and(|at| at <= now) {
             self.ahead.left = true;
             let leaving = present.without(coming).iter().filter(|channel| self.memberships.of(*channel).is_member());
-            leaving.collect::<LayerSet>().iter().for_each(|channel| self.leave(now, channel));
+            leaving.collect::<LayerSet>().iter().for_each(|channel| self.leave(channel));
         }
     }
 
@@ -409,11 +412,14 @@ impl Receiver {
         let wanted = fixed.union(stairs.collect());
         let members = self.members();
         let (leaving, joining) = (members.without(wanted), wanted.without(members));
-        leaving.iter().for_each(|channel| self.leave(now, channel));
+        leaving.iter().for_each(|channel| self.leave(channel));
         joining.iter().for_each(|channel| self.join(now, channel));
         if let Some(cause) = cause {
             let units = self.sawtooth.units();
             let rate = self.layout.of_units(units);
+            if !leaving.is_empty() && is_decrease(cause) {
+                self.leaves.on_leave(now, self.delay.short_term(), self.packet_size / rate);
+            }
             let level = usize::try_from(units).unwrap_or(usize::MAX);
             self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
         }
@@ -427,9 +433,14 @@ impl Receiver {
         self.memberships.join(now, channel, &mut self.actions);
     }
 
-    fn leave(&mut self, now: Time, channel: usize) {
-        self.memberships.leave(now, channel, &mut self.leaves, &mut self.actions);
+    fn leave(&mut self, channel: usize) {
+        self.memberships.leave(channel, &mut self.actions);
     }
+}
+
+/// Whether the rate falls for this reason. Steps up and changes of stair leave channels too.
+fn is_decrease(cause: LevelCause) -> bool {
+    !matches!(cause, LevelCause::Start | LevelCause::SlowStart | LevelCause::Add)
 }
 
 impl Endpoint for Receiver {

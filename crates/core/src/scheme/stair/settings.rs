@@ -120,6 +120,11 @@ const BOTH: &[Entry<Config>] = &[
         },
     },
     Entry {
+        key: "leave_wait",
+        help: "how long a leave may take while losses belong to what it was made for",
+        value: &Span { range: Duration::ZERO..=secs(60), field: |c| &mut c.leave_wait },
+    },
+    Entry {
         key: "reorder",
         help: "later packets of a channel that make a missing one lost",
         value: &Whole { range: 0..=100, field: |c| &mut c.reorder_packets },
