@@ -74,6 +74,30 @@ fn joins_and_leaves_that_take_time_cost_some_rate_and_no_collapse() {
     }
 }
 
+/// When the rate fell, once for each instant.
+fn drops(record: &Record) -> Vec<Time> {
+    let levels: Vec<(Time, usize)> = record.levels().collect();
+    let mut drops: Vec<Time> = levels.windows(2).filter(|pair| pair[1].1 < pair[0].1).map(|pair| pair[1].0).collect();
+    drops.dedup();
+    drops
+}
+
+#[test]
+fn an_overload_costs_one_drop_though_its_leave_takes_two_seconds_and_what_still_comes_is_withheld() {
+    for link in [2, 8, 32] {
+        let slow = Plan {
+            members_at_entry: false,
+            leave_latency: Duration::from_secs(2),
+            ..plan(1.5, &format!("rate={link}M,delay=1ms,buffer=100ms"))
+        };
+        let run = run_for(slow, 60);
+        let drops = drops(run.record(0));
+        assert!(run.link_counters().dropped > 0 && drops.len() > 1, "{link} Mbit/s: the impairment must strike");
+        let apart = drops.windows(2).map(|pair| pair[1].since(pair[0])).min();
+        assert!(apart > Some(Duration::from_secs(3)), "{link} Mbit/s: {apart:?} apart: {drops:?}");
+    }
+}
+
 #[test]
 fn random_loss_costs_what_it_costs_a_tcp() {
     // Reno at R = 0.1 s and p = 2 %: 1 / (0.1·√(0.04/3) + 0.4·3·√(0.0075)·0.02·(1 + 32·0.0004)) = 73 packets a second,

@@ -25,11 +25,13 @@ impl Receiver {
     /// `ended` slots have ended; `next` is the TSD of the first packet of the one that begins, if a packet began it, and
     /// `signal` what that packet says about adds.
     pub(super) fn on_slots_end(&mut self, now: Time, ended: u64, signal: bool, next: Option<TimestampDifference>) {
-        for _ in 0..ended.min(MOST_SLOTS_AT_ONCE) {
+        self.leaves.on_queue(now, self.delay.short_term());
+        // What is measured while a leave is pending is of the level that was left (decision 7).
+        let counting = if self.leaves.is_pending(now) { 0 } else { ended.min(MOST_SLOTS_AT_ONCE) };
+        for _ in 0..counting {
             self.delay.on_slot();
             self.controller.on_slot(self.delay.long_term(), self.losses.intervals(), self.sustained.level());
         }
-        self.leaves.on_queue(now, self.delay.short_term());
         let before = self.rules.slot();
         self.rules.on_slots(ended);
         self.sustained.on_slot(self.rules.level(), self.rules.slot());
