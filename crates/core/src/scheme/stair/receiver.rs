@@ -214,7 +214,8 @@ impl Receiver {
                 self.end_period(now);
             }
             Some(Recycle::Slower) => {
-                let answered = self.channels[self.layout.fixed + stair].since_decrease.is_answered(1);
+                let is_of_before = self.channels[self.layout.fixed + stair].since_decrease.is_answered(1);
+                let answered = is_of_before || self.leaves.is_pending(now);
                 let cause = self.sawtooth.on_slower_recycle(answered);
                 self.change(now, cause);
             }
@@ -274,16 +275,17 @@ impl Receiver {
         self.change(now, cause);
     }
 
-    /// For how long after a decrease what is sent may be of before: until the network has heard of it, and a round trip.
+    /// For how long after a decrease what is sent may be of before: a round trip, and as long as leaves take if the user has said
+    /// it. If not, the losses of a leave are known by [`Leaves::is_pending`].
     fn guard(&self) -> Duration {
-        self.probing.rtt() + self.latencies.leave(&self.leaves)
+        self.probing.rtt() + self.latencies.told_leave()
     }
 
     fn end_period(&mut self, now: Time) {
         if !self.sawtooth.is_slow_start() {
             self.wish();
         }
-        let cause = self.sawtooth.on_period_end(now);
+        let cause = self.sawtooth.on_period_end(now, !self.leaves.is_pending(now));
         self.begin_period(now);
         self.change(now, cause);
     }
@@ -392,6 +394,11 @@ impl Receiver {
     /// Joins and leaves ahead of the period's end as much as takes until then to act.
     fn prepare(&mut self, now: Time) {
         let Some(expected) = self.sawtooth.expected() else { return };
+        if self.leaves.is_pending(now) {
+            // The rate may not climb at the period's end.
+            self.ahead = Ahead { joined: true, left: true };
+            return;
+        }
         let coming = self.layout.hybrid.set(expected);
         let present = self.layout.hybrid.set(self.sawtooth.units());
         if self.join_at().is_some_and(|at| at <= now) {
