@@ -53,6 +53,8 @@ pub enum Decrease {
 pub enum RttMethod {
     /// Probes that the sender answers.
     Measured,
+    /// The same, but the stair is chosen by the shortest of them (decision 5).
+    Least,
     /// It was measured before the session.
     Fixed,
 }

@@ -59,6 +59,11 @@ impl Probing {
         self.rtt
     }
 
+    /// The round-trip time by which the stair is chosen. The shortest one only falls, so that no stair is chosen twice.
+    pub(super) fn rtt_for_stair(&self) -> Duration {
+        if self.method == RttMethod::Least { self.least_rtt } else { self.rtt }
+    }
+
     /// The shortest round-trip time that was measured.
     pub(super) const fn least_rtt(&self) -> Duration {
         self.least_rtt
@@ -148,6 +153,20 @@ mod tests {
         };
         assert_eq!(answer(40), Duration::from_millis(40));
         assert_eq!(answer(120), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn the_stair_goes_by_the_average_or_by_the_shortest_round_trip() {
+        for (method, expected) in [(RttMethod::Measured, 50), (RttMethod::Least, 40)] {
+            let config = Config { rtt_method: method, ..Config::new(Habitat::Lab) };
+            let mut probing = Probing::new(&config, Random::new(1, "receiver"));
+            probing.start(Time::ZERO);
+            for millis in [40, 120] {
+                let (at, probe) = next_probe(&mut probing);
+                probing.on_echo(at + Duration::from_millis(millis), probe.clock_micros);
+            }
+            assert_eq!(probing.rtt_for_stair(), Duration::from_millis(expected));
+        }
     }
 
     #[test]

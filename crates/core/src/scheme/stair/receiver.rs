@@ -138,7 +138,7 @@ impl Receiver {
         self.state = State::Running;
         self.account.begin(now);
         self.probing.start(now);
-        self.following.start(self.probing.rtt());
+        self.following.start(self.probing.rtt_for_stair());
         self.begin_period(now);
         self.begin_step(now);
         self.next_look = now + LOOK;
@@ -210,7 +210,7 @@ impl Receiver {
     fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
         match self.following.on_packet(stair, period) {
             Some(Recycle::Pace(period)) => {
-                self.following.change(period, self.probing.rtt());
+                self.following.change(period, self.probing.rtt_for_stair());
                 self.end_period(now);
             }
             Some(Recycle::Slower) => {

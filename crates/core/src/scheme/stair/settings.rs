@@ -78,6 +78,7 @@ const BOTH: &[Entry<Config>] = &[
         value: &OneOf {
             words: &[
                 ("measured", "probes to the sender", RttMethod::Measured),
+                ("least", "the same, and the shortest one for the choice of the stair", RttMethod::Least),
                 ("fixed", "initial_rtt", RttMethod::Fixed),
             ],
             field: |c| &mut c.rtt_method,
