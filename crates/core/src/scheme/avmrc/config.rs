@@ -188,7 +188,6 @@ impl Config {
         match habitat {
             Habitat::Lab => paper,
             Habitat::Sockets => Config {
-                beta_rule: BetaRule::Sustained,
                 period: Duration::from_millis(5),
                 small_packets: false,
                 delay_window: DelayWindow::Moving(Duration::from_secs(600)),
