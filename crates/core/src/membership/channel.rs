@@ -4,7 +4,7 @@ use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
 
 use super::silence::Silence;
-use super::{Leaves, was_sent_since};
+use super::was_sent_since;
 use crate::estimate::{Arrival, QueuingDelay, SequenceTracker};
 
 /// Whether a receiver is a member of a channel, since when, and what came of it.
@@ -19,8 +19,6 @@ pub(crate) struct Membership {
     joined: Time,
     state: State,
     silence: Silence,
-    /// When the channel was last left for good; `None` if it never was.
-    left: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +57,6 @@ impl Membership {
             joined: Time::ZERO,
             state: State::Left,
             silence: Silence::new(rate, packet_size),
-            left: None,
         }
     }
 
@@ -98,9 +95,8 @@ impl Membership {
         self.begin(now, State::Joined { again: false });
     }
 
-    pub(super) fn leave(&mut self, now: Time) {
+    pub(super) fn leave(&mut self) {
         self.state = State::Left;
-        self.left = Some(now);
     }
 
     /// Whether nothing has come for so long that something must be wrong.
@@ -126,20 +122,11 @@ impl Membership {
 
     /// A packet of the channel came. `None` if it came before, or its number is far from what the channel was at.
     #[inline]
-    pub(super) fn on_packet(
-        &mut self,
-        now: Time,
-        header: &Layered,
-        delay: &QueuingDelay,
-        leaves: &mut Leaves,
-    ) -> Option<Received> {
+    pub(super) fn on_packet(&mut self, now: Time, header: &Layered, delay: &QueuingDelay) -> Option<Received> {
         let is_member = self.is_member();
         let measured = is_member && was_sent_since(delay, self.joined, now, header.clock_micros);
         let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else { return None };
         if !is_member {
-            if let Some(left) = self.left {
-                leaves.on_stray(now, left);
-            }
             return Some(Received::Stray);
         }
         self.silence.on_heard(now);

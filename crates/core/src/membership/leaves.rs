@@ -4,94 +4,256 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-use super::SLOWEST_CHANGE;
-
-/// What is known of a receiver's leaves, from packets that still come of channels that it has left.
+/// Whether a receiver's latest leave is still to take effect, and how long leaves take.
 ///
 /// The laboratory's leaves act at once; a real network may take seconds. Schemes ask in two ways: whether a leave is still to
 /// take effect, so that its congestion is not answered twice, and how long leaves take, so as to leave ahead of need.
-#[derive(Debug, Default)]
+///
+/// A host hears nothing more of a channel that it has left: its kernel withholds what still comes. What the leave was made for
+/// tells instead. A leave is pending until the queue has fallen to half of what it was, and no packet has been lost for
+/// [`QUIET`]. A queue that others keep full never falls, so a leave is pending for `at_most` in any case.
+///
+/// A scheme calls [`Leaves::on_leave`] when it gives up channels to lower its rate, and not when it swaps channels. It tells of every loss
+/// and, every 100 ms or more often, of the queue. Other calls in any order do no harm.
+#[derive(Debug)]
 pub(crate) struct Leaves {
-    /// When a channel was last left.
-    latest: Option<Time>,
-    /// When a packet last came of a channel that had been left; since the latest leave.
-    stray: Option<Time>,
+    /// How long a leave may be pending; zero where leaves act at once.
+    at_most: Duration,
+    pending: Option<Pending>,
     /// The longest that a leave took, a little less with each leave since.
     longest: Duration,
 }
 
+/// A leave that may not have taken effect.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    left: Time,
+    /// A queue of this much or less has fallen.
+    fallen: Duration,
+    /// Whether the queue was above that when it was last told.
+    is_queued: bool,
+    /// When a packet was last lost; at first when the channels were left.
+    lost: Time,
+    /// When a loss or the queue last showed that the leave had not taken effect.
+    shown: Time,
+}
+
 impl Leaves {
-    /// A channel was left.
-    pub(super) fn on_leave(&mut self, now: Time) {
-        self.latest = Some(now);
-        self.stray = None;
+    /// No leave yet. None will be pending for longer than `at_most`.
+    pub(crate) const fn new(at_most: Duration) -> Leaves {
+        Leaves { at_most, pending: None, longest: Duration::ZERO }
+    }
+
+    /// Channels were left to lower the rate. `queue` is the one-way queuing delay now, `packet_time` a packet's at the rate that
+    /// is kept: a queue no longer than that is none.
+    pub(crate) fn on_leave(&mut self, now: Time, queue: Duration, packet_time: Duration) {
+        let fallen = (queue / 2).max(packet_time).max(LEAST_QUEUE);
+        self.pending = Some(Pending { left: now, fallen, is_queued: queue > fallen, lost: now, shown: now });
         self.longest = self.longest * 15 / 16;
     }
 
-    /// A packet came of a channel that was left at `left`.
-    pub(super) fn on_stray(&mut self, now: Time, left: Time) {
-        self.stray = Some(now);
-        self.longest = self.longest.max(now.since(left).min(SLOWEST_CHANGE));
+    /// The network lost a packet.
+    pub(crate) fn on_loss(&mut self, now: Time) {
+        self.end_if_over(now);
+        if let Some(pending) = &mut self.pending {
+            (pending.lost, pending.shown) = (now, now);
+        }
     }
 
-    /// Whether the latest leave is still to take effect: until no packet of a left channel has come for `quiet`, but no
-    /// longer than `at_most`.
-    pub(crate) fn is_pending(&self, now: Time, at_most: Duration, quiet: Duration) -> bool {
-        let Some(latest) = self.latest else { return false };
-        let heard = self.stray.unwrap_or(latest);
-        now.since(latest) < at_most && now.since(heard) < quiet
+    /// The one-way queuing delay is this now.
+    pub(crate) fn on_queue(&mut self, now: Time, queue: Duration) {
+        let Some(pending) = &mut self.pending else { return };
+        pending.is_queued = queue > pending.fallen;
+        if pending.is_queued {
+            pending.shown = now;
+        }
+        self.end_if_over(now);
     }
 
-    /// How long leaves take: the longest that was seen, fading. Zero where no packet comes of channels that were left.
+    /// Whether the latest leave is still to take effect.
+    pub(crate) fn is_pending(&self, now: Time) -> bool {
+        self.pending.is_some_and(|pending| !pending.has_acted(now) && now.since(pending.left) < self.at_most)
+    }
+
+    /// How long leaves take: the longest that was seen, fading. What the queue takes to fall is part of it. Zero where neither
+    /// queue nor loss was there to see it by.
     pub(crate) const fn latency(&self) -> Duration {
         self.longest
     }
+
+    /// Forgets a leave that is pending no more, and learns from it, unless it only took too long: then others may have kept the
+    /// queue full.
+    fn end_if_over(&mut self, now: Time) {
+        let Some(pending) = self.pending.filter(|_| !self.is_pending(now)) else { return };
+        self.pending = None;
+        if now.since(pending.left) < self.at_most {
+            self.longest = self.longest.max(pending.shown.since(pending.left));
+        }
+    }
 }
+
+impl Pending {
+    fn has_acted(&self, now: Time) -> bool {
+        !self.is_queued && now.since(self.lost) >= QUIET
+    }
+}
+
+/// On real networks a leave is waited for as long as this: switches that ask twice, a second apart, whether anybody is left stop
+/// within three seconds.
+pub(crate) const LONGEST_LEAVE: Duration = Duration::from_millis(3500);
+/// Without a loss for so long, an overload is over: where a receiver takes 500 kbit/s and a step of 15 % too much, a packet is
+/// lost every 160 ms.
+const QUIET: Duration = Duration::from_millis(250);
+/// Real clocks and senders vary by this much on an empty path.
+const LEAST_QUEUE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const QUIET: Duration = Duration::from_millis(100);
+    const PACKET_TIME: Duration = Duration::from_millis(6);
 
     fn at(millis: u64) -> Time {
         Time::from_millis(millis)
     }
 
-    #[test]
-    fn a_leave_is_pending_while_packets_come_but_not_for_ever() {
-        let mut leaves = Leaves::default();
-        let is_pending = |leaves: &Leaves, now| leaves.is_pending(at(now), Duration::from_millis(2500), QUIET);
-        assert!(!is_pending(&leaves, 0));
-        leaves.on_leave(at(1000));
-        assert!(is_pending(&leaves, 1099) && !is_pending(&leaves, 1100));
-        for stray in (1000..4000).step_by(50) {
-            leaves.on_stray(at(stray), at(1000));
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// A leave at 1 s with this queue.
+    fn left(queue: u64) -> Leaves {
+        let mut leaves = Leaves::new(LONGEST_LEAVE);
+        assert!(!leaves.is_pending(at(999)));
+        leaves.on_leave(at(1000), ms(queue), PACKET_TIME);
+        leaves
+    }
+
+    /// From `from` on, every 100 ms until `to`, a queue of so much, and a loss if it is `lossy`.
+    fn congested(leaves: &mut Leaves, from: u64, to: u64, queue: u64, lossy: bool) {
+        for millis in (from..to).step_by(100) {
+            assert!(leaves.is_pending(at(millis)), "at {millis} ms");
+            leaves.on_queue(at(millis), ms(queue));
+            if lossy {
+                leaves.on_loss(at(millis));
+            }
         }
-        assert!(is_pending(&leaves, 3499) && !is_pending(&leaves, 3500));
-        leaves.on_leave(at(5000));
-        leaves.on_stray(at(5080), at(5000));
-        assert!(is_pending(&leaves, 5179) && !is_pending(&leaves, 5180));
+    }
+
+    #[test]
+    fn a_leave_is_pending_until_the_queue_is_half_and_a_quarter_of_a_second_brought_no_loss() {
+        let mut leaves = left(100);
+        congested(&mut leaves, 1000, 3000, 100, true);
+        leaves.on_queue(at(3000), ms(51));
+        assert!(leaves.is_pending(at(3400)), "the queue has not fallen to half");
+        leaves.on_queue(at(3400), ms(50));
+        assert!(!leaves.is_pending(at(3400)));
+        assert_eq!(leaves.latency(), ms(2000));
+
+        let mut leaves = left(100);
+        congested(&mut leaves, 1000, 3000, 100, true);
+        leaves.on_queue(at(3000), ms(20));
+        assert!(leaves.is_pending(at(3149)), "the last loss was at 2.9 s");
+        assert!(!leaves.is_pending(at(3150)));
+        leaves.on_queue(at(3200), ms(0));
+        assert_eq!(leaves.latency(), ms(1900));
+    }
+
+    #[test]
+    fn where_leaves_act_at_once_one_is_over_soon() {
+        let mut leaves = left(100);
+        leaves.on_loss(at(1010));
+        leaves.on_queue(at(1100), ms(60));
+        leaves.on_queue(at(1200), ms(30));
+        assert!(leaves.is_pending(at(1259)) && !leaves.is_pending(at(1260)));
+    }
+
+    #[test]
+    fn with_an_empty_queue_losses_alone_tell() {
+        let mut leaves = left(3);
+        assert!(leaves.is_pending(at(1249)) && !leaves.is_pending(at(1250)));
+        leaves.on_queue(at(1300), ms(3));
+        assert_eq!(leaves.latency(), Duration::ZERO, "there was nothing to see");
+
+        let mut leaves = left(3);
+        congested(&mut leaves, 1100, 2000, 5, true);
+        leaves.on_queue(at(2100), ms(6));
+        assert!(leaves.is_pending(at(2149)) && !leaves.is_pending(at(2150)));
+        leaves.on_queue(at(2200), ms(2));
+        assert_eq!(leaves.latency(), ms(900));
+    }
+
+    #[test]
+    fn a_queue_that_grows_after_the_leave_shows_that_it_has_not_acted() {
+        let mut leaves = left(10);
+        congested(&mut leaves, 1000, 3000, 40, false);
+        leaves.on_queue(at(3100), ms(6));
+        assert!(!leaves.is_pending(at(3100)));
+        assert_eq!(leaves.latency(), ms(1900));
+    }
+
+    #[test]
+    fn a_queue_that_others_keep_full_is_waited_for_until_the_bound_and_tells_nothing_of_leaves() {
+        let mut leaves = left(100);
+        congested(&mut leaves, 1000, 4500, 90, false);
+        assert!(!leaves.is_pending(at(4500)));
+        leaves.on_queue(at(4500), ms(90));
+        leaves.on_queue(at(4600), ms(0));
+        assert_eq!(leaves.latency(), Duration::ZERO);
+    }
+
+    #[test]
+    fn random_losses_are_waited_for_until_the_bound_and_then_are_losses_again() {
+        let mut leaves = left(0);
+        congested(&mut leaves, 1000, 4500, 0, true);
+        leaves.on_loss(at(4500));
+        assert!(!leaves.is_pending(at(4500)));
+        leaves.on_loss(at(4600));
+        assert!(!leaves.is_pending(at(4600)));
+    }
+
+    #[test]
+    fn of_leaves_in_a_row_the_latest_is_waited_for() {
+        let mut leaves = left(100);
+        congested(&mut leaves, 1000, 4000, 100, true);
+        leaves.on_leave(at(4000), ms(100), PACKET_TIME);
+        congested(&mut leaves, 4000, 6000, 100, true);
+        leaves.on_queue(at(6000), ms(40));
+        assert!(!leaves.is_pending(at(6150)));
+    }
+
+    #[test]
+    fn a_loss_long_after_a_leave_does_not_make_it_pending() {
+        let mut leaves = left(100);
+        leaves.on_queue(at(1100), ms(10));
+        leaves.on_loss(at(2000));
+        assert!(!leaves.is_pending(at(2000)));
+        leaves.on_loss(at(2010));
+        leaves.on_queue(at(2010), ms(100));
+        assert!(!leaves.is_pending(at(2020)));
     }
 
     #[test]
     fn without_a_wait_no_leave_is_ever_pending() {
-        let mut leaves = Leaves::default();
-        leaves.on_leave(Time::ZERO);
-        leaves.on_stray(Time::ZERO, Time::ZERO);
-        assert!(!leaves.is_pending(Time::ZERO, Duration::ZERO, QUIET));
+        let mut leaves = Leaves::new(Duration::ZERO);
+        leaves.on_leave(at(1000), ms(100), PACKET_TIME);
+        leaves.on_queue(at(1000), ms(100));
+        leaves.on_loss(at(1000));
+        assert!(!leaves.is_pending(at(1000)));
+        assert_eq!(leaves.latency(), Duration::ZERO);
     }
 
     #[test]
     fn of_what_leaves_took_the_longest_counts_and_fades() {
-        let mut leaves = Leaves::default();
-        assert_eq!(leaves.latency(), Duration::ZERO);
-        leaves.on_stray(at(1160), at(1000));
-        leaves.on_stray(at(1166), at(1150));
-        assert_eq!(leaves.latency(), Duration::from_millis(160));
-        leaves.on_leave(at(2000));
-        assert_eq!(leaves.latency(), Duration::from_millis(150));
-        leaves.on_stray(at(60_000), at(2000));
-        assert_eq!(leaves.latency(), SLOWEST_CHANGE);
+        let mut leaves = left(100);
+        congested(&mut leaves, 1000, 1800, 100, true);
+        leaves.on_queue(at(1800), ms(0));
+        leaves.on_queue(at(2000), ms(0));
+        assert_eq!(leaves.latency(), ms(700));
+        leaves.on_leave(at(3000), ms(100), PACKET_TIME);
+        assert_eq!(leaves.latency(), ms(700) * 15 / 16);
+        leaves.on_queue(at(3100), ms(100));
+        leaves.on_queue(at(3300), ms(0));
+        assert_eq!(leaves.latency(), ms(700) * 15 / 16, "this one took 100 ms");
     }
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
-use super::{Leaves, Membership, Received};
+use super::{Membership, Received};
 use crate::endpoint::{Action, ChannelId, Origin};
 use crate::estimate::QueuingDelay;
 use crate::outbox::Outbox;
@@ -59,10 +59,9 @@ impl Memberships {
     }
 
     /// Leaves a channel that it is a member of.
-    pub(crate) fn leave(&mut self, now: Time, channel: usize, leaves: &mut Leaves, actions: &mut Outbox) {
-        self.channels[channel].leave(now);
+    pub(crate) fn leave(&mut self, channel: usize, actions: &mut Outbox) {
+        self.channels[channel].leave();
         self.count -= 1;
-        leaves.on_leave(now);
         actions.push(Action::Leave(ChannelId(channel as u16)));
     }
 
@@ -90,14 +89,8 @@ impl Memberships {
     /// A plausible packet came. Returns what it is to the receiver; `None` if it came before, or its number is far from what
     /// the channel was at.
     #[inline]
-    pub(crate) fn on_packet(
-        &mut self,
-        now: Time,
-        header: &Layered,
-        delay: &QueuingDelay,
-        leaves: &mut Leaves,
-    ) -> Option<Received> {
-        self.channels.get_mut(usize::from(header.channel))?.on_packet(now, header, delay, leaves)
+    pub(crate) fn on_packet(&mut self, now: Time, header: &Layered, delay: &QueuingDelay) -> Option<Received> {
+        self.channels.get_mut(usize::from(header.channel))?.on_packet(now, header, delay)
     }
 }
 
@@ -105,14 +98,12 @@ impl Memberships {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use core::time::Duration;
 
     use crate::estimate::DelayWindow;
 
     /// A receiver's memberships on an empty path that takes no time, with clocks that agree.
     struct Tested {
         memberships: Memberships,
-        leaves: Leaves,
         delay: QueuingDelay,
         actions: Outbox,
         sequence: u32,
@@ -124,7 +115,6 @@ mod tests {
             let rates = [Rate::from_mbps(1); 4];
             let mut tested = Tested {
                 memberships: Memberships::new(rates, Bytes::new(1000), CciForm::Short, 0),
-                leaves: Leaves::default(),
                 delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
                 actions: Outbox::default(),
                 sequence: 0,
@@ -147,7 +137,7 @@ mod tests {
             self.sequence += 1;
             let (now, clock_micros) = (Time::from_millis(millis), millis * 1000);
             let header = Layered { signal: false, slot: 0, channel, sequence: self.sequence, clock_micros };
-            let received = self.memberships.on_packet(now, &header, &self.delay, &mut self.leaves);
+            let received = self.memberships.on_packet(now, &header, &self.delay);
             self.delay.on_packet(now, clock_micros);
             received
         }
@@ -180,19 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_channels_that_were_never_left_tell_nothing_of_leaves() {
+    fn packets_of_channels_that_were_left_or_never_joined_are_strays() {
         let mut tested = Tested::new();
         assert_eq!(tested.packet(500, 3), Some(Received::Stray));
-        assert_eq!(tested.leaves.latency(), Duration::ZERO);
-        tested.memberships.leave(Time::from_millis(500), 2, &mut tested.leaves, &mut tested.actions);
+        tested.memberships.leave(2, &mut tested.actions);
         assert_eq!(tested.packet(600, 2), Some(Received::Stray));
-        assert_eq!(tested.leaves.latency(), Duration::from_millis(100));
     }
 
     #[test]
     fn members_are_those_joined_and_not_left() {
         let mut tested = Tested::new();
-        tested.memberships.leave(Time::ZERO, 1, &mut tested.leaves, &mut tested.actions);
+        tested.memberships.leave(1, &mut tested.actions);
         assert_eq!(tested.memberships.members().collect::<Vec<_>>(), [0, 2]);
     }
 }

@@ -150,6 +150,7 @@ mod tests {
         };
         assert_eq!(answer(40), Duration::from_millis(40));
         assert_eq!(answer(120), Duration::from_millis(50));
+        assert_eq!(probing.least_rtt(), Duration::from_millis(40));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::avmrc;
 use crate::definition::{Layered, OfferedRates, Parties, Scheme, Session};
 use crate::endpoint::{Action, Endpoint, Event, Header, Origin};
 use crate::estimate::{DelayWindow, QueuingDelay};
-use crate::membership::{Leaves, Memberships, Received, Rejoin};
+use crate::membership::{Memberships, Received, Rejoin};
 use crate::observation::{LevelCause, Observation, SlotReport};
 use crate::outbox::Outbox;
 use crate::settings;
@@ -44,7 +44,6 @@ const STEPS: Scheme = Scheme {
 struct Receiver {
     session: Session,
     memberships: Memberships,
-    leaves: Leaves,
     delay: QueuingDelay,
     level: usize,
     /// The highest level that a manager allots.
@@ -59,7 +58,6 @@ impl Receiver {
     fn new(session: &Session) -> Receiver {
         Receiver {
             memberships: Memberships::new(session.ladder.channel_rates(), session.packet_size, session.form, 3),
-            leaves: Leaves::default(),
             delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
             level: 0,
             most: usize::MAX,
@@ -80,7 +78,7 @@ impl Receiver {
             self.memberships.join(now, self.level, &mut self.actions);
             self.observe(self.level + 1, if first { LevelCause::Start } else { LevelCause::Add });
         } else if is_lossy && self.level > 1 {
-            self.memberships.leave(now, self.level - 1, &mut self.leaves, &mut self.actions);
+            self.memberships.leave(self.level - 1, &mut self.actions);
             self.observe(self.level - 1, LevelCause::Drop);
         }
         self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
@@ -114,7 +112,7 @@ impl Receiver {
         if !self.memberships.is_plausible(from, &header) {
             return;
         }
-        let Some(received) = self.memberships.on_packet(now, &header, &self.delay, &mut self.leaves) else { return };
+        let Some(received) = self.memberships.on_packet(now, &header, &self.delay) else { return };
         self.delay.on_packet(now, header.clock_micros);
         if let Received::Measured { missing, .. } = received {
             self.lost += missing;
@@ -124,18 +122,18 @@ impl Receiver {
     }
 
     /// A manager of several sessions says how many levels this one may have; the lowest one always.
-    fn allot(&mut self, now: Time, most: usize) {
+    fn allot(&mut self, most: usize) {
         self.most = most.max(1);
         while self.level > self.most {
-            self.memberships.leave(now, self.level - 1, &mut self.leaves, &mut self.actions);
+            self.memberships.leave(self.level - 1, &mut self.actions);
             self.observe(self.level - 1, LevelCause::Allotted);
         }
     }
 
-    fn finish(&mut self, now: Time) {
+    fn finish(&mut self) {
         self.next_step = None;
         while self.level > 0 {
-            self.memberships.leave(now, self.level - 1, &mut self.leaves, &mut self.actions);
+            self.memberships.leave(self.level - 1, &mut self.actions);
             self.observe(self.level - 1, LevelCause::Finish);
         }
     }
@@ -147,8 +145,8 @@ impl Endpoint for Receiver {
             Event::Start if self.next_step.is_none() => self.step(now, true),
             Event::Packet { from, packet } if self.next_step.is_some() => self.on_packet(now, from, packet.header),
             Event::Deadline if self.next_step.is_some_and(|at| at <= now) => self.step(now, false),
-            Event::Allot(allotment) => self.allot(now, allotment.level),
-            Event::Finish => self.finish(now),
+            Event::Allot(allotment) => self.allot(allotment.level),
+            Event::Finish => self.finish(),
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::definition::Habitat;
 use crate::estimate::DelayWindow;
+use crate::membership::LONGEST_LEAVE;
 
 /// Everything that can be set. [`Config::default`] is AVMRC with the paper's Table 1 and the readings that the page
 /// `docs/papers/avmrc.md` gives for what the paper leaves open.
@@ -187,12 +188,11 @@ impl Config {
         match habitat {
             Habitat::Lab => paper,
             Habitat::Sockets => Config {
-                beta_rule: BetaRule::Sustained,
                 period: Duration::from_millis(5),
                 small_packets: false,
                 delay_window: DelayWindow::Moving(Duration::from_secs(600)),
                 reorder_packets: 3,
-                leave_wait: Duration::from_millis(2500),
+                leave_wait: LONGEST_LEAVE,
                 first_interval: FirstInterval::Seeded,
                 startup: Startup::SlowStartEnd,
                 confirm_startup: true,

@@ -32,7 +32,7 @@ pub struct Receiver {
     /// When the slot began that is being measured.
     pub(super) slot_begun: Time,
     pub(super) controller: Controller,
-    leaves: Leaves,
+    pub(super) sustained: SustainedLevel,
     pub(super) losses: LossEvents,
     state: State,
     pub(super) memberships: Memberships,
@@ -42,8 +42,8 @@ pub struct Receiver {
     pub(super) slots: SlotClock,
     pub(super) delay: QueuingDelay,
     pub(super) rules: Subscription,
-    pub(super) sustained: SustainedLevel,
     pub(super) closing: Closing,
+    pub(super) leaves: Leaves,
     pub(super) arrival: ArrivalTest,
     pub(super) config: Config,
     /// What a manager allots, if there is one.
@@ -87,7 +87,7 @@ impl Receiver {
             controller: Controller::new(session, &config),
             rules: Subscription::new(&config, levels),
             sustained: SustainedLevel::new(&config, levels),
-            leaves: Leaves::default(),
+            leaves: Leaves::new(config.leave_wait),
             host: HostDrops::default(),
             closing: Closing::default(),
             counts: Counts::default(),
@@ -164,7 +164,7 @@ impl Receiver {
         if !self.is_plausible(from, &header) {
             return;
         }
-        match self.memberships.on_packet(now, &header, &self.delay, &mut self.leaves) {
+        match self.memberships.on_packet(now, &header, &self.delay) {
             Some(Received::Measured { missing, .. }) => {
                 let ended = self.slots.on_packet(now, header.slot);
                 if ended > 0 {
@@ -208,8 +208,8 @@ impl Receiver {
     fn on_loss(&mut self, now: Time, lost: u64) {
         self.counts.lost += lost;
         let had_history = self.losses.intervals().is_known();
-        let answered = self.is_leave_pending(now);
-        if self.losses.on_loss(now, answered) {
+        self.leaves.on_loss(now);
+        if self.losses.on_loss(now, self.leaves.is_pending(now)) {
             self.actions.push(Action::Observe(Observation::LossEvent));
             self.closing.end();
             self.sustained.on_loss_event(self.rules.level(), self.rules.slot());
@@ -261,7 +261,11 @@ impl Receiver {
 
     fn leave_highest(&mut self, now: Time) {
         let number = self.rules.drop_one();
-        self.memberships.leave(now, number, &mut self.leaves, &mut self.actions);
+        self.memberships.leave(number, &mut self.actions);
+        if self.rules.level() > 0 {
+            let packet_time = self.session.packet_size / self.session.ladder.level_rate(self.rules.level());
+            self.leaves.on_leave(now, self.delay.short_term(), packet_time);
+        }
     }
 
     /// A manager says what the receiver may have. A level that it had to give up was not too much for the path, so that its model
@@ -280,11 +284,6 @@ impl Receiver {
             self.rules.forget_drops_below(before + 1);
             self.observe_level(LevelCause::Allotted);
         }
-    }
-
-    /// Whether a leave is still to take effect, so that its congestion is not to be answered again (decision 7).
-    pub(super) fn is_leave_pending(&self, now: Time) -> bool {
-        self.leaves.is_pending(now, self.config.leave_wait, self.config.tau)
     }
 
     fn observe_level(&mut self, cause: LevelCause) {

@@ -25,7 +25,10 @@ impl Receiver {
     /// `ended` slots have ended; `next` is the TSD of the first packet of the one that begins, if a packet began it, and
     /// `signal` what that packet says about adds.
     pub(super) fn on_slots_end(&mut self, now: Time, ended: u64, signal: bool, next: Option<TimestampDifference>) {
-        for _ in 0..ended.min(MOST_SLOTS_AT_ONCE) {
+        self.leaves.on_queue(now, self.delay.short_term());
+        // What is measured while a leave is pending is of the level that was left (decision 7).
+        let counting = if self.leaves.is_pending(now) { 0 } else { ended.min(MOST_SLOTS_AT_ONCE) };
+        for _ in 0..counting {
             self.delay.on_slot();
             self.controller.on_slot(self.delay.long_term(), self.losses.intervals(), self.sustained.level());
         }
@@ -138,7 +141,8 @@ impl Receiver {
     }
 
     fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
-        let is_leave_pending = self.is_leave_pending(now);
+        // Its congestion is not to be answered again (decision 7).
+        let is_leave_pending = self.leaves.is_pending(now);
         if !is_leave_pending
             && self.closing.on_slot(self.delay.short_term(), self.config.tau / 20 + self.jitter())
             && self.rules.level() > 1

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::definition::Habitat;
+use crate::membership::LONGEST_LEAVE;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +36,8 @@ pub struct Config {
     pub protect_base: bool,
     /// Whether the receiver tests that the path is fair-queued, and follows delay and loss where it is not (decision 7).
     pub test_premise: bool,
+    /// How long at most a leave may take to act while the premise is not tested.
+    pub leave_wait: Duration,
     /// A missing packet counts as lost after this number of later packets of its channel.
     pub reorder_packets: u64,
 }
@@ -66,6 +69,7 @@ impl Config {
             rejoin: Duration::from_secs(30),
             protect_base: false,
             test_premise: false,
+            leave_wait: Duration::ZERO,
             reorder_packets: 1,
         };
         match habitat {
@@ -79,6 +83,7 @@ impl Config {
                 jitter: 0.1,
                 protect_base: true,
                 test_premise: true,
+                leave_wait: LONGEST_LEAVE,
                 reorder_packets: 3,
                 ..lab
             },

@@ -88,7 +88,7 @@ impl Receiver {
         Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::default(),
+            leaves: Leaves::new(config.leave_wait),
             host: HostDrops::default(),
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             level: 0,
@@ -128,7 +128,7 @@ impl Receiver {
         if !is_slot || !self.memberships.is_plausible(from, &header) {
             return;
         }
-        let received = self.memberships.on_packet(now, &header, &self.delay, &mut self.leaves);
+        let received = self.memberships.on_packet(now, &header, &self.delay);
         let sample = self.delay.on_packet(now, header.clock_micros);
         let Some(received) = received else { return };
         self.actions.deliver(None);
@@ -138,7 +138,7 @@ impl Receiver {
         self.heard = Some(now);
         self.totals.packets += 1;
         self.totals.bytes += packet.size.count();
-        self.on_delay(sample);
+        self.on_delay(now, sample);
         if let Received::Measured { missing, .. } = received {
             self.on_missing(now, missing);
         }
@@ -147,9 +147,10 @@ impl Receiver {
         }
     }
 
-    fn on_delay(&mut self, sample: DelaySample) {
+    fn on_delay(&mut self, now: Time, sample: DelaySample) {
         if let (DelaySample::Taken(tsd), Some(least)) = (sample, self.delay.minimum()) {
             let queued = tsd.0 - least.0;
+            self.leaves.on_queue(now, as_span(queued));
             self.slot.standing = Some(self.slot.standing.map_or(queued, |standing| standing.min(queued)));
         }
     }
@@ -160,6 +161,7 @@ impl Receiver {
             return;
         }
         self.totals.lost += lost;
+        self.leaves.on_loss(now);
         self.actions.push(Action::Observe(Observation::LossEvent));
         let costs = self.loss.on_loss(now, self.totals.packets, self.totals.lost);
         // Where the premise is tested, loss that estimates do not explain is judged by the slot.
@@ -278,9 +280,14 @@ impl Receiver {
             self.memberships.join(now, self.level, &mut self.actions);
             self.level += 1;
         }
+        let leaves = self.level > level;
         while self.level > level {
             self.level -= 1;
-            self.memberships.leave(now, self.level, &mut self.leaves, &mut self.actions);
+            self.memberships.leave(self.level, &mut self.actions);
+        }
+        if leaves && level > 0 {
+            let packet_time = self.packet_size / self.ladder.level_rate(level);
+            self.leaves.on_leave(now, self.delay.short_term(), packet_time);
         }
         self.slot.is_steady = false;
         if level == 0 {
@@ -319,7 +326,7 @@ impl Receiver {
         if is_too_much(report.host_dropped_packets, report.received_packets) && self.level > 1 {
             return self.go_to(now, self.level - 1, LevelCause::HostDrops);
         }
-        let is_settled = slot.is_steady && !self.leaves.is_pending(now, LEAVE_AT_MOST, LEAVE_QUIET);
+        let is_settled = slot.is_steady && !self.leaves.is_pending(now);
         if self.config.test_premise && is_settled && self.level > 0 && report.received_packets > 0 {
             self.test_premise(now, &slot, &report);
         }
@@ -351,7 +358,7 @@ impl Receiver {
                 arrived: self.ladder.levels_below(report.received_rate),
                 received: report.received_packets,
                 lost: report.lost_packets,
-                standing: Duration::from_micros(slot.standing.map_or(0, |micros| micros.max(0) as u64)),
+                standing: slot.standing.map_or(Duration::ZERO, as_span),
             },
         );
         let is_trusted = self.premise.is_trusted(now);
@@ -380,6 +387,10 @@ fn burst_periods(ladder: &Ladder, packet_size: Bytes, config: &Config) -> u32 {
     let spread = packet_size / ladder.level_rate(1) * config.burst_packets as u32 * 2;
     let every = config.burst_every.max(spread).as_nanos();
     u32::try_from(every.div_ceil(config.check.as_nanos().max(1))).unwrap_or(u32::MAX / 4)
+}
+
+fn as_span(micros: i64) -> Duration {
+    Duration::from_micros(micros.max(0) as u64)
 }
 
 impl Slot {
@@ -420,9 +431,6 @@ const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const HOST_MEMORY: Duration = Duration::from_secs(3);
 /// Where the base layer sends a burst less often than the silence limit, this many missed bursts count as silence.
 const MISSED_BURSTS: u32 = 3;
-/// A leave takes effect within this time at most, and when nothing has come of the channel for that long.
-const LEAVE_AT_MOST: Duration = Duration::from_secs(4);
-const LEAVE_QUIET: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests {

@@ -124,6 +124,11 @@ const TABLE: Table<Config> = &[&[
         },
     },
     Entry {
+        key: "leave_wait",
+        help: "how long a leave may take while the premise is not tested",
+        value: &Span { range: Duration::ZERO..=secs(60), field: |c| &mut c.leave_wait },
+    },
+    Entry {
         key: "reorder",
         help: "later packets of a channel that give a missing one up",
         value: &Count { range: 1..=64, field: |c| &mut c.reorder_packets },

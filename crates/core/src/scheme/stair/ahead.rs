@@ -27,6 +27,11 @@ impl Latencies {
         or_measured(self.leave, leaves.latency())
     }
 
+    /// How long leaves take, if the user has said it.
+    pub(super) const fn told_leave(&self) -> Duration {
+        or_measured(self.leave, Duration::ZERO)
+    }
+
     /// The first packet came so long after its channel was joined; a packet time of it is chance.
     pub(super) fn on_joined(&mut self, took: Duration, packet_time: Duration) {
         self.joined = self.joined * 3 / 4 + took.saturating_sub(packet_time).min(SLOWEST_CHANGE) / 4;
@@ -59,6 +64,9 @@ mod tests {
     fn what_the_user_says_stands() {
         let mut told = Latencies::new(Latency::Fixed(Duration::from_secs(2)), Latency::Fixed(Duration::from_secs(1)));
         told.on_joined(Duration::from_secs(9), Duration::ZERO);
-        assert_eq!((told.join(), told.leave(&Leaves::default())), (Duration::from_secs(2), Duration::from_secs(1)));
+        assert_eq!(
+            (told.join(), told.leave(&Leaves::new(Duration::ZERO))),
+            (Duration::from_secs(2), Duration::from_secs(1))
+        );
     }
 }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::choice::StairRule;
 use crate::definition::Habitat;
+use crate::membership::LONGEST_LEAVE;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Config {
     pub join_latency: Latency,
     /// How long before it is to act a leave is made.
     pub leave_latency: Latency,
+    /// How long a leave may take to act while losses belong to what it was made for.
+    pub leave_wait: Duration,
     /// Later packets of a channel that make a missing one lost.
     pub reorder_packets: u64,
     /// Round-trip probes a second that the sender wants of all receivers together (decision 5).
@@ -50,6 +53,8 @@ pub enum Decrease {
 pub enum RttMethod {
     /// Probes that the sender answers.
     Measured,
+    /// The same, but the stair is chosen by the shortest of them (decision 5).
+    Least,
     /// It was measured before the session.
     Fixed,
 }
@@ -102,6 +107,7 @@ impl Config {
             start_up: if sockets { StartUp::SlowStart } else { StartUp::Additive },
             join_latency: Latency::Measured,
             leave_latency: Latency::Measured,
+            leave_wait: if sockets { LONGEST_LEAVE } else { Duration::ZERO },
             reorder_packets: if sockets { 3 } else { 0 },
             probes_per_sec: 50,
             period: Duration::from_millis(if sockets { 5 } else { 0 }),

@@ -113,7 +113,7 @@ impl Receiver {
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::default(),
+            leaves: Leaves::new(config.leave_wait),
             host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
@@ -140,11 +140,16 @@ impl Receiver {
         if self.rtt_method != RttMethod::Fixed {
             self.probing.start(now, Interval::LEAST.span());
         }
-        self.following.start(self.probing.rtt());
+        self.following.start(self.rtt_for_stair());
         self.begin_period(now);
         self.begin_step(now);
         self.next_look = now + LOOK;
         self.change(now, Some(LevelCause::Start));
+    }
+
+    /// The round-trip time by which the stair is chosen. The shortest one only falls, so that no stair is chosen twice.
+    fn rtt_for_stair(&self) -> Duration {
+        if self.rtt_method == RttMethod::Least { self.probing.least_rtt() } else { self.probing.rtt() }
     }
 
     fn on_finish(&mut self, now: Time) {
@@ -155,7 +160,7 @@ impl Receiver {
         self.following.stop();
         self.probing.stop();
         let members = self.members();
-        members.iter().for_each(|channel| self.leave(now, channel));
+        members.iter().for_each(|channel| self.leave(channel));
         if !members.is_empty() {
             let (level, rate) = (0, Rate::ZERO);
             self.actions.push(Action::Observe(Observation::Level { level, rate, cause: LevelCause::Finish }));
@@ -184,8 +189,9 @@ impl Receiver {
         let decreased = self.sawtooth.decreased();
         let is_after =
             decreased.is_none_or(|at| was_sent_since(&self.delay, at + self.guard(), now, header.clock_micros));
-        let received = self.memberships.on_packet(now, header, &self.delay, &mut self.leaves);
+        let received = self.memberships.on_packet(now, header, &self.delay);
         self.delay.on_packet(now, header.clock_micros);
+        self.leaves.on_queue(now, self.delay.short_term());
         self.first_packet.get_or_insert(now);
         let Some(received) = received else { return };
         self.channels[number].since_decrease.on_packet(decreased, is_after);
@@ -211,11 +217,12 @@ impl Receiver {
     fn on_stair(&mut self, now: Time, stair: usize, period: u16) {
         match self.following.on_packet(stair, period) {
             Some(Recycle::Pace(period)) => {
-                self.following.change(period, self.probing.rtt());
+                self.following.change(period, self.rtt_for_stair());
                 self.end_period(now);
             }
             Some(Recycle::Slower) => {
-                let answered = self.channels[self.layout.fixed + stair].since_decrease.is_answered(1);
+                let is_of_before = self.channels[self.layout.fixed + stair].since_decrease.is_answered(1);
+                let answered = is_of_before || self.leaves.is_pending(now);
                 let cause = self.sawtooth.on_slower_recycle(answered);
                 self.change(now, cause);
             }
@@ -230,7 +237,9 @@ impl Receiver {
             return;
         }
         self.account.on_lost(lost);
-        let answered = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
+        self.leaves.on_loss(now);
+        let is_of_before = self.channels[number].since_decrease.is_answered(self.packets_to_tell_loss + 1);
+        let answered = is_of_before || self.leaves.is_pending(now);
         let loss = self.sawtooth.on_loss(now, answered);
         if loss != Loss::Known {
             self.actions.push(Action::Observe(Observation::LossEvent));
@@ -273,16 +282,17 @@ impl Receiver {
         self.change(now, cause);
     }
 
-    /// For how long after a decrease what is sent may be of before: until the network has heard of it, and a round trip.
+    /// For how long after a decrease what is sent may be of before: a round trip, and as long as leaves take if the user has said
+    /// it. If not, the losses of a leave are known by [`Leaves::is_pending`].
     fn guard(&self) -> Duration {
-        self.probing.rtt() + self.latencies.leave(&self.leaves)
+        self.probing.rtt() + self.latencies.told_leave()
     }
 
     fn end_period(&mut self, now: Time) {
         if !self.sawtooth.is_slow_start() {
             self.wish();
         }
-        let cause = self.sawtooth.on_period_end(now);
+        let cause = self.sawtooth.on_period_end(now, !self.leaves.is_pending(now));
         self.begin_period(now);
         self.change(now, cause);
     }
@@ -390,6 +400,11 @@ impl Receiver {
     /// Joins and leaves ahead of the period's end as much as takes until then to act.
     fn prepare(&mut self, now: Time) {
         let Some(expected) = self.sawtooth.expected() else { return };
+        if self.leaves.is_pending(now) {
+            // The rate may not climb at the period's end.
+            self.ahead = Ahead { joined: true, left: true };
+            return;
+        }
         let coming = self.layout.hybrid.set(expected);
         let present = self.layout.hybrid.set(self.sawtooth.units());
         if self.join_at().is_some_and(|at| at <= now) {
@@ -399,7 +414,7 @@ impl Receiver {
         if self.leave_at().is_some_and(|at| at <= now) {
             self.ahead.left = true;
             let leaving = present.without(coming).iter().filter(|channel| self.memberships.of(*channel).is_member());
-            leaving.collect::<LayerSet>().iter().for_each(|channel| self.leave(now, channel));
+            leaving.collect::<LayerSet>().iter().for_each(|channel| self.leave(channel));
         }
     }
 
@@ -410,11 +425,14 @@ impl Receiver {
         let wanted = fixed.union(stairs.collect());
         let members = self.members();
         let (leaving, joining) = (members.without(wanted), wanted.without(members));
-        leaving.iter().for_each(|channel| self.leave(now, channel));
+        leaving.iter().for_each(|channel| self.leave(channel));
         joining.iter().for_each(|channel| self.join(now, channel));
         if let Some(cause) = cause {
             let units = self.sawtooth.units();
             let rate = self.layout.of_units(units);
+            if !leaving.is_empty() && is_decrease(cause) {
+                self.leaves.on_leave(now, self.delay.short_term(), self.packet_size / rate);
+            }
             let level = usize::try_from(units).unwrap_or(usize::MAX);
             self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
         }
@@ -428,9 +446,14 @@ impl Receiver {
         self.memberships.join(now, channel, &mut self.actions);
     }
 
-    fn leave(&mut self, now: Time, channel: usize) {
-        self.memberships.leave(now, channel, &mut self.leaves, &mut self.actions);
+    fn leave(&mut self, channel: usize) {
+        self.memberships.leave(channel, &mut self.actions);
     }
+}
+
+/// Whether the rate falls for this reason. Steps up and changes of stair leave channels too.
+fn is_decrease(cause: LevelCause) -> bool {
+    !matches!(cause, LevelCause::Start | LevelCause::SlowStart | LevelCause::Add)
 }
 
 impl Endpoint for Receiver {

@@ -75,20 +75,20 @@ impl Sawtooth {
         }
     }
 
-    /// The period of the stair that sets the pace, or of the receiver's own clock, is over. Gives the reason if the rate
-    /// changed.
-    pub(super) fn on_period_end(&mut self, now: Time) -> Option<LevelCause> {
+    /// The period of the stair that sets the pace, or of the receiver's own clock, is over; `may_climb` unless a decrease is still to
+    /// act. Gives the reason if the rate changed.
+    pub(super) fn on_period_end(&mut self, now: Time, may_climb: bool) -> Option<LevelCause> {
         if self.is_slow_start {
             return None;
         }
         match (core::mem::take(&mut self.lossy), self.reading) {
-            (false, _) => self.increase(),
+            (false, _) if may_climb => self.increase(),
             (true, Decrease::PeriodEnd) => {
                 let before = self.units;
                 self.decrease(now);
                 (self.units < before).then_some(LevelCause::Drop)
             }
-            (true, _) => None,
+            _ => None,
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     fn sawtooth(reading: Decrease) -> Sawtooth {
         let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 64), reading, StartUp::Additive);
-        (0..15).for_each(|_| _ = sawtooth.on_period_end(Time::ZERO));
+        (0..15).for_each(|_| _ = sawtooth.on_period_end(Time::ZERO, true));
         assert_eq!(sawtooth.units(), 16);
         sawtooth
     }
@@ -163,9 +163,16 @@ mod tests {
         assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Noted);
         assert_eq!(sawtooth.on_loss(at(1_900), false), Loss::Known);
         assert_eq!(sawtooth.units(), 16);
-        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Drop), 8));
+        assert_eq!((sawtooth.on_period_end(at(2_000), true), sawtooth.units()), (Some(LevelCause::Drop), 8));
         assert_eq!(sawtooth.on_loss(at(2_050), true), Loss::Known, "the decrease has answered it");
-        assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
+        assert_eq!((sawtooth.on_period_end(at(3_000), true), sawtooth.units()), (Some(LevelCause::Add), 9));
+    }
+
+    #[test]
+    fn while_a_decrease_is_still_to_act_the_rate_does_not_climb() {
+        let mut sawtooth = sawtooth(Decrease::PeriodEnd);
+        assert_eq!((sawtooth.on_period_end(at(1_000), false), sawtooth.units()), (None, 16));
+        assert_eq!((sawtooth.on_period_end(at(2_000), true), sawtooth.units()), (Some(LevelCause::Add), 17));
     }
 
     #[test]
@@ -173,8 +180,8 @@ mod tests {
         let mut sawtooth = sawtooth(Decrease::AtOnce);
         assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Decreased(LevelCause::Drop));
         assert_eq!(sawtooth.on_loss(at(1_900), false), Loss::Known);
-        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 8));
-        assert_eq!((sawtooth.on_period_end(at(3_000)), sawtooth.units()), (Some(LevelCause::Add), 9));
+        assert_eq!((sawtooth.on_period_end(at(2_000), true), sawtooth.units()), (None, 8));
+        assert_eq!((sawtooth.on_period_end(at(3_000), true), sawtooth.units()), (Some(LevelCause::Add), 9));
     }
 
     #[test]
@@ -183,7 +190,7 @@ mod tests {
         assert_eq!(sawtooth.on_loss(at(1_000), false), Loss::Decreased(LevelCause::Drop));
         assert_eq!(sawtooth.on_loss(at(1_050), true), Loss::Known);
         assert_eq!(sawtooth.on_loss(at(1_100), false), Loss::Decreased(LevelCause::Drop));
-        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (Some(LevelCause::Add), 5));
+        assert_eq!((sawtooth.on_period_end(at(2_000), true), sawtooth.units()), (Some(LevelCause::Add), 5));
     }
 
     #[test]
@@ -198,7 +205,7 @@ mod tests {
         let mut lossy = slow();
         lossy.double();
         lossy.double();
-        assert_eq!(lossy.on_period_end(at(1)), None, "slow start has steps of its own");
+        assert_eq!(lossy.on_period_end(at(1), true), None, "slow start has steps of its own");
         assert_eq!(lossy.on_loss(at(2), false), Loss::Decreased(LevelCause::SlowStartEnd));
         assert_eq!((lossy.units(), lossy.is_slow_start()), (2, false));
     }
@@ -209,7 +216,7 @@ mod tests {
         assert_eq!(sawtooth.on_slower_recycle(false), Some(LevelCause::Add));
         sawtooth.on_loss(at(1_500), false);
         assert_eq!(sawtooth.on_slower_recycle(false), None, "the faster stair's end is yet to come");
-        sawtooth.on_period_end(at(2_000));
+        sawtooth.on_period_end(at(2_000), true);
         assert_eq!(sawtooth.on_slower_recycle(true), None, "or has just been");
         assert_eq!(sawtooth.on_slower_recycle(false), Some(LevelCause::Add));
     }
@@ -218,8 +225,8 @@ mod tests {
     fn the_lowest_and_the_highest_rate_are_kept() {
         let mut sawtooth = Sawtooth::new(Hybrid::new(2.0, 2), Decrease::PeriodEnd, StartUp::Additive);
         sawtooth.on_loss(at(1_000), false);
-        assert_eq!((sawtooth.on_period_end(at(2_000)), sawtooth.units()), (None, 1));
-        (3..9).for_each(|i| _ = sawtooth.on_period_end(at(1_000 * i)));
+        assert_eq!((sawtooth.on_period_end(at(2_000), true), sawtooth.units()), (None, 1));
+        (3..9).for_each(|i| _ = sawtooth.on_period_end(at(1_000 * i), true));
         assert_eq!((sawtooth.units(), sawtooth.expected()), (2, None));
     }
 
@@ -268,7 +275,7 @@ mod tests {
             mean_rate(|now, what| {
                 match what {
                     What::Loss => _ = sawtooth.on_loss(now, false),
-                    What::PeriodEnd => _ = sawtooth.on_period_end(now),
+                    What::PeriodEnd => _ = sawtooth.on_period_end(now, true),
                 }
                 sawtooth.units() as f64
             })

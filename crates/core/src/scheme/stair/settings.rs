@@ -78,6 +78,7 @@ const BOTH: &[Entry<Config>] = &[
         value: &OneOf {
             words: &[
                 ("measured", "probes to the sender", RttMethod::Measured),
+                ("least", "the same, and the shortest one for the choice of the stair", RttMethod::Least),
                 ("fixed", "initial_rtt", RttMethod::Fixed),
             ],
             field: |c| &mut c.rtt_method,
@@ -118,6 +119,11 @@ const BOTH: &[Entry<Config>] = &[
             range: Duration::ZERO..=secs(10),
             field: |c| &mut c.leave_latency,
         },
+    },
+    Entry {
+        key: "leave_wait",
+        help: "how long a leave may take while losses belong to what it was made for",
+        value: &Span { range: Duration::ZERO..=secs(60), field: |c| &mut c.leave_wait },
     },
     Entry {
         key: "reorder",
