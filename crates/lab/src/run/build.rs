@@ -53,7 +53,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     }
     // What is deployed has been through bytes: sequence numbers and clocks are as wide as these make them.
     network.send_through_the_wire(setup.settings.0 == scenario::Settings::Deployed);
-    if setup.flow_per_channel.0 {
+    if setup.splits_sessions() {
         network.split_sessions_by_channel();
     }
     let bottleneck = site.bottleneck;
