@@ -134,3 +134,15 @@ fn a_ladder_is_as_offered_where_nothing_is_said_of_it() {
     let paper = PLACE.replace("seeds = 1\n", "seeds = 1\nsettings = \"paper\"\n");
     assert!(read(&paper, &[]).expect_err("papers say everything").contains("low, high and ratio"));
 }
+
+#[test]
+fn a_receiver_s_clock_may_be_fast_or_coarse_and_a_link_a_token_bucket() {
+    let session = PLACE
+        .replace("rtt = \"20ms\" }\n\n[flow", "rtt = \"20ms\", clock_drift = 100, clock_grain = \"1ms\" }\n\n[flow");
+    let points =
+        read(&session, &["leave=0", "queue=short", "variant=session"]).expect("valid").points().expect("valid");
+    let receivers = &points[0].setup.session["main"].receivers;
+    assert_eq!((receivers.clock_drift.map(|drift| drift.0), receivers.clock_grain.0.as_micros()), (Some(100.0), 1000));
+    let bucket = bottlenecks(&["topology.dumbbell.bottleneck=rate=2M,burst=2ms"]);
+    assert!(bucket[0].contains("burst=2000000ns"), "{bucket:?}");
+}

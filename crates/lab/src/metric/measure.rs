@@ -308,7 +308,7 @@ impl Measure {
             (client, every) => (client.map_or(0, |client| client.0), every.map_or(1, |every| every.0.max(1))),
         };
         let values: Option<Vec<f64>> = clients.iter().skip(first).step_by(every).map(value).collect();
-        Over::Mean.of(&values?)
+        self.over_clients.of(&values?)
     }
 }
 

@@ -153,6 +153,11 @@ pub struct Receivers {
     /// By how much each receiver's clock is ahead of the sender's. Default uniform(0s, 1000s): clocks do not agree.
     #[serde(default = "clocks")]
     pub clock_offset: Text<Spans>,
+    /// By how many millionths each receiver's clock is faster than the sender's. Default 0.
+    pub clock_drift: Option<Text<f64>>,
+    /// The grain of each receiver's clock, and so of the times at which packets arrive. Default: none.
+    #[serde(default = "zero")]
+    pub clock_grain: Text<Duration>,
 }
 
 /// Reliable streams over trees that are alike, each with one sender and members of its own. The sender always has something to
