@@ -1,13 +1,15 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
 # make reproduce  every figure of the papers in full, into target/reproduction and docs/reproduction.md
+# make yardstick  the default scheme, or SCHEME=name, on the networks of today (docs/yardstick.md)
 # make churn   a thousand hours of streams whose members come, leave, die and are cut off: two hours on two cores
 # make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
 
-.PHONY: demo test bench churn reproduce build need-cargo need-test-tools need-bench-tools
+.PHONY: demo test bench churn reproduce yardstick build need-cargo need-test-tools need-bench-tools
 
 FILE ?=
 REPRODUCTION := target/reproduction
+PAPERS := avmrc mtcp pslm rap stair
 
 demo: build
 	target/release/weir demo $(FILE)
@@ -29,12 +31,15 @@ test: need-cargo need-test-tools
 
 # A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
 reproduce: build
-	target/release/weir lab report --scenarios scenarios --out $(REPRODUCTION)/report.html
-	target/release/weir lab plot --scenarios scenarios --out $(REPRODUCTION)/figures >/dev/null
-	target/release/weir lab verify --scenarios scenarios --markdown >$(REPRODUCTION)/verdicts.md || test $$? = 1
-	target/release/weir lab verify --scenarios scenarios --json >$(REPRODUCTION)/verdicts.json || test $$? = 1
+	target/release/weir lab report $(PAPERS) --scenarios scenarios --out $(REPRODUCTION)/report.html
+	target/release/weir lab plot $(PAPERS) --scenarios scenarios --out $(REPRODUCTION)/figures >/dev/null
+	target/release/weir lab verify $(PAPERS) --scenarios scenarios --markdown >$(REPRODUCTION)/verdicts.md || test $$? = 1
+	target/release/weir lab verify $(PAPERS) --scenarios scenarios --json >$(REPRODUCTION)/verdicts.json || test $$? = 1
 	@sed -i -e '/^<!-- verdicts -->$$/,/^<!-- end -->$$/{/^<!--/!d}' -e '/^<!-- verdicts -->$$/r $(REPRODUCTION)/verdicts.md' docs/reproduction.md
 	@echo "report: $(REPRODUCTION)/report.html; verdicts: docs/reproduction.md"
+
+yardstick: build
+	target/release/weir lab verify yardstick --scenarios scenarios $(if $(SCHEME),--set scheme=$(SCHEME)) || test $$? = 1
 
 churn: need-cargo
 	cargo test --release --locked -p weir-sim --test mtcp thousand -- --ignored --nocapture

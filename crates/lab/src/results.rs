@@ -1,6 +1,7 @@
 //! What a scenario's runs gave: one row a run, made of plain numbers. Runs produce it; claims, figures and tables read it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,4 +37,14 @@ pub enum Value {
     Number(f64),
     /// A word: the name of a scheme, of a variant.
     Word(String),
+}
+
+/// As people write it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
 }

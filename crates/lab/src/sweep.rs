@@ -1,6 +1,7 @@
 //! All runs of a scenario, on all cores: what has been run before comes from the cache, and what is stopped goes on from
 //! there the next time. Not here: what happens in a run.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,9 +82,9 @@ pub fn sweep(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Results, SweepError> {
     let points = scenario.points()?;
-    let seeds = scenario.head.seeds.0 as u64;
-    let tasks: Vec<(&Point, u64)> =
-        points.iter().flat_map(|point| (1..=seeds).map(move |seed| (point, seed))).collect();
+    let rows: Vec<(&Point, u64)> =
+        points.iter().flat_map(|point| (1..=point.seeds as u64).map(move |seed| (point, seed))).collect();
+    let (tasks, places) = different(&rows);
     let work = Work::new(&tasks, options, progress);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     std::thread::scope(|scope| {
@@ -91,7 +92,26 @@ pub fn sweep(
             scope.spawn(|| work.take_all());
         }
     });
-    work.results(&scenario.head.id)
+    let outcomes = work.outcomes(&scenario.head.id)?;
+    let row = |((point, seed), place): (&(&Point, u64), &usize)| {
+        let Outcome { metrics, series } = outcomes[*place].clone();
+        Row { point: point.at.clone(), seed: *seed, metrics, series }
+    };
+    Ok(Results { scenario: scenario.head.id.clone(), rows: rows.iter().zip(&places).map(row).collect() })
+}
+
+/// The runs that differ, and for each of all which of these it is.
+fn different<'a>(rows: &[(&'a Point, u64)]) -> (Vec<(&'a Point, u64)>, Vec<usize>) {
+    let mut known: HashMap<(&str, u64), usize> = HashMap::new();
+    let mut tasks = Vec::new();
+    let place = |(point, seed): &(&'a Point, u64)| {
+        *known.entry((point.canonical.as_str(), *seed)).or_insert_with(|| {
+            tasks.push((*point, *seed));
+            tasks.len() - 1
+        })
+    };
+    let places = rows.iter().map(place).collect();
+    (tasks, places)
 }
 
 /// What the threads share.
@@ -162,14 +182,13 @@ impl<'a> Work<'a> {
         stopped || self.failed.load(Ordering::Relaxed)
     }
 
-    fn results(self, id: &str) -> Result<Results, SweepError> {
+    /// What came of each task.
+    fn outcomes(self, id: &str) -> Result<Vec<Outcome>, SweepError> {
         let State { outcomes, done, .. } = self.state.into_inner().expect("a thread that panics ends the sweep");
-        let mut rows = Vec::with_capacity(outcomes.len());
-        for (outcome, (point, seed)) in outcomes.into_iter().zip(self.tasks) {
+        let mut made = Vec::with_capacity(outcomes.len());
+        for (outcome, (_, seed)) in outcomes.into_iter().zip(self.tasks) {
             match outcome {
-                Some(Ok(Outcome { metrics, series })) => {
-                    rows.push(Row { point: point.at.clone(), seed: *seed, metrics, series });
-                }
+                Some(Ok(outcome)) => made.push(outcome),
                 Some(Err(Failure::Run(error))) => {
                     return Err(SweepError::Run { id: id.to_owned(), seed: *seed, error });
                 }
@@ -177,10 +196,10 @@ impl<'a> Work<'a> {
                 None => {}
             }
         }
-        if rows.len() < self.tasks.len() {
+        if made.len() < self.tasks.len() {
             return Err(SweepError::Stopped { done, total: self.tasks.len() });
         }
-        Ok(Results { scenario: id.to_owned(), rows })
+        Ok(made)
     }
 }
 

@@ -44,6 +44,8 @@ delay = { measure = "queuing_delay", flow = "overload", link = ["n1", "n2"], fro
 delay_99 = { measure = "queuing_delay", link = ["n1", "n2"], from = "5s", percentile = 99 }
 idle_queue = { measure = "queue_length", link = ["n1", "n0"] }
 file_takes = { measure = "completion_time", flow = "file" }
+file_ratio = { measure = "completion_ratio", flow = "file", size = "2MB", link = ["n0", "n1"] }
+second_rate = { measure = "link_rate", link = ["n1", "n2"] }
 half_takes = { measure = "completion_time", flow = "file", size = "1MB" }
 used = { measure = "link_use", link = ["n2", "n3"], from = "10s" }
 both = { measure = "goodput", flow = ["near", "late"], over = "sum", from = "10s" }
@@ -86,6 +88,9 @@ fn every_link_and_every_flow_of_a_row_is_measured_as_arithmetic_has_it() {
     near("delay", 19.6 * 8.0, 0.03);
     assert!((150.0..=160.0).contains(&outcome.metrics["delay_99"]), "{}", outcome.metrics["delay_99"]);
     assert!(outcome.metrics["idle_queue"] < 0.01, "nothing but acknowledgements goes that way");
+    near("second_rate", 1000.0, 0.0);
+    // 16 Mbit take 1.6 s at 10 Mbit/s.
+    near("file_ratio", outcome.metrics["file_takes"] / 1.6, 1e-9);
     // 2 MB of payload are 2.07 MB on 10 Mbit/s, after slow start from ten segments.
     assert!((1.66..2.2).contains(&outcome.metrics["file_takes"]), "{:?}", outcome.metrics);
     assert!(outcome.metrics["half_takes"] < 0.6 * outcome.metrics["file_takes"]);

@@ -28,6 +28,8 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// What may wait.
     pub buffer: Buffer,
+    /// What an idle link saves up, as a token bucket: so much of what its rate sends goes out at once.
+    pub burst: Duration,
     /// Which packets are lost on the way.
     pub loss: Loss,
     /// How the delay varies from packet to packet.
@@ -39,8 +41,17 @@ pub struct LinkConfig {
 impl LinkConfig {
     /// Whole nanoseconds, up to 584 years.
     pub(crate) fn delay_nanos(&self) -> u64 {
-        u64::try_from(self.delay.as_nanos()).unwrap_or(u64::MAX)
+        nanos(self.delay)
     }
+
+    /// The same of what it saves up.
+    pub(crate) fn burst_nanos(&self) -> u64 {
+        nanos(self.burst)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Default for LinkConfig {
@@ -50,6 +61,7 @@ impl Default for LinkConfig {
             rate: None,
             delay: Duration::ZERO,
             buffer: Buffer::Span(Duration::from_millis(100)),
+            burst: Duration::ZERO,
             loss: Loss::None,
             variation: None,
             queue: QueueConfig::DropTail,
@@ -72,6 +84,11 @@ impl Described for LinkConfig {
             "a span (100ms), bytes (64kB) or packets (80p)",
             "What may wait. A span is what the rate sends in it.",
         ),
+        Key::new(
+            "burst",
+            "a span (2ms)",
+            "What an idle link saves up, as a token bucket: what the rate sends in this time goes out at once.",
+        ),
         Key::new("loss", way::LOSS, "Which packets are lost on the way."),
         Key::new("jitter", way::JITTER, "How the delay varies from packet to packet."),
         Key::new("queue", queue::QUEUE, "Who waits, who goes first, and who is dropped."),
@@ -82,6 +99,7 @@ impl Described for LinkConfig {
             "rate" => self.rate = Some(value.parse().ok().filter(|rate| *rate > Rate::ZERO).ok_or(None)?),
             "delay" => self.delay = parse_span(value).map_err(|_| None)?,
             "buffer" => self.buffer = value.parse().map_err(|()| None)?,
+            "burst" => self.burst = parse_span(value).map_err(|_| None)?,
             "loss" => self.loss = way::read_loss(value)?,
             "jitter" => self.variation = way::read_jitter(value)?,
             _ => self.queue = queue::read_queue(value)?,
@@ -108,6 +126,9 @@ impl fmt::Display for LinkConfig {
             write!(f, "rate={}bit,", rate.bps())?;
         }
         write!(f, "delay={}ns,buffer={}", self.delay.as_nanos(), self.buffer)?;
+        if !self.burst.is_zero() {
+            write!(f, ",burst={}ns", self.burst.as_nanos())?;
+        }
         if self.loss != Loss::None {
             write!(f, ",loss={}", self.loss)?;
         }

@@ -21,6 +21,8 @@ pub(crate) struct General<P> {
     serialiser: Serialiser,
     /// Propagation delay, nanoseconds.
     delay: u64,
+    /// How much time of its rate an idle link saves up, nanoseconds.
+    burst: u64,
     variation: Option<Variation>,
     queue: Discipline<P>,
     /// When the packet that is being sent is sent whole; of meaning only while the link is not idle.
@@ -37,6 +39,7 @@ impl<P> General<P> {
             rate: config.rate.map(Pace::new),
             serialiser: Serialiser::default(),
             delay: config.delay_nanos(),
+            burst: config.burst_nanos(),
             variation: config.variation,
             queue: Discipline::new(&config.queue, config.buffer, &mut random),
             busy_until: Time::ZERO,
@@ -78,7 +81,7 @@ impl<P> General<P> {
         if self.idle {
             // A busy period begins, unless the queue dropped the packet.
             self.idle = false;
-            self.busy_until = now;
+            self.busy_until = self.saved_since(now);
             self.serialiser.restart();
             self.advance(now, loss, drops);
         }
@@ -127,6 +130,7 @@ impl<P> General<P> {
             self.serialiser.restart();
         }
         self.delay = new.delay_nanos();
+        self.burst = new.burst_nanos();
         self.variation = new.variation;
         if old.queue != new.queue || old.buffer != new.buffer {
             let queue = Discipline::new(&new.queue, new.buffer, &mut self.random);
@@ -148,12 +152,21 @@ impl<P> General<P> {
         }
     }
 
+    /// Since when what the rate would have sent is saved up, on a link that is idle at `now`.
+    fn saved_since(&self, now: Time) -> Time {
+        match self.burst {
+            0 => now,
+            burst => self.busy_until.max(Time::from_nanos(now.as_nanos().saturating_sub(burst))),
+        }
+    }
+
     /// The packet is sent from `busy_until` on; what becomes of it is settled here.
     fn begin(&mut self, packet: Queued<P>, loss: LossOf<'_>) {
         let takes = self.rate.map_or(0, |pace| self.serialiser.next(&pace, crate::link::size32(packet.size)));
         self.busy_until = after(self.busy_until, takes);
         let delay = self.variation.map_or(self.delay, |variation| variation.draw(self.delay, &mut self.random));
-        let mut at = after(self.busy_until, delay);
+        // Of what was saved up, a packet goes at once.
+        let mut at = after(self.busy_until.max(packet.arrived), delay);
         let mut place = self.travelling.len();
         if self.variation.is_some_and(|variation| variation.reorder) {
             place = self.travelling.partition_point(|out| out.at <= at);

@@ -43,9 +43,9 @@ impl LinkKind {
 
     /// Whether `fifo` is enough: it counts what waits in 32 bits.
     pub(crate) fn is_plain(&self) -> bool {
-        let LinkConfig { buffer, variation, queue, .. } = self.config();
+        let LinkConfig { buffer, burst, variation, queue, .. } = self.config();
         let is_countable = !matches!(buffer, Buffer::Bytes(bytes) if bytes.count() > u64::from(u32::MAX));
-        *queue == QueueConfig::DropTail && variation.is_none() && is_countable
+        *queue == QueueConfig::DropTail && variation.is_none() && burst.is_zero() && is_countable
     }
 
     #[inline]

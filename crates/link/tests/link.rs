@@ -23,6 +23,22 @@ fn a_packet_takes_its_serialisation_and_the_propagation_delay() {
 }
 
 #[test]
+fn what_an_idle_link_saves_up_goes_at_once_and_the_rest_at_its_rate() {
+    // A packet takes 100 ms, and 250 ms are saved up: two packets at once, half of the third, then one each 100 ms.
+    for queue in ["droptail", "fq"] {
+        let mut link = link(&format!("rate=8k,delay=5ms,buffer=100p,burst=250ms,queue={queue}"));
+        for start in [10_000, 20_000] {
+            (0..5).for_each(|i| {
+                link.enqueue(Time::from_millis(start), Bytes::new(100), Label::default(), i, &mut |_| {});
+            });
+            let mut take = || link.dequeue(Time::from_millis(start + 900), &mut |_| {}).map(|out| out.at);
+            let times = [5, 5, 55, 155, 255].map(|millis| Some(Time::from_millis(start + millis)));
+            assert_eq!([take(), take(), take(), take(), take()], times, "{queue}");
+        }
+    }
+}
+
+#[test]
 fn rounding_does_not_add_up_over_a_busy_period() {
     // At 3 bit/s a byte takes 2.666… s; three take eight seconds to the nanosecond.
     for queue in ["droptail", "drr"] {

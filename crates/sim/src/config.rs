@@ -63,6 +63,10 @@ pub struct EndpointConfig {
     pub times: Times,
     /// How far its clock is ahead of the network's.
     pub clock_ahead: Duration,
+    /// By how many millionths its clock is faster than the network's, from the beginning on.
+    pub clock_drift_ppm: i32,
+    /// The grain of its clock: it shows whole multiples of this. Zero is as fine as the network's.
+    pub clock_grain: Duration,
     /// Its host wakes it after its deadlines, by a random time between nothing and this.
     pub lateness: Duration,
     /// Whether agents that it does not know become its peers with their first packet. To others they are of unverified

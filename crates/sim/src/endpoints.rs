@@ -4,6 +4,7 @@ use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_units::Random;
 
 use crate::agent::Program;
+use crate::clock::Clock;
 use crate::config::{EndpointConfig, NetworkError, PacedStream, StreamConfig};
 use crate::party::Party;
 use crate::ranges::Attachment;
@@ -96,8 +97,9 @@ impl Network {
     fn add_party(&mut self, node: NodeId, flow: FlowId, mut party: Party, config: EndpointConfig) -> AgentId {
         let id = self.next_agent();
         let random = |of: &str| Random::new(self.seed, &format!("{of} {}", id.index()));
-        if !config.clock_ahead.is_zero() {
-            party.change_host(|host| host.ahead(config.clock_ahead));
+        let clock = Clock::new(config.clock_ahead, config.clock_drift_ppm, config.clock_grain);
+        if clock != Clock::default() {
+            party.change_host(|host| host.with_clock(clock));
         }
         if !config.lateness.is_zero() {
             party.change_host(|host| host.late(config.lateness, random("lateness")));

@@ -179,6 +179,16 @@ impl Fabric {
         self.go_on(now, route, handle, monitor);
     }
 
+    /// Whether anything comes of a packet that this agent sends to a channel. Of a ladder much higher than the network most channels are
+    /// wanted by nobody, and their packets need not be made.
+    pub(crate) fn is_wanted(&mut self, now: Time, source: AgentId, session: SessionId, channel: u16) -> bool {
+        let node = self.nodes[source.index()];
+        let tree = self.tree_from(now, session, node);
+        let tree = &self.trees[tree.index()];
+        let mut branches = std::iter::successors(tree.first(node), |branch| tree.next(*branch));
+        branches.any(|branch| tree.wanted(branch, channel).is_some())
+    }
+
     /// Sends a packet to the members of a channel, from its sender's node.
     pub(crate) fn multicast(&mut self, now: Time, packet: Packet, session: SessionId, monitor: &mut impl Monitor) {
         let node = self.nodes[packet.source.index()];

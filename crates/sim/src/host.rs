@@ -1,4 +1,4 @@
-//! What a host does besides running an endpoint: its clock is ahead, it is late with what is due, its applications supply and
+//! What a host does besides running an endpoint: its clock is not the network's, it is late with what is due, its applications supply and
 //! read payloads, it keeps payloads, it is in several sessions. Most hosts do none of these.
 
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_core::Event;
 use weir_units::{Random, Time};
 
+use crate::clock::Clock;
 use crate::kept::Kept;
 use crate::ranges::Ranges;
 use crate::traffic::{Offered, Reader, ReaderConfig, Supplier, Supply};
@@ -13,7 +14,7 @@ use crate::traffic::{Offered, Reader, ReaderConfig, Supplier, Supply};
 /// What is not as on most hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    clock_ahead: Duration,
+    clock: Clock,
     lateness: Option<Lateness>,
     /// The sending application, if it may have nothing to send.
     pub(crate) supplier: Option<Supplier>,
@@ -51,14 +52,13 @@ impl News {
 }
 
 impl Host {
-    pub(crate) fn ahead(mut self, clock_ahead: Duration) -> Host {
-        self.clock_ahead = clock_ahead;
+    pub(crate) fn with_clock(mut self, clock: Clock) -> Host {
+        self.clock = clock;
         self
     }
 
-    /// How far its clock is ahead of the network's.
-    pub(crate) fn clock_ahead(&self) -> Duration {
-        self.clock_ahead
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
     }
 
     pub(crate) fn late(mut self, most: Duration, random: Random) -> Host {

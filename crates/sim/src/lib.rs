@@ -9,6 +9,7 @@
 //! Not here: what is measured ([`Monitor`]s are told everything and belong to their users), scenario files, real time.
 
 mod agent;
+mod clock;
 mod config;
 mod connection;
 mod datagrams;

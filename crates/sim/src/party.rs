@@ -3,12 +3,11 @@
 
 mod carry_out;
 
-use std::time::Duration;
-
 use weir_core::{Action, ChannelId, Endpoint, Event, Locator, Origin, Packet as ProtocolPacket, PeerId};
 use weir_units::Time;
 
 use crate::agent::Turn;
+use crate::clock::Clock;
 use crate::fabric::{Fabric, Route};
 use crate::host::{Host, News};
 use crate::multicast::Member;
@@ -242,7 +241,7 @@ impl Party {
         let Some(news) = news else { return };
         news.events().for_each(|event| self.handle(turn, event));
         // An application that has read has changed when it reads next, also if it has nothing to tell.
-        self.arm(self.clock_ahead());
+        self.arm(self.clock());
     }
 
     #[inline]
@@ -267,28 +266,28 @@ impl Party {
 
     #[inline]
     fn tell(&mut self, now: Time, event: Event<'_>, act: &mut impl FnMut(&mut Party, &Action)) {
-        let ahead = self.clock_ahead();
-        let local = now + ahead;
+        let clock = self.clock();
+        let local = clock.local(now);
         self.endpoint.handle(local, event);
         // By reference, so that an action, which is large, is not moved once more.
         while let Some(action) = &self.endpoint.poll(local) {
             act(self, action);
         }
-        self.arm(ahead);
+        self.arm(clock);
     }
 
     /// Finds out when the host has something to do next.
     #[inline]
-    fn arm(&mut self, ahead: Duration) {
-        self.wake = self.endpoint.deadline().map(|at| at - ahead);
+    fn arm(&mut self, clock: Clock) {
+        self.wake = self.endpoint.deadline().map(|at| clock.until(at));
         if let Some(host) = &mut self.host {
             self.wake = host.wakes_at(self.wake);
         }
     }
 
     #[inline]
-    fn clock_ahead(&self) -> Duration {
-        self.host.as_ref().map_or(Duration::ZERO, |host| host.clock_ahead())
+    fn clock(&self) -> Clock {
+        self.host.as_ref().map_or(Clock::default(), |host| host.clock())
     }
 }
 

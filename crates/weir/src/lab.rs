@@ -36,8 +36,8 @@ fn list(args: &LabList) -> Result<Exit, Failure> {
     for id in library.ids() {
         let dossier = library.open(id, &[]).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
         let head = &dossier.scenario.head;
-        let points = dossier.scenario.points().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?.len();
-        let runs = points * head.seeds.0;
+        let points = dossier.scenario.points().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        let (points, runs) = (points.len(), points.iter().map(|point| point.seeds).sum::<usize>());
         entries.push(json!({
             "id": id, "title": head.title, "paper": head.paper, "reproduces": head.reproduces,
             "points": points, "runs": runs, "claims": dossier.claims.len(),

@@ -89,7 +89,9 @@ impl Claim {
         let names_exist = || {
             names.metric(&self.metric)?;
             self.per.iter().try_for_each(|name| names.metric(name))?;
-            self.selection.0.keys().chain(&self.along).try_for_each(|name| names.parameter(name))?;
+            let left_out = self.except.iter().flat_map(|except| except.0.keys());
+            let parameters = self.selection.0.keys().chain(left_out).chain(&self.along).chain(&self.by);
+            parameters.into_iter().try_for_each(|name| names.parameter(name))?;
             if let Points::Spearman(name) = &self.points {
                 names.parameter(name).or_else(|_| names.metric(name))?;
             }
@@ -107,6 +109,10 @@ impl Claim {
             matches!(self.rest, Points::Rising | Points::Falling | Points::Quotient { .. } | Points::Spearman(_));
         let other = self.other().map(|(other, _)| other);
         let judges = matches!(self.points, Points::Every | Points::Some | Points::Rising | Points::Falling);
+        let shares = [&self.points, &self.rest].into_iter().filter_map(|points| match points {
+            Points::ShareWithin(band) => Some(*band),
+            _ => None,
+        });
         match self {
             _ if self.ratio_to.is_some() && self.difference_to.is_some() => {
                 Err("ratio_to and difference_to exclude each other")
@@ -114,10 +120,21 @@ impl Claim {
             _ if trend && self.along.is_none() => {
                 Err("rising, falling and quotient need along, the parameter that they go by")
             }
-            _ if rest => Err("rest is one of every, some, mean, median, min, max, spread"),
-            _ if self.rest != Points::Every && self.along.is_none() => Err("rest needs along"),
+            _ if rest => {
+                Err("rest is one of every, some, mean, geometric_mean, median, min, max, share_within, spread, range")
+            }
+            _ if self.along.is_some() && self.by.is_some() => Err("along and by exclude each other"),
+            _ if self.rest != Points::Every && self.along.is_none() && self.by.is_none() => {
+                Err("rest needs along or by")
+            }
             _ if self.band().is_some_and(|band| !band.is_sound()) => {
                 Err("its band bounds nothing, or no number is in it")
+            }
+            _ if other.is_some_and(|other| other.reduced && other.when.is_some()) => {
+                Err("with reduced, points are not compared one by one: leave out when")
+            }
+            _ if shares.into_iter().chain(other.and_then(|other| other.when)).any(|band| !band.is_sound()) => {
+                Err("a band of share_within or when bounds nothing, or no number is in it")
             }
             _ if self.holds.is_none() && self.seeds == Seeds::Every => Err("seeds = \"every\" needs a band"),
             _ if other.is_some_and(|other| other.at.is_empty() && other.metric.is_none()) => {

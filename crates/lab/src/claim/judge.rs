@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::reduce::{Sample, groups, over_points, over_seeds, place_in_words};
+use super::reduce::{Sample, groups, groups_by, over_points, over_seeds, place_in_words};
 use super::{Band, Claim, Other, Points, Ruling, Seeds, Verdict};
 use crate::interval;
 use crate::results::{Results, Row, Value};
@@ -65,7 +65,7 @@ pub fn judge_part(claim: &Claim, results: &Results, whole: &[BTreeMap<String, Va
         let verdict = Verdict { measured: None, uncertainty: None, straddles: false, ..verdict };
         return Verdict { holds: None, verdict: Ruling::NotJudged, detail: missing, ..verdict };
     }
-    let taken: Vec<&Place> = whole.iter().filter(|place| claim.selection.takes(place)).collect();
+    let taken: Vec<&Place> = whole.iter().filter(|place| claim.takes(place)).collect();
     let made = taken.iter().filter(|place| run.contains(place)).count();
     match (made, verdict.detail.as_str()) {
         (made, _) if made == 0 || made == taken.len() => verdict,
@@ -86,27 +86,32 @@ fn has_its_points(claim: &Claim, points: &[Place]) -> Result<(), String> {
     let metrics: BTreeMap<String, f64> = names.map(|name| (name.clone(), 1.0)).collect();
     let row = |point: &Place| Row { point: point.clone(), seed: 1, metrics: metrics.clone(), series: BTreeMap::new() };
     let rows: Vec<Row> = points.iter().map(row).collect();
-    measure(claim, &rows.iter().collect::<Vec<_>>()).map(drop)
+    measure(&claim.at_any_rate(), &rows.iter().collect::<Vec<_>>()).map(drop)
 }
 
 fn measure(claim: &Claim, rows: &[&Row]) -> Result<Sample, String> {
     let sides = Sides { claim, points: by_point(rows) };
     let mut places: Vec<&Place> = sides.points.iter().map(|(place, _)| *place).collect();
-    places.retain(|place| claim.selection.takes(place));
+    places.retain(|place| claim.takes(place));
     if places.is_empty() {
         return Err(format!("no run has {}", claim.selection));
     }
+    places.retain(|place| sides.counts(place));
+    if places.is_empty() {
+        return Err("at no point is the other side what it must be".to_owned());
+    }
     let band = claim.band();
     let reduce = |samples: Vec<Sample>| -> Result<Vec<Sample>, String> {
-        let parts = match &claim.along {
-            Some(along) => groups(samples, along),
-            None => vec![samples],
+        let parts = match (&claim.along, &claim.by) {
+            (Some(along), _) => groups(samples, along),
+            (None, Some(by)) => groups_by(samples, by),
+            (None, None) => vec![samples],
         };
         parts.iter().map(|part| over_points(&claim.points, part, claim.along.as_deref(), band)).collect()
     };
     let each = |value: &dyn Fn(&Place) -> Result<f64, String>| -> Result<Vec<Sample>, String> {
         let sample =
-            |place: &&Place| Ok(Sample { value: value(place)?, place: (*place).clone(), x: sides.rank_by(place)? });
+            |place: &&Place| Ok(Sample { x: sides.rank_by(place)?, ..Sample::new(value(place)?, (*place).clone()) });
         places.iter().map(sample).collect()
     };
     let reduced = match claim.other() {
@@ -148,6 +153,15 @@ impl Sides<'_> {
     fn point(&self, place: &Place, metric: &str) -> Result<f64, String> {
         let values: Vec<f64> = self.runs(place, metric)?.into_values().collect();
         over_seeds(self.claim.seeds, &values, self.claim.band())
+    }
+
+    /// Whether the other side is there what it must be. Where it is missing the comparison tells.
+    fn counts(&self, place: &Place) -> bool {
+        let when = self.claim.other().and_then(|(other, _)| Some((other, other.when?)));
+        when.is_none_or(|(other, band)| {
+            let value = self.point(&moved(place, other), other_metric(self.claim, other));
+            value.map_or(true, |value| band.contains(value))
+        })
     }
 
     /// The number of one point compared with its other side.
@@ -243,5 +257,10 @@ fn where_it_was_decided(claim: &Claim, sample: &Sample, results: &Results) -> St
         let selected = results.rows.iter().filter(|row| claim.selection.takes(&row.point));
         selected.filter_map(|row| row.point.get(name)).any(|other| other != value)
     });
-    if place.is_empty() { String::new() } else { format!("at {}", words(&place)) }
+    let at = if place.is_empty() { String::new() } else { format!("at {}", words(&place)) };
+    match sample.share {
+        Some((within, all)) if at.is_empty() => format!("{within} of {all} points"),
+        Some((within, all)) => format!("{within} of {all} points {at}"),
+        None => at,
+    }
 }

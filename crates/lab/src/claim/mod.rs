@@ -3,10 +3,11 @@
 //!
 //! A claim is read as `[[claim]]` from the scenario's file and judged in this order:
 //!
-//! 1. `where` selects the points of the sweep.
+//! 1. `where` selects the points of the sweep, `except` leaves some of them out.
 //! 2. `metric` (over `per`, `distance_from`) gives a number a run, `seeds` makes it a number a point.
-//! 3. `ratio_to` or `difference_to` compares it with that of another point or another metric.
-//! 4. `points` reduces the points to one number; with `along`, those of one parameter first, then the `rest`.
+//! 3. `ratio_to` or `difference_to` compares it with that of another point or another metric; with `when`, only where that is in a band.
+//! 4. `points` reduces the points to one number; with `along`, those of one parameter first, with `by` those of each of its values, then
+//!    the `rest`.
 //! 5. `holds` is the band that the number must be in. Without it the number is reported, and nothing is judged.
 //!
 //! Data that is missing or not a number makes a claim red, whatever its band. A claim about points that nobody asked to run is
@@ -45,6 +46,9 @@ pub struct Claim {
     /// The points that it is about. Default: all.
     #[serde(default, rename = "where")]
     pub selection: Selection,
+    /// Points that it is not about, though `where` takes them.
+    #[serde(default)]
+    pub except: Vec<Selection>,
     /// What becomes of the runs of a point. Default mean.
     #[serde(default)]
     pub seeds: Seeds,
@@ -57,7 +61,9 @@ pub struct Claim {
     pub points: Points,
     /// The swept parameter along which `points` goes. Default: all points together, in the order of the sweep.
     pub along: Option<String>,
-    /// With `along`: what becomes of the numbers that the other parameters leave. Default every.
+    /// The swept parameter whose values `points` keeps apart: one number for each of them.
+    pub by: Option<String>,
+    /// With `along`: what becomes of the numbers that the other parameters leave. With `by`: of its values' numbers. Default every.
     #[serde(default)]
     pub rest: Points,
     /// The band. Without it the number is reported only; `rising` and `falling` bring their own.
@@ -92,14 +98,20 @@ pub enum Points {
     Some,
     /// Their mean.
     Mean,
+    /// Their geometric mean; not a number if one of them is below 0.
+    GeometricMean,
     /// Their median.
     Median,
     /// The smallest.
     Min,
     /// The largest.
     Max,
+    /// The share of them that is in this band, 0 to 1.
+    ShareWithin(Band),
     /// The largest over the smallest.
     Spread,
+    /// The largest minus the smallest.
+    Range,
     /// The smallest step from a point to the next, which must be above 0 unless there is another band.
     Rising,
     /// The largest step from a point to the next, which must be below 0 unless there is another band.
@@ -124,6 +136,8 @@ pub struct Other {
     pub at: std::collections::BTreeMap<String, crate::results::Value>,
     /// Its metric, if it is another one.
     pub metric: Option<String>,
+    /// Leaves out the points at which this side is not in this band.
+    pub when: Option<Band>,
     /// Compare after the points have been reduced on both sides, not point by point.
     #[serde(default)]
     pub reduced: bool,
@@ -188,6 +202,18 @@ impl Claim {
             Points::Falling => Some(Band { below: Some(0.0), ..Band::default() }),
             _ => None,
         })
+    }
+
+    /// Whether it is about this point.
+    fn takes(&self, point: &std::collections::BTreeMap<String, crate::results::Value>) -> bool {
+        self.selection.takes(point) && !self.except.iter().any(|left_out| left_out.takes(point))
+    }
+
+    /// The same about all points, whatever the other side is there.
+    fn at_any_rate(&self) -> Claim {
+        let mut claim = self.clone();
+        claim.ratio_to.iter_mut().chain(&mut claim.difference_to).for_each(|other| other.when = None);
+        claim
     }
 
     /// The other side of its comparison, and whether it divides (or else subtracts).

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::select::plain;
+use weir_units::math;
+
 use super::{Band, Points, Seeds};
 use crate::results::Value;
 
@@ -13,11 +14,24 @@ pub(super) struct Sample {
     pub(super) place: BTreeMap<String, Value>,
     /// What a rank correlation ranks it against; not-a-number if nothing is asked.
     pub(super) x: f64,
+    /// If it is a share of points: how many, of how many.
+    pub(super) share: Option<(usize, usize)>,
+}
+
+impl Sample {
+    pub(super) fn new(value: f64, place: BTreeMap<String, Value>) -> Sample {
+        Sample { value, place, x: f64::NAN, share: None }
+    }
 }
 
 /// The mean; not-a-number of nothing.
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The geometric mean; 0 if there is a 0.
+fn geometric_mean(values: &[f64]) -> f64 {
+    math::exp(mean(&values.iter().map(|value| math::ln(*value)).collect::<Vec<_>>()))
 }
 
 /// The median; not-a-number of nothing.
@@ -49,16 +63,23 @@ pub(super) fn over_points(
     band: Option<Band>,
 ) -> Result<Sample, String> {
     let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
-    let all = |value: f64| Ok(Sample { value, place: common(samples), x: f64::NAN });
+    let all = |value: f64| Ok(Sample::new(value, common(samples)));
     let steps = || values.windows(2).map(|pair| pair[1] - pair[0]);
     match points {
         Points::Every => Ok(samples[by_margin(&values, band)?.0].clone()),
         Points::Some => Ok(samples[by_margin(&values, band)?.1].clone()),
         Points::Mean => all(mean(&values)),
+        Points::GeometricMean => all(geometric_mean(&values)),
+        Points::ShareWithin(wanted) => {
+            let within = values.iter().filter(|value| wanted.contains(**value)).count();
+            let share = Some((within, values.len()));
+            all(within as f64 / values.len() as f64).map(|sample| Sample { share, ..sample })
+        }
         Points::Median => all(median(&values)),
         Points::Min => Ok(extreme(samples, -1.0)),
         Points::Max => Ok(extreme(samples, 1.0)),
         Points::Spread => all(extreme(samples, 1.0).value / extreme(samples, -1.0).value),
+        Points::Range => all(extreme(samples, 1.0).value - extreme(samples, -1.0).value),
         Points::Rising | Points::Falling | Points::Spearman(_) if values.len() < 2 => {
             Err("a trend needs two points or more".to_owned())
         }
@@ -93,6 +114,18 @@ pub(super) fn groups(samples: Vec<Sample>, along: &str) -> Vec<Vec<Sample>> {
         group
     });
     ordered.collect()
+}
+
+/// The samples by their values of `by`, in the order in which these begin.
+pub(super) fn groups_by(samples: Vec<Sample>, by: &str) -> Vec<Vec<Sample>> {
+    let mut groups: Vec<Vec<Sample>> = Vec::new();
+    for sample in samples {
+        match groups.iter_mut().find(|group| group[0].place.get(by) == sample.place.get(by)) {
+            Some(group) => group.push(sample),
+            None => groups.push(vec![sample]),
+        }
+    }
+    groups
 }
 
 /// Where the value farthest from holding is, and the one deepest inside.
@@ -150,7 +183,7 @@ fn common(samples: &[Sample]) -> BTreeMap<String, Value> {
 
 /// A place in words: `clients = 64, variant = avmrc`.
 pub(super) fn place_in_words(place: &BTreeMap<String, Value>) -> String {
-    let parts: Vec<String> = place.iter().map(|(name, value)| format!("{name} = {}", plain(value))).collect();
+    let parts: Vec<String> = place.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     parts.join(", ")
 }
 
@@ -163,6 +196,26 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
         assert_eq!(median(&[9.0, 1.0, 3.0]), 3.0);
         assert!(median(&[]).is_nan() && mean(&[]).is_nan());
+    }
+
+    #[test]
+    fn points_are_kept_apart_by_a_parameter_and_counted_within_a_band() {
+        let place = |queue: &str, rate: f64| {
+            let queue = ("queue".to_owned(), Value::Word(queue.to_owned()));
+            BTreeMap::from([queue, ("rate".to_owned(), Value::Number(rate))])
+        };
+        let samples = [("a", 1.0, 1.0), ("b", 1.0, 0.5), ("a", 2.0, 4.0), ("b", 2.0, 0.0)];
+        let samples: Vec<Sample> =
+            samples.iter().map(|(queue, rate, value)| Sample::new(*value, place(queue, *rate))).collect();
+        let within = Points::ShareWithin(Band { min: Some(0.5), max: Some(1.0), ..Band::default() });
+        let of =
+            |points: &Points, samples: &[Sample]| over_points(points, samples, None, None).expect("it is a number");
+        let all = of(&within, &samples);
+        assert_eq!((all.value, all.share, all.place.len()), (0.5, Some((2, 4)), 0));
+        let groups = groups_by(samples, "queue");
+        let means: Vec<f64> = groups.iter().map(|group| of(&Points::GeometricMean, group).value).collect();
+        assert_eq!(means, [2.0, 0.0]);
+        assert_eq!(of(&within, &groups[1]).place, BTreeMap::from([("queue".to_owned(), Value::Word("b".to_owned()))]));
     }
 
     #[test]

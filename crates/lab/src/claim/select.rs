@@ -59,14 +59,6 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A value as people write it.
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        Value::Word(word) => word.clone(),
-    }
-}
-
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.0.iter().map(|(name, wanted)| format!("{name} {wanted}")).collect();
@@ -77,8 +69,10 @@ impl fmt::Display for Selection {
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Is(value) => write!(f, "= {}", plain(value)),
-            Wanted::Among(list) => write!(f, "in {}", list.iter().map(plain).collect::<Vec<_>>().join(", ")),
+            Wanted::Is(value) => write!(f, "= {value}"),
+            Wanted::Among(list) => {
+                write!(f, "in {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            }
             Wanted::Within(band) => write!(f, "{band}"),
         }
     }

@@ -94,6 +94,52 @@ fn points_have_a_median_a_smallest_a_largest_and_a_spread() {
     green_and_red("metric = 'v'\npoints = 'min'", lines, 2.0, "{ max = 2 }", "{ above = 2 }");
     green_and_red("metric = 'v'\npoints = 'max'", lines, 8.0, "{ min = 8 }", "{ below = 8 }");
     green_and_red("metric = 'v'\npoints = 'spread'", lines, 4.0, "{ max = 4 }", "{ max = 3.9 }");
+    green_and_red("metric = 'v'\npoints = 'range'", lines, 6.0, "{ max = 6 }", "{ below = 6 }");
+    let within = "metric = 'v'\npoints = { share_within = { min = 2, max = 3 } }";
+    green_and_red(within, lines, 2.0 / 3.0, "{ min = 0.66 }", "{ min = 0.67 }");
+    assert_eq!(judge(&claim(within), &table(lines)).detail, "2 of 3 points");
+}
+
+/// Cells of two queues and three rates: a session, and a TCP in its place.
+const CELLS: &str = "variant=session queue=fifo rate=1 | v=1
+    variant=session queue=fifo rate=2 | v=2
+    variant=session queue=fifo rate=3 | v=4
+    variant=session queue=fair rate=1 | v=8
+    variant=session queue=fair rate=2 | v=3
+    variant=session queue=fair rate=3 | v=3
+    variant=tcp queue=fifo rate=1 | v=2
+    variant=tcp queue=fifo rate=2 | v=2
+    variant=tcp queue=fifo rate=3 | v=2
+    variant=tcp queue=fair rate=1 | v=1
+    variant=tcp queue=fair rate=2 | v=3
+    variant=tcp queue=fair rate=3 | v=3";
+
+#[test]
+fn points_are_kept_apart_by_a_parameter_and_the_rest_is_reduced_in_turn() {
+    let keys = "metric = 'v'\nwhere = { variant = 'session' }\nratio_to = { where = { variant = 'tcp' } }
+        points = 'geometric_mean'\nby = 'queue'";
+    // Behind fifo 0.5, 1 and 2, whose geometric mean is 1; behind fair 8, 1 and 1.
+    green_and_red(keys, CELLS, 2.0, "{ min = 0.5, max = 2.1 }", "{ min = 0.9, max = 1.1 }");
+    let red = judge(&claim(&format!("{keys}\nholds = {{ max = 1.1 }}")), &table(CELLS));
+    assert_eq!(red.detail, "at queue = fair");
+    assert!(
+        (judge(&claim(&format!("{keys}\nrest = 'min'")), &table(CELLS)).measured.unwrap_or(0.0) - 1.0).abs() < 1e-9
+    );
+}
+
+#[test]
+fn points_are_left_out_by_what_they_are_or_by_what_the_other_side_is_there() {
+    let keys = "metric = 'v'\nwhere = { variant = 'session' }\npoints = 'max'";
+    let other = |when: &str| format!("{keys}\nratio_to = {{ where = {{ variant = 'tcp' }}, when = {when} }}");
+    green_and_red(&other("{ min = 0 }"), CELLS, 8.0, "{ max = 8 }", "{ max = 2 }");
+    green_and_red(&other("{ min = 2 }"), CELLS, 2.0, "{ max = 2 }", "{ max = 1 }");
+    let none = judge(&claim(&other("{ min = 9 }")), &table(CELLS));
+    assert_eq!(none.detail, "at no point is the other side what it must be");
+    let except = "except = [{ queue = 'fair', rate = 1 }, { rate = { min = 3 } }]";
+    green_and_red(&format!("{keys}\n{except}"), CELLS, 3.0, "{ max = 3 }", "{ max = 2 }");
+    let words = claim(&format!("{}\n{except}", other("{ min = 2 }"))).in_words();
+    assert!(words.contains(", but not where queue = fair, rate = 1, but not where rate ≥ 3"), "{words}");
+    assert!(words.contains("over that at variant = tcp when that is ≥ 2; largest over points"), "{words}");
 }
 
 const SEEDS: &str =

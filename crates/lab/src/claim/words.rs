@@ -12,19 +12,28 @@ impl Claim {
         if !self.selection.0.is_empty() {
             text += &format!(" where {}", self.selection);
         }
+        for except in &self.except {
+            text += &format!(", but not where {except}");
+        }
         let other = self.other().filter(|(other, _)| !other.reduced);
         if let Some((other, divides)) = other {
             text += &format!(", {} {}", if divides { "over" } else { "minus" }, other.in_words());
+            if let Some(when) = other.when {
+                text += &format!(" when that is {when}");
+            }
         }
         text += &format!("; {}", self.points.in_words());
         if let Some(along) = &self.along {
             text += &format!(" along {along}");
         }
+        if let Some(by) = &self.by {
+            text += &format!(" by {by}");
+        }
         let other = self.other().filter(|(other, _)| other.reduced);
         if let Some((other, divides)) = other {
             text += &format!("; {} the same for {}", if divides { "over" } else { "minus" }, other.in_words());
         }
-        if self.along.is_some() && self.rest != Points::Every {
+        if (self.along.is_some() || self.by.is_some()) && self.rest != Points::Every {
             text += &format!("; of the rest, {}", self.rest.in_words());
         }
         text
@@ -60,10 +69,13 @@ impl Points {
             Points::Every => "every point".to_owned(),
             Points::Some => "some point".to_owned(),
             Points::Mean => "mean over points".to_owned(),
+            Points::GeometricMean => "geometric mean over points".to_owned(),
+            Points::ShareWithin(band) => format!("share of points in {band}"),
             Points::Median => "median over points".to_owned(),
             Points::Min => "smallest over points".to_owned(),
             Points::Max => "largest over points".to_owned(),
             Points::Spread => "largest over smallest".to_owned(),
+            Points::Range => "largest minus smallest".to_owned(),
             Points::Rising => "smallest step".to_owned(),
             Points::Falling => "largest step".to_owned(),
             Points::Quotient { at, over } => format!("value at {at} over value at {over}"),

@@ -32,6 +32,8 @@ pub enum Kind {
     /// Seconds from the join of a client of `session`, or of a member of `tree`, until it had `size` of payload; or from the start of
     /// `flow`, whose own size is the default. Absent if it never had.
     CompletionTime,
+    /// `completion_time` as a multiple of what the link takes for as much, headers left out.
+    CompletionRatio,
     /// Per cent of the acknowledgements of `tree` that a link dropped, any link, over the whole run.
     AcknowledgementLoss,
     /// Milliseconds until the sender of `tree` follows when the window of `client` falls into slow start: until the least window
@@ -82,6 +84,8 @@ pub enum Kind {
     LinkLoss,
     /// Per cent of the link's rate that was used between `from` and `to`; `from` is by default the start of the run.
     LinkUse,
+    /// kbit/s that the link could carry between `from` and `to`: what others are divided by in claims.
+    LinkRate,
     /// Packets that wait on the link between `from` and `to`, the one that is being sent not counted; the mean over time, or with
     /// `percentile` the number that no more wait than for so much of the time.
     QueueLength,

@@ -19,18 +19,21 @@ impl Measure {
             _ if self.percentile.is_some() && !takes_percentile => Err("this measure has no percentile".to_owned()),
             _ if self.percentile.is_some_and(|p| !(0.0..=100.0).contains(&p.0)) => needs("a percentile of 0 to 100"),
             _ if self.link.is_some() && !self.is_of_link() => Err("this measure is not of a link".to_owned()),
-            _ if self.size.is_some() && self.measure != CompletionTime => Err("this measure takes no size".to_owned()),
+            _ if self.size.is_some() && !matches!(self.measure, CompletionTime | CompletionRatio) => {
+                Err("this measure takes no size".to_owned())
+            }
             _ if !self.per.is_empty() && (nobody || !self.is_of_flows()) => {
                 Err("per compares flows with what else is named, in measures that there are of flows".to_owned())
             }
-            LinkLoss | LinkUse | AllSessions | QueueLength | QueuingDelay => Ok(()),
-            SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime if nobody => {
+            LinkLoss | LinkUse | LinkRate | AllSessions | QueueLength | QueuingDelay => Ok(()),
+            SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime | CompletionRatio if nobody => {
                 needs("a session, a tree or a flow, or several of them")
             }
+            CompletionRatio if self.size.is_none() => needs("a size"),
             CompletionTime if self.size.is_none() && !(self.session.is_empty() && self.tree.is_empty()) => {
                 needs("a size")
             }
-            SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime => Ok(()),
+            SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime | CompletionRatio => Ok(()),
             OutstandingPackets | CongestionWindow | RoundTrip | BackOffs | RoundTripRange | TimeOuts
                 if self.flow.is_empty() =>
             {
@@ -73,14 +76,18 @@ impl Measure {
         let of_packets = matches!(self.measure, SteadyLoss | Throughput | Share | Marks | QueuingDelay | QueueLength);
         let of_session =
             matches!(self.measure, TransientLoss | TransientLostPackets | WorstLoss | LossEpisodes | Dilation);
-        of_packets || of_session || matches!(self.measure, LinkLoss | LinkUse | AllSessions)
+        of_packets
+            || of_session
+            || matches!(self.measure, LinkLoss | LinkUse | LinkRate | CompletionRatio | AllSessions)
     }
 
     fn is_of_flows(&self) -> bool {
         use Kind::*;
         let of_packets = matches!(self.measure, SteadyLoss | Throughput | Marks | QueuingDelay);
-        let of_ends =
-            matches!(self.measure, Goodput | CompletionTime | OutstandingPackets | CongestionWindow | RoundTrip);
+        let of_ends = matches!(
+            self.measure,
+            Goodput | CompletionTime | CompletionRatio | OutstandingPackets | CongestionWindow | RoundTrip
+        );
         of_packets || of_ends || matches!(self.measure, BackOffs | RoundTripRange | TimeOuts)
     }
 
@@ -145,6 +152,7 @@ impl Measure {
             Kind::SlowestRate => self.of_trees(record, |tree| tree.slowest_kbps(from, to)),
             Kind::Goodput => self.goodput_kbps(record, from, to),
             Kind::CompletionTime => self.completion_secs(record),
+            Kind::CompletionRatio => self.completion_ratio(record, &record.links[link]),
             Kind::AcknowledgementLoss => self.of_trees(record, TreeRecord::acknowledgement_loss_percent),
             Kind::WindowReaction => self.of_trees(record, |tree| percentile(&self.reactions(tree, from, to), 0.95)),
             Kind::SlowestWindowReaction => {
@@ -193,6 +201,7 @@ impl Measure {
             }
             Kind::Dilation => each(&|session| client::worst_dilation(session, link, window(1), from, to)),
             Kind::LinkLoss => record.links[link].loss_percent(self.start_of_all(), to),
+            Kind::LinkRate => record.links[link].kbps(from, to),
             Kind::LinkUse => record.links[link].use_percent(self.start_of_all(), to),
             Kind::QueueLength => self.queue_length(&record.links[link], from, to),
             Kind::QueuingDelay => self.queuing_delay_ms(record, from, to),
@@ -223,6 +232,12 @@ impl Measure {
             named(&self.flow, &record.flows).map(|flow| flow.delivered.secs_until(size.or(flow.size)?, flow.started));
         let values: Option<Vec<f64>> = sessions.chain(trees).chain(flows).collect();
         self.over.of(&values?)
+    }
+
+    /// How many times as long it took as the link takes for the same.
+    fn completion_ratio(&self, record: &Record, link: &LinkRecord) -> Option<f64> {
+        let kbits = self.size?.0.count() as f64 * 8.0 / 1e3;
+        Some(self.completion_secs(record)? * link.kbps(self.start_of_all(), self.to(record))? / kbits)
     }
 
     fn queue_length(&self, link: &LinkRecord, from: Time, to: Time) -> Option<f64> {
@@ -293,7 +308,7 @@ impl Measure {
             (client, every) => (client.map_or(0, |client| client.0), every.map_or(1, |every| every.0.max(1))),
         };
         let values: Option<Vec<f64>> = clients.iter().skip(first).step_by(every).map(value).collect();
-        Over::Mean.of(&values?)
+        self.over_clients.of(&values?)
     }
 }
 

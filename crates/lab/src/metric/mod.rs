@@ -48,10 +48,13 @@ pub struct Measure {
     /// Divides by the same of this flow, or of these: the mean of the one group over that of the other, if `over` is mean.
     #[serde(default)]
     pub per: NameList,
-    /// Of which client of the session, or member of the tree, from 0. Default: the mean of all.
+    /// Of which client of the session, or member of the tree, from 0. Default: all.
     pub client: Option<Text<usize>>,
-    /// With `client`: the mean of that one and of each one this many places further on.
+    /// With `client`: that one and each one this many places further on.
     pub every: Option<Text<usize>>,
+    /// What is taken of several clients of a session, or members of a tree. Default mean.
+    #[serde(default)]
+    pub over_clients: Over,
     /// The level that is asked about.
     pub level: Option<Text<usize>>,
     /// Which percentile, 0 to 100. Default: the mean.

@@ -53,7 +53,7 @@ pub(super) fn build(setup: &Setup, seed: u64) -> Result<Built, RunError> {
     }
     // What is deployed has been through bytes: sequence numbers and clocks are as wide as these make them.
     network.send_through_the_wire(setup.settings.0 == scenario::Settings::Deployed);
-    if setup.flow_per_channel.0 {
+    if setup.splits_sessions() {
         network.split_sessions_by_channel();
     }
     let bottleneck = site.bottleneck;
@@ -160,8 +160,7 @@ impl Place<'_> {
             let receiver = self.receiver(session, &member, &stream, i)?;
             let timing = EndpointConfig {
                 times: Times { start: member.joined, stop: member.leaves },
-                clock_ahead: member.clock_ahead,
-                ..EndpointConfig::default()
+                ..session.receivers.clock(&member)
             };
             let agent = self.network.add_receiver(id, node, receiver, timing)?;
             self.recorder.add_client(recorded, agent, member.joined);
@@ -194,7 +193,7 @@ impl Place<'_> {
                 });
             }
             let node = self.site.receiver(&mut self.network, &first.receivers.at, member.rtt, number)?;
-            let timing = EndpointConfig { clock_ahead: member.clock_ahead, ..EndpointConfig::default() };
+            let timing = first.receivers.clock(member);
             let agent = self.network.add_receiver(*first_id, node, Box::new(Manager::new(config, managed)), timing)?;
             for (session, (_, opened)) in (0..).zip(&opened) {
                 let first_channel = self.network.attach(agent, opened.id)?;
@@ -234,9 +233,8 @@ impl Place<'_> {
             let receiver = (parties.receiver)(&agreed, &settings, random)?;
             let config = EndpointConfig {
                 times: Times { start: member.joined, stop: member.leaves },
-                clock_ahead: member.clock_ahead,
                 accepts_peers: true,
-                ..EndpointConfig::default()
+                ..tree.members.clock(&member)
             };
             let agent = self.network.add_receiver(id, node, receiver, config)?;
             self.network.introduce(agent, nodes[tree.above(i)])?;
@@ -295,6 +293,13 @@ impl Receivers {
             clock_ahead: draw("clock_offset", &self.clock_offset.0, i),
         };
         (0..self.count.0).map(member).collect()
+    }
+
+    /// A receiver's clock, and a host that is else like most.
+    fn clock(&self, member: &Member) -> EndpointConfig {
+        let clock_drift_ppm = self.clock_drift.map_or(0, |drift| weir_units::math::round(drift.0) as i32);
+        let clock_grain = self.clock_grain.0;
+        EndpointConfig { clock_ahead: member.clock_ahead, clock_drift_ppm, clock_grain, ..EndpointConfig::default() }
     }
 
     /// What a receiver is told of its own, if anything.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_core::layers::Ladder;
 use weir_core::manager;
-use weir_core::registry::{self, Scheme, Setting};
+use weir_core::registry::{self, OfferedRates, Scheme, Setting};
 use weir_units::{Bytes, Rate};
 use weir_wire::{CciForm, alc, mtcp};
 
@@ -138,12 +138,14 @@ impl Session {
     }
 
     fn ladder(&self) -> Result<Ladder, String> {
+        let offered = || find(&self.scheme)?.layered().map(|parties| parties.rates).map_err(|error| error.to_string());
         match (&self.ladder, self.defaults) {
-            (Some(keys), _) => keys.ladder(),
+            (Some(keys), Settings::Paper) => keys.ladder(),
+            (Some(keys), Settings::Deployed) => keys.or_as_offered(offered()?).ladder(),
             (None, Settings::Paper) => Err("missing key \"ladder\"".to_owned()),
             (None, Settings::Deployed) => {
-                let offered = find(&self.scheme)?.layered().map_err(|error| error.to_string())?.rates;
-                Ladder::geometric(offered.low, offered.high, offered.ratio).map_err(|error| error.to_string())
+                let OfferedRates { low, high, ratio } = offered()?;
+                Ladder::geometric(low, high, ratio).map_err(|error| error.to_string())
             }
         }
     }
@@ -289,6 +291,19 @@ pub(super) fn settings(written: &BTreeMap<String, Text<String>>) -> Vec<Setting>
 }
 
 impl LadderKeys {
+    /// The same, with what `weir send file` offers in place of what it does not say.
+    fn or_as_offered(&self, offered: OfferedRates) -> LadderKeys {
+        if self.rates.is_some() {
+            return self.clone();
+        }
+        LadderKeys {
+            low: self.low.or(Some(Text(offered.low))),
+            high: self.high.or(Some(Text(offered.high))),
+            ratio: self.ratio.or(Some(Text(offered.ratio))),
+            ..self.clone()
+        }
+    }
+
     /// The ladder.
     pub fn ladder(&self) -> Result<Ladder, String> {
         match (&self.rates, self.low, self.high, self.ratio) {

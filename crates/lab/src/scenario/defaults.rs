@@ -45,6 +45,11 @@ impl Settings {
         })
     }
 
+    /// Whether fair queues tell a session's channels apart: real ones do, the papers' take a session for one flow.
+    pub(crate) fn splits_sessions(self) -> bool {
+        self == Settings::Deployed
+    }
+
     /// How long a leave takes to act: the last member query of IGMPv2 and of MLD, twice its interval of 1 s (RFC 2236 §8.8), or
     /// nothing at all.
     pub(crate) fn leave_latency(self) -> Duration {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
 use toml::de::DeTable;
 
+use super::did_you_mean;
 use super::values::Text;
 use crate::results::Value;
 
@@ -40,7 +41,17 @@ pub struct Head {
     /// Named alternatives, each run at every point of the sweep.
     #[serde(default)]
     pub variant: Vec<Variant>,
+    /// What follows from the value of a parameter, by parameter and value: `[case.queue.CoDel]` with lines as in a variant's `set`.
+    /// A parameter that has cases takes no other values.
+    #[serde(default)]
+    pub case: BTreeMap<String, Cases>,
 }
+
+/// What is set for each value of a parameter.
+pub type Cases = BTreeMap<String, Assignments>;
+
+/// Parameters by name, or any key of the set-up by its path, and what they are set to.
+pub type Assignments = BTreeMap<String, Value>;
 
 /// A named alternative.
 #[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
@@ -50,7 +61,9 @@ pub struct Variant {
     pub name: String,
     /// What it sets: parameters by name, or any key of the set-up by its path, such as `session.main.settings.tau`.
     #[serde(default)]
-    pub set: BTreeMap<String, Value>,
+    pub set: Assignments,
+    /// How many runs its points get. Default: the scenario's `seeds`.
+    pub seeds: Option<Text<usize>>,
 }
 
 /// The values of a swept parameter.
@@ -142,7 +155,38 @@ impl Head {
                 return Err(format!("two variants are called {:?}", variant.name));
             }
         }
-        if self.seeds.0 == 0 { Err("seeds must be 1 or more".to_owned()) } else { Ok(()) }
+        if let Some(unknown) = self.case.keys().find(|name| !self.knows(name)) {
+            let names = self.parameters.keys().chain(self.sweep.keys()).map(String::as_str);
+            return Err(format!("case.{unknown}: there is no such parameter{}", did_you_mean(unknown, names)));
+        }
+        let each = self.variant.iter().filter_map(|variant| variant.seeds);
+        if each.chain([self.seeds]).any(|seeds| seeds.0 == 0) {
+            Err("seeds must be 1 or more".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Head {
+    /// What follows from these parameters, and from which of them.
+    pub(super) fn cases_of(&self, parameters: &BTreeMap<String, Value>) -> Result<Vec<(String, &Assignments)>, String> {
+        let of = |(name, cases): (&String, &'_ Cases)| {
+            let value = parameters.get(name).map(ToString::to_string).unwrap_or_default();
+            match cases.get_key_value(&value) {
+                Some((value, _)) => Ok((format!("case.{name}.{value:?}"), &self.case[name][value])),
+                None => {
+                    let suggestion = did_you_mean(&value, cases.keys().map(String::as_str));
+                    let list: Vec<&str> = cases.keys().map(String::as_str).collect();
+                    Err(format!("{name} is {value:?}, and has the cases {}{suggestion}", list.join(", ")))
+                }
+            }
+        };
+        self.case.iter().map(of).collect()
+    }
+
+    fn knows(&self, parameter: &str) -> bool {
+        self.parameters.contains_key(parameter) || self.sweep.contains_key(parameter)
     }
 }
 
@@ -156,8 +200,8 @@ pub(super) fn axes_in_order(head: &DeTable<'_>) -> Vec<String> {
 }
 
 /// The keys of [`Head`].
-pub(super) const HEAD_KEYS: [&str; 9] =
-    ["id", "title", "paper", "reproduces", "text", "seeds", "parameters", "sweep", "variant"];
+pub(super) const HEAD_KEYS: [&str; 10] =
+    ["id", "title", "paper", "reproduces", "text", "seeds", "parameters", "sweep", "variant", "case"];
 
 fn ten() -> Text<usize> {
     Text(10)

@@ -24,7 +24,7 @@ use toml::Spanned;
 
 pub use defaults::{Hosts, Settings};
 pub use error::ScenarioError;
-pub use head::{Axis, Head, Variant};
+pub use head::{Assignments, Axis, Cases, Head, Variant};
 pub use points::Point;
 pub use rate_trace::RateTrace;
 pub use reference::reference;

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ScenarioError, Source};
-use super::head::{HEAD_KEYS, Variant};
+use super::head::{Assignments, HEAD_KEYS, Variant};
 use super::rate_trace::RateTrace;
 use super::setup::{Change, Setup};
 use super::template::{assign, canonical, fill, outside_value};
@@ -23,7 +23,9 @@ pub struct Point {
     pub at: BTreeMap<String, Value>,
     /// What is run.
     pub setup: Setup,
-    /// The set-up in one line: equal texts are equal set-ups.
+    /// How many runs it gets.
+    pub seeds: usize,
+    /// The set-up in one line: equal texts are equal set-ups. Of parts with a count of 0 it has only their names.
     pub canonical: String,
 }
 
@@ -63,12 +65,13 @@ impl<'i> Document<'i> {
     fn set(&mut self, Override { key, value }: &'i Override) -> Result<(), String> {
         let value = outside_value(value);
         let swept = has(&self.head, "sweep", key);
-        let known = swept || has(&self.head, "parameters", key) || self.variants().any(|set| has(set, "set", key));
+        let known = swept || has(&self.head, "parameters", key) || self.is_set_by_name(key);
         let first = key.split('.').next().unwrap_or(key);
         if key == "variant" {
             return self.keep_variants(&value);
         }
         if !known && HEAD_KEYS.contains(&first) {
+            self.variants_mut().for_each(|variant| drop(variant.remove(key.as_str())));
             return assign(&mut self.head, key, value);
         }
         if !known && !key.contains('.') && !self.setup.contains_key(key.as_str()) && !SETUP_KEYS.contains(&key.as_str())
@@ -80,9 +83,12 @@ impl<'i> Document<'i> {
             ));
         }
         for variant in self.variants_mut() {
-            if let Some(DeValue::Table(set)) = variant.get_mut("set").map(Spanned::get_mut) {
+            if let Some(set) = inner(variant, "set") {
                 set.remove(key.as_str());
             }
+        }
+        for set in self.cases_mut() {
+            set.remove(key.as_str());
         }
         match (swept, value) {
             (true, value @ (DeValue::Array(_) | DeValue::Table(_))) => {
@@ -122,6 +128,20 @@ impl<'i> Document<'i> {
         })
     }
 
+    /// What cases set.
+    fn cases_mut(&mut self) -> impl Iterator<Item = &mut DeTable<'i>> {
+        let parameters = inner(&mut self.head, "case").into_iter().flat_map(tables);
+        parameters.flat_map(tables)
+    }
+
+    /// Whether a variant or a case sets it.
+    fn is_set_by_name(&self, key: &str) -> bool {
+        let cases = self.head.get("case").and_then(|value| value.get_ref().as_table());
+        let values = cases.into_iter().flat_map(|cases| cases.values()).filter_map(|value| value.get_ref().as_table());
+        let mut sets = values.flat_map(|cases| cases.values()).filter_map(|value| value.get_ref().as_table());
+        sets.any(|set| set.contains_key(key)) || self.variants().any(|set| has(set, "set", key))
+    }
+
     /// `--set variant=NAME`, or a list of names.
     fn keep_variants(&mut self, wanted: &DeValue<'_>) -> Result<(), String> {
         let wanted: Vec<&str> = match wanted {
@@ -151,6 +171,22 @@ fn variant_name(variant: &DeTable<'_>) -> Option<String> {
 
 fn has(table: &DeTable<'_>, inner: &str, key: &str) -> bool {
     table.get(inner).and_then(|value| value.get_ref().as_table()).is_some_and(|table| table.contains_key(key))
+}
+
+/// The table that is at `key`, if there is one.
+fn inner<'a, 'i>(table: &'a mut DeTable<'i>, key: &str) -> Option<&'a mut DeTable<'i>> {
+    match table.get_mut(key).map(Spanned::get_mut) {
+        Some(DeValue::Table(inner)) => Some(inner),
+        _ => None,
+    }
+}
+
+/// The tables in a table.
+fn tables<'a, 'i>(table: &'a mut DeTable<'i>) -> impl Iterator<Item = &'a mut DeTable<'i>> {
+    table.iter_mut().filter_map(|(_, value)| match value.get_mut() {
+        DeValue::Table(inner) => Some(inner),
+        _ => None,
+    })
 }
 
 fn table<'a, 'i>(head: &'a mut DeTable<'i>, name: &'static str) -> Result<&'a mut DeTable<'i>, String> {
@@ -212,27 +248,15 @@ fn point(
     parameters.extend(at.clone());
     let mut setup = document.setup.clone();
     if let Some(variant) = variant {
-        for (key, value) in &variant.set {
-            let bare = !key.contains('.');
-            if bare && !parameters.contains_key(key) && document.setup.get(key.as_str()).is_none() {
-                let suggestion = did_you_mean(key, parameters.keys().map(String::as_str));
-                let message = format!("variant {:?} sets {key:?}, which is no parameter{suggestion}", variant.name);
-                return Err(source.error(None, message));
-            }
-            if parameters.contains_key(key) {
-                parameters.insert(key.clone(), value.clone());
-            } else {
-                let text = match value {
-                    Value::Number(number) => number.to_string(),
-                    Value::Word(word) => word.clone(),
-                };
-                assign(&mut setup, key, DeValue::String(text.into())).map_err(|message| source.error(None, message))?;
-            }
-        }
+        let who = format!("variant {:?}", variant.name);
+        set(&variant.set, &mut parameters, &mut setup, &who).map_err(|message| source.error(None, message))?;
         at.insert("variant".to_owned(), Value::Word(variant.name.clone()));
     }
+    for (who, assignments) in scenario.head.cases_of(&parameters).map_err(|message| source.error(None, message))? {
+        set(assignments, &mut parameters, &mut setup, &who).map_err(|message| source.error(None, message))?;
+    }
     fill(&mut setup, &parameters, source)?;
-    let mut canonical = canonical(&setup);
+    let mut canonical = canonical(&present(&setup));
     let read = Setup::deserialize(Deserializer::from(Spanned::new(0..0, setup)));
     let mut setup = read.map_err(|error| source.toml(&error))?;
     setup.spread_defaults();
@@ -242,7 +266,47 @@ fn point(
         canonical += &text;
     }
     setup.check().map_err(|message| source.error(None, format!("{message} (at {at:?})")))?;
-    Ok(Point { at, setup, canonical })
+    let seeds = variant.and_then(|variant| variant.seeds).unwrap_or(scenario.head.seeds).0;
+    Ok(Point { at, setup, seeds, canonical })
+}
+
+/// Puts assignments in: into parameters, where there is one of that name, or into the set-up.
+fn set(
+    assignments: &Assignments,
+    parameters: &mut BTreeMap<String, Value>,
+    setup: &mut DeTable<'_>,
+    who: &str,
+) -> Result<(), String> {
+    for (key, value) in assignments {
+        if let Some(parameter) = parameters.get_mut(key) {
+            *parameter = value.clone();
+            continue;
+        }
+        if !key.contains('.') && setup.get(key.as_str()).is_none() {
+            let suggestion = did_you_mean(key, parameters.keys().map(String::as_str));
+            return Err(format!("{who} sets {key:?}, which is no parameter{suggestion}"));
+        }
+        assign(setup, key, DeValue::String(value.to_string().into()))?;
+    }
+    Ok(())
+}
+
+/// The set-up without what parts say of which there is none: runs that differ only there are the same.
+fn present<'i>(setup: &DeTable<'i>) -> DeTable<'i> {
+    let mut setup = setup.clone();
+    for section in ["session", "tree", "flow"] {
+        for part in inner(&mut setup, section).into_iter().flat_map(tables) {
+            let count = part.get("count").map(|count| match count.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) => number.to_string(),
+                _ => String::new(),
+            });
+            if count.is_some_and(|count| count == "0") {
+                *part = DeTable::new();
+            }
+        }
+    }
+    setup
 }
 
 /// Tables that other modules read.

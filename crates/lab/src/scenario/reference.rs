@@ -179,6 +179,12 @@ In every string of the set-up, `{…}` is replaced by the value of an expression
 `round(a)`, `floor(a)`, `ceil(a)`, `min(a, b)`, `max(a, b)`. So `bottleneck = \"rate={1.5 * sessions}M,buffer={40 * sessions}p\"`
 follows the swept parameter `sessions`, and `scheme = \"{scheme}\"` a parameter that is a word.
 
+A swept word can stand for several things at once: the table `[case.queue]` says for each value of `queue` what else is
+set, parameters by name and other keys by their path.
+
+Parts may be there or not: a session, tree or flow with a `count` of 0 is not built, and a measure of several names takes those that are there. Points that
+differ only in parts of which there are none are one run, which is made once.
+
 What is random is written as a distribution, and drawn from a stream of its own that the seed and the key's path name, so that
 adding a flow changes nobody else's luck.
 

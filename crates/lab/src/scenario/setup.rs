@@ -49,10 +49,9 @@ pub struct Setup {
     /// Routers and switches that are special, by the name of their node. In a dumbbell they are `left` and `right`.
     #[serde(default)]
     pub router: BTreeMap<String, Router>,
-    /// Whether fair queues take each channel of a session for a flow of its own, as those that tell flows apart by their addresses
-    /// do. Default no: a session is one flow.
-    #[serde(default = "no")]
-    pub flow_per_channel: Text<bool>,
+    /// Whether fair queues take each channel of a session for a flow of its own, as those do that tell flows apart by their addresses:
+    /// a channel is a group. Default yes with deployed settings, and no in a paper: there a session is one flow.
+    pub flow_per_channel: Option<Text<bool>>,
     /// What is measured: a number a run, by the name it gets in tables, claims and figures.
     pub metrics: BTreeMap<String, Measure>,
     /// What is recorded over time, by name.
@@ -116,7 +115,8 @@ pub struct Manager {
 }
 
 /// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`. For `stair` and `fglm`, `low` is
-/// c0 = n0 or B0, `high` the highest rate without stairs, and `ratio` α, which `fglm` has not (docs/papers/stair.md).
+/// c0 = n0 or B0, `high` the highest rate without stairs, and `ratio` α, which `fglm` has not (docs/papers/stair.md). With deployed
+/// settings `low`, `high` and `ratio` are by default what `weir send file` offers.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LadderKeys {
@@ -153,6 +153,11 @@ pub struct Receivers {
     /// By how much each receiver's clock is ahead of the sender's. Default uniform(0s, 1000s): clocks do not agree.
     #[serde(default = "clocks")]
     pub clock_offset: Text<Spans>,
+    /// By how many millionths each receiver's clock is faster than the sender's. Default 0.
+    pub clock_drift: Option<Text<f64>>,
+    /// The grain of each receiver's clock, and so of the times at which packets arrive. Default: none.
+    #[serde(default = "zero")]
+    pub clock_grain: Text<Duration>,
 }
 
 /// Reliable streams over trees that are alike, each with one sender and members of its own. The sender always has something to
@@ -250,6 +255,11 @@ pub struct Change {
 }
 
 impl Setup {
+    /// Whether fair queues take each channel of a session for a flow of its own.
+    pub(crate) fn splits_sessions(&self) -> bool {
+        self.flow_per_channel.map_or_else(|| self.settings.0.splits_sessions(), |split| split.0)
+    }
+
     /// Tells every part what the scenario says for all that say nothing themselves.
     pub(super) fn spread_defaults(&mut self) {
         let (settings, host) = (self.settings.0, self.host.0);
@@ -285,4 +295,19 @@ fn zero_spans() -> Text<Spans> {
 
 fn clocks() -> Text<Spans> {
     Text(Spans::uniform(Duration::ZERO, Duration::from_secs(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fair_queues_tell_channels_apart_but_in_papers() {
+        let setup = |keys: &str| {
+            let text = format!("duration = \"1s\"\ntopology.chain.links = [\"rate=1M\"]\nmetrics = {{}}\n{keys}");
+            toml::from_str::<Setup>(&text).expect("valid").splits_sessions()
+        };
+        assert!(setup("") && !setup("settings = \"paper\""));
+        assert!(!setup("flow_per_channel = \"no\"") && setup("settings = \"paper\"\nflow_per_channel = \"yes\""));
+    }
 }

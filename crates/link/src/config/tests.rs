@@ -16,6 +16,7 @@ fn a_link_is_read_as_the_command_line_gives_it() {
         rate: Some(Rate::from_mbps(2)),
         delay: Duration::from_millis(20),
         buffer: Buffer::Span(Duration::from_millis(100)),
+        burst: Duration::ZERO,
         loss: Loss::Random(0.02),
         variation: None,
         queue: QueueConfig::DropTail,
@@ -73,7 +74,10 @@ fn errors_say_which_key_and_what_is_accepted() {
     assert_eq!(message("delay=20"), "delay=20: expected a span, such as 20ms");
     assert_eq!(message("buffer=80"), "buffer=80: expected a span (100ms), bytes (64kB) or packets (80p)");
     assert!(message("loss=2").starts_with("loss=2: expected a share from 0 to 1 or in per cent (2%), gilbert("));
-    assert_eq!(message("speed=2"), "a link has no \"speed\"; it has rate, delay, buffer, loss, jitter and queue");
+    assert_eq!(
+        message("speed=2"),
+        "a link has no \"speed\"; it has rate, delay, buffer, burst, loss, jitter and queue"
+    );
     assert_eq!(message("delay=1ms,delay=2ms"), "delay is given twice");
     assert!(message("2mbit").contains("\"2mbit\" is not key=value; a link is described as in rate=2mbit,"));
     assert!(message("queue=blue").starts_with("queue=blue: expected droptail, red, drr, fq, codel or fq_codel,"));
@@ -152,9 +156,10 @@ prop_compose! {
         variation in proptest::option::of((any_span(), any::<bool>(), any::<bool>()).prop_map(|(span, normal, reorder)| {
             Variation { shape: if normal { Shape::Normal(span) } else { Shape::Uniform(span) }, reorder }
         })),
-        queue in any_queue(),
+        queue in any_queue(), burst in prop_oneof![Just(0u64), 0u64..1_000_000_000],
     ) -> LinkConfig {
-        LinkConfig { rate: rate.map(Rate::from_bps), delay: Duration::from_nanos(delay), buffer, loss, variation, queue }
+        let (delay, burst) = (Duration::from_nanos(delay), Duration::from_nanos(burst));
+        LinkConfig { rate: rate.map(Rate::from_bps), delay, buffer, burst, loss, variation, queue }
     }
 }
 
@@ -186,7 +191,7 @@ fn the_grammar_names_every_queue_and_every_key_and_its_defaults_read_back() {
         };
         assert!(text.parse::<LinkConfig>().is_ok(), "{text}");
         // What is the default may be left out of the link's own.
-        let left_out = ["rate", "loss", "jitter", "queue"];
+        let left_out = ["rate", "burst", "loss", "jitter", "queue"];
         let shown = |key: &Key| part.default.contains(&alloc::format!("{}=", key.name));
         assert!(part.keys.iter().all(|key| shown(key) || left_out.contains(&key.name)), "{}", part.default);
     }

@@ -180,6 +180,9 @@ impl Party {
     ) -> Result<(), Refused> {
         let Located { at: Attachment { session, .. }, channel } =
             self.locate(turn.fabric, channel).ok_or(NO_CHANNEL)?;
+        if !turn.fabric.is_wanted(turn.now, turn.id, session, channel) {
+            return Ok(());
+        }
         let known = &turn.fabric.sessions[session.index()];
         let packet = Packet {
             size: packet.size,

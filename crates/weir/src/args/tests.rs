@@ -129,7 +129,7 @@ fn mistakes_are_answered_with_what_is_accepted() {
         ("send live --unicast 5004 --in rtp://here", "rtp://127.0.0.1:5004"),
         ("send live --unicast 5004 --cc avmrc", "rap"),
         ("send live --unicast 5004 --payload-type 200", "0..=127"),
-        ("recv s --link speed=2M", "rate, delay, buffer, loss, jitter and queue"),
+        ("recv s --link speed=2M", "rate, delay, buffer, burst, loss, jitter and queue"),
         ("recv s --memory 0", "256M"),
         ("demo --links 2M,slow", "2M,8M"),
         ("demo f --size 3M", "cannot be used with"),

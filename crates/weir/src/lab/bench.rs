@@ -88,8 +88,10 @@ impl Bench {
 impl Bench {
     /// How far it came, and what the next call finds.
     fn interrupted(&self, id: &str, done: usize, total: usize) -> String {
-        let runs = |dossier: &Dossier| dossier.scenario.points().map_or(0, |points| points.len());
-        let all: usize = self.dossiers.iter().map(|dossier| runs(dossier) * dossier.scenario.head.seeds.0).sum();
+        let runs = |dossier: &Dossier| {
+            dossier.scenario.points().map_or(0, |points| points.iter().map(|point| point.seeds).sum())
+        };
+        let all: usize = self.dossiers.iter().map(runs).sum();
         let of_all = match self.dossiers.len() {
             1 => String::new(),
             several => format!(", {} of {all} of all {several} scenarios", self.done.get() + done),
