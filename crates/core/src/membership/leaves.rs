@@ -30,8 +30,8 @@ struct Pending {
     left: Time,
     /// A queue of this much or less has fallen.
     fallen: Duration,
-    /// Whether the queue was above that when it was last told.
-    is_queued: bool,
+    /// The queue when it was last told.
+    queue: Duration,
     /// When a packet was last lost; at first when the channels were left.
     lost: Time,
     /// When a loss or the queue last showed that the leave had not taken effect.
@@ -48,14 +48,14 @@ impl Leaves {
     /// is kept: a queue no longer than that is none.
     pub(crate) fn on_leave(&mut self, now: Time, queue: Duration, packet_time: Duration) {
         let fallen = (queue / 2).max(packet_time).max(LEAST_QUEUE);
-        self.pending = Some(Pending { left: now, fallen, is_queued: queue > fallen, lost: now, shown: now });
+        self.pending = Some(Pending { left: now, fallen, queue, lost: now, shown: now });
         self.longest = self.longest * 15 / 16;
     }
 
-    /// The network lost a packet.
+    /// The network lost a packet. What is lost on an empty path is the path's own, and tells nothing of leaves.
     pub(crate) fn on_loss(&mut self, now: Time) {
         self.end_if_over(now);
-        if let Some(pending) = &mut self.pending {
+        if let Some(pending) = self.pending.as_mut().filter(|pending| pending.queue > LEAST_QUEUE) {
             (pending.lost, pending.shown) = (now, now);
         }
     }
@@ -63,8 +63,8 @@ impl Leaves {
     /// The one-way queuing delay is this now.
     pub(crate) fn on_queue(&mut self, now: Time, queue: Duration) {
         let Some(pending) = &mut self.pending else { return };
-        pending.is_queued = queue > pending.fallen;
-        if pending.is_queued {
+        pending.queue = queue;
+        if queue > pending.fallen {
             pending.shown = now;
         }
         self.end_if_over(now);
@@ -94,7 +94,7 @@ impl Leaves {
 
 impl Pending {
     fn has_acted(&self, now: Time) -> bool {
-        !self.is_queued && now.since(self.lost) >= QUIET
+        self.queue <= self.fallen && now.since(self.lost) >= QUIET
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn with_an_empty_queue_losses_alone_tell() {
+    fn with_a_short_queue_losses_alone_tell() {
         let mut leaves = left(3);
         assert!(leaves.is_pending(at(1249)) && !leaves.is_pending(at(1250)));
         leaves.on_queue(at(1300), ms(3));
@@ -203,9 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn random_losses_are_waited_for_until_the_bound_and_then_are_losses_again() {
+    fn losses_on_an_empty_path_are_not_waited_for() {
         let mut leaves = left(0);
-        congested(&mut leaves, 1000, 4500, 0, true);
+        congested(&mut leaves, 1000, 1200, 0, true);
+        leaves.on_loss(at(1240));
+        assert!(leaves.is_pending(at(1249)) && !leaves.is_pending(at(1250)));
+    }
+
+    #[test]
+    fn losses_with_a_short_queue_are_waited_for_until_the_bound_and_then_are_losses_again() {
+        let mut leaves = left(3);
+        congested(&mut leaves, 1000, 4500, 3, true);
         leaves.on_loss(at(4500));
         assert!(!leaves.is_pending(at(4500)));
         leaves.on_loss(at(4600));

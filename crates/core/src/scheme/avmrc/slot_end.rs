@@ -40,6 +40,7 @@ impl Receiver {
         let host_dropped = self.host.take(now, self.config.tau * HOST_MEMORY_SLOTS);
         self.report(now, host_dropped, targets);
         let counts = core::mem::take(&mut self.counts);
+        self.note_arriving(counts.bytes.per(now.since(self.slot_begun)));
         let may_add = match self.config.synchronisation {
             Synchronisation::Weak => signal,
             Synchronisation::None => self.rules.slot() / self.config.n_add > before / self.config.n_add,
@@ -143,6 +144,9 @@ impl Receiver {
     fn follow_targets(&mut self, now: Time, targets: [Rate; 2], may_add: bool) {
         // Its congestion is not to be answered again (decision 7).
         let is_leave_pending = self.leaves.is_pending(now);
+        if is_leave_pending && self.rules.level() > 1 && self.gave_up_too_little(now) {
+            return self.drop_channel(now, LevelCause::Drop);
+        }
         if !is_leave_pending
             && self.closing.on_slot(self.delay.short_term(), self.config.tau / 20 + self.jitter())
             && self.rules.level() > 1

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::choice::StairRule;
 use crate::definition::Habitat;
-use crate::membership::LONGEST_LEAVE;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,7 +106,7 @@ impl Config {
             start_up: if sockets { StartUp::SlowStart } else { StartUp::Additive },
             join_latency: Latency::Measured,
             leave_latency: Latency::Measured,
-            leave_wait: if sockets { LONGEST_LEAVE } else { Duration::ZERO },
+            leave_wait: if sockets { Duration::from_millis(2_500) } else { Duration::ZERO },
             reorder_packets: if sockets { 3 } else { 0 },
             probes_per_sec: 50,
             period: Duration::from_millis(if sockets { 5 } else { 0 }),
