@@ -5,12 +5,21 @@ use alloc::vec::Vec;
 
 pub use crate::definition::{Build, Habitat, Layered, OfferedRates, Paced, Parties, Scheme, Session, Stream, Tree};
 pub use crate::error::ConfigError;
-use crate::scheme::{avmrc, mtcp, plm, rap, stair};
+use crate::scheme::{avmrc, mtcp, plm, rap, sluice, stair};
 pub use crate::settings::{Accepted, Range, Setting, SettingHelp, Word};
 
 /// All schemes. A new one is a folder under `scheme/` and a line here.
-pub const SCHEMES: &[&Scheme] =
-    &[&avmrc::AVMRC, &avmrc::RMRC, &avmrc::VMRC, &mtcp::MTCP, &plm::PLM, &rap::RAP, &stair::STAIR, &stair::FGLM];
+pub const SCHEMES: &[&Scheme] = &[
+    &avmrc::AVMRC,
+    &avmrc::RMRC,
+    &avmrc::VMRC,
+    &mtcp::MTCP,
+    &plm::PLM,
+    &rap::RAP,
+    &sluice::SLUICE,
+    &stair::STAIR,
+    &stair::FGLM,
+];
 
 /// The scheme called `name`.
 pub fn find(name: &str) -> Result<&'static Scheme, ConfigError> {

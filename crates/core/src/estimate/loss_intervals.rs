@@ -52,6 +52,11 @@ impl LossIntervals {
         self.known = 1;
     }
 
+    /// Counts all intervals as if so many times the packets had come in them.
+    pub fn scale(&mut self, times: f64) {
+        self.history.iter_mut().chain([&mut self.current]).for_each(|packets| *packets *= times);
+    }
+
     /// Whether there is a history: a loss event, or a seed.
     pub const fn is_known(&self) -> bool {
         self.known > 0

@@ -26,7 +26,7 @@ pub fn loss_event_rate(packets_per_sec: f64, rtt_secs: f64, to_secs: f64) -> f64
 }
 
 /// The p in [1e-18, 1] at which `throughput`, which falls with p, is `wanted`.
-pub(super) fn invert(throughput: impl Fn(f64) -> f64, wanted: f64) -> f64 {
+pub(crate) fn invert(throughput: impl Fn(f64) -> f64, wanted: f64) -> f64 {
     let (mut low, mut high) = (ln(LOWEST), 0.0);
     if throughput(1.0) >= wanted {
         return 1.0;

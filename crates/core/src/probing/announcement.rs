@@ -21,6 +21,15 @@ impl Interval {
         self.0
     }
 
+    /// In powers of two from a second on, rounded up, for headers that have four bits for it.
+    pub(crate) fn to_octaves(self) -> u16 {
+        self.0.saturating_sub(Interval::LEAST.0).div_ceil(8)
+    }
+
+    pub(crate) fn from_octaves(octaves: u16) -> Interval {
+        Interval::from_wire(octaves.min(15) * 8 + Interval::LEAST.0)
+    }
+
     pub(crate) fn span(self) -> Duration {
         Duration::from_secs_f64(0.125 * math::pow(2.0, f64::from(self.0) / 8.0))
     }
@@ -144,6 +153,16 @@ mod tests {
         assert_eq!(Interval::from_wire(32).span(), Duration::from_secs(2));
         assert_eq!(Interval::from_wire(9999), Interval(127));
         assert_eq!((Interval(24).stretched(2.0), Interval(24).stretched(1.0)), (Interval(32), Interval(25)));
+    }
+
+    #[test]
+    fn four_bits_hold_every_interval_in_powers_of_two() {
+        for code in Interval::LEAST.0..=Interval::MOST {
+            let octaves = Interval(code).to_octaves();
+            assert!(octaves < 16);
+            let told = Interval::from_octaves(octaves);
+            assert!((code..code + 8).contains(&told.0) || told.0 == Interval::MOST, "{code} becomes {told:?}");
+        }
     }
 
     #[test]

@@ -6,4 +6,5 @@ mod example;
 pub mod mtcp;
 pub mod plm;
 pub mod rap;
+pub mod sluice;
 pub mod stair;

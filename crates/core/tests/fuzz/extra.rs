@@ -18,7 +18,7 @@ struct Extra {
 }
 
 const EXTRAS: &[Extra] = &[
-    Extra { schemes: &["avmrc", "rmrc", "vmrc"], settings: &[], check: has_no_holes },
+    Extra { schemes: &["avmrc", "rmrc", "vmrc", "sluice"], settings: &[], check: has_no_holes },
     Extra { schemes: &["stair", "fglm"], settings: &[], check: has_the_layers_of_its_rate },
     // 1000 packets a second.
     Extra { schemes: &["rap"], settings: &[("max_rate", "4M")], check: sends_what_is_offered_when_it_may },

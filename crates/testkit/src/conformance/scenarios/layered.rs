@@ -26,9 +26,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         seconds: 20,
         claims: &[
             Claim::Rate { host: 0, span: (8, 20), kbps: at_least_a_quarter(3_500) },
-            Claim::Queue { host: 0, span: (0, 20), at_least_ms: 10 },
+            // A packet takes 3.4 ms: one waits for another, and on a wide link none does.
+            Claim::Queue { host: 0, span: (0, 20), at_least_ms: 3 },
         ],
         own_claims: &[
+            OwnClaims { schemes: BY_OVERLOAD, claims: &[Claim::Queue { host: 0, span: (0, 20), at_least_ms: 10 }] },
             OwnClaims {
                 schemes: LEVELS,
                 claims: &[
@@ -226,6 +228,9 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
 ];
+
+/// The schemes that find a link's limit by going beyond it; bursts tell sluice before it does.
+const BY_OVERLOAD: &[&str] = &["avmrc", "rmrc", "vmrc", "stair", "fglm", "plm"];
 
 /// The schemes that choose between the ladder's levels by a model of TCP's throughput.
 const LEVELS: &[&str] = &["avmrc", "rmrc", "vmrc"];

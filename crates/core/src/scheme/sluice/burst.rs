@@ -1,0 +1,181 @@
+//! What a burst in the channels that a receiver has tells it: whether so much fits, and what the path carries.
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Rate};
+
+use super::cycle::Burst;
+
+/// A burst under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measuring {
+    kind: Burst,
+    /// The rate at which the receiver's channels are sent in it, and for how long.
+    rate: Rate,
+    length: Duration,
+    /// The sender's clock when it began, in microseconds modulo 2^32.
+    begun: u32,
+    packets: u64,
+    line: Line,
+}
+
+/// What a burst told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) kind: Burst,
+    /// The rate of the burst, and its length.
+    pub(super) rate: Rate,
+    pub(super) length: Duration,
+    /// Seconds by which the queuing delay grew in a second.
+    pub(super) slope: f64,
+    /// Packets that came, and that must have been sent.
+    pub(super) packets: f64,
+    pub(super) expected: f64,
+}
+
+impl Measuring {
+    pub(super) const fn new(kind: Burst, rate: Rate, length: Duration, begun: u32) -> Measuring {
+        Measuring { kind, rate, length, begun, packets: 0, line: Line::EMPTY }
+    }
+
+    /// Whether what was sent at `clock` was sent after the burst. The one that stands for the next level is waited for a little,
+    /// as a fair queue lets other channels' packets pass.
+    pub(super) fn is_over(&self, clock: u32) -> bool {
+        let since = clock.wrapping_sub(self.begun) as i32;
+        let grace = if self.kind == Burst::NextLevel { GRACE } else { Duration::ZERO };
+        since > 0 && Duration::from_micros(since as u64) >= self.length + grace
+    }
+
+    /// A packet of a burst came that was sent at `clock` and waited so long.
+    pub(super) fn on_packet(&mut self, clock: u32, waited: f64) {
+        let since = clock.wrapping_sub(self.begun) as i32;
+        if since < 0 || Duration::from_micros(since as u64) >= self.length {
+            return;
+        }
+        self.packets += 1;
+        self.line.add(f64::from(since) * 1e-6, waited);
+    }
+
+    /// The burst is over. `None` if it had too few packets to tell.
+    pub(super) fn verdict(&self, packet_size: Bytes) -> Option<Verdict> {
+        let Measuring { kind, rate, length, packets, .. } = *self;
+        let expected = rate.packets_per_sec(packet_size) * length.as_secs_f64();
+        let slope = self.line.slope().filter(|_| packets >= FEWEST_PACKETS)?;
+        Some(Verdict { kind, rate, length, slope, packets: packets as f64, expected })
+    }
+}
+
+impl Verdict {
+    /// Whether all channels were there: else it is a burst of less than it should be.
+    pub(super) fn is_whole(&self) -> bool {
+        self.missing() <= 0.3 * self.expected + 2.0
+    }
+
+    /// Whether the path carries that: the queue did not grow by more than half a packet at this rate, or what hosts vary by, and
+    /// hardly anything is missing.
+    pub(super) fn fits(&self, packet_time: Duration) -> bool {
+        let growth = self.slope * self.length.as_secs_f64();
+        let allowed = (packet_time / 2).max(LEAST_GROWTH);
+        growth <= allowed.as_secs_f64() && self.missing() <= 0.03 * self.expected + 1.0
+    }
+
+    /// What the path carries, at least: what came at a rate B and made the queue grow by b seconds a second has met B / (1 + b).
+    /// Of n packets one more or less is chance.
+    pub(super) fn carried(&self) -> Rate {
+        let came = (self.packets.min(self.expected) - 1.0) / self.expected;
+        self.rate.scale(came.max(0.0) / (1.0 + self.slope.max(0.0)))
+    }
+
+    /// Whether the path is full: the queue grew.
+    pub(super) fn is_full(&self) -> bool {
+        self.slope > FULL_SLOPE
+    }
+
+    fn missing(&self) -> f64 {
+        (self.expected - self.packets).max(0.0)
+    }
+}
+
+/// A straight line through points, by least squares.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Line {
+    const EMPTY: Line = Line { n: 0.0, x: 0.0, y: 0.0, xx: 0.0, xy: 0.0 };
+
+    fn add(&mut self, x: f64, y: f64) {
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+
+    fn slope(&self) -> Option<f64> {
+        let spread = self.n * self.xx - self.x * self.x;
+        (spread > 1e-12).then(|| (self.n * self.xy - self.x * self.y) / spread)
+    }
+}
+
+/// Fewer tell of nothing but chance.
+const FEWEST_PACKETS: u64 = 5;
+/// 20 ms of a burst that is 8 % too much.
+const FULL_SLOPE: f64 = 0.08;
+const GRACE: Duration = Duration::from_millis(40);
+/// Clocks and hosts vary by this much.
+const LEAST_GROWTH: Duration = Duration::from_micros(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Bytes = Bytes::new(1250);
+
+    /// A burst of 20 Mbit/s for 100 ms into a path that carries `mbps`, which `lost` packets do not pass.
+    fn burst(mbps: f64, lost: usize) -> Verdict {
+        let mut measuring =
+            Measuring::new(Burst::NextLevel, Rate::from_mbps(20), Duration::from_millis(100), u32::MAX - 9);
+        for i in lost as u32..200 {
+            let sent = i * 500;
+            let waited = f64::from(sent) * 1e-6 * (20.0 / mbps - 1.0).max(0.0);
+            measuring.on_packet((u32::MAX - 9).wrapping_add(sent), waited);
+        }
+        measuring.verdict(SIZE).expect("enough packets")
+    }
+
+    #[test]
+    fn what_fits_leaves_the_queue_as_it_was() {
+        assert!(burst(20.0, 0).fits(Duration::from_millis(1)));
+        assert!(burst(19.95, 0).fits(Duration::from_millis(1)), "a quarter of a millisecond");
+        assert!(!burst(19.8, 0).fits(Duration::from_millis(1)), "a millisecond");
+        assert!(!burst(20.0, 10).fits(Duration::from_millis(1)), "five per cent are missing");
+    }
+
+    #[test]
+    fn what_does_not_fit_tells_what_would() {
+        for mbps in [10.0, 15.0, 19.0] {
+            let carried = burst(mbps, 0).carried().bps() as f64 / 1e6;
+            assert!((carried / mbps - 1.0).abs() < 0.015, "{carried} and not {mbps}");
+        }
+    }
+
+    #[test]
+    fn a_burst_of_which_a_channel_is_missing_is_not_whole() {
+        assert!(burst(20.0, 50).is_whole());
+        assert!(!burst(20.0, 80).is_whole());
+    }
+
+    #[test]
+    fn packets_after_its_length_or_before_it_do_not_count() {
+        let mut measuring = Measuring::new(Burst::StartUp, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
+        (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
+        measuring.on_packet(999, 9.0);
+        assert_eq!(measuring.verdict(SIZE), None);
+    }
+}

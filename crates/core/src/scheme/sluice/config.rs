@@ -1,0 +1,56 @@
+//! The configuration.
+
+use core::time::Duration;
+
+/// Everything that can be set. `docs/papers/sluice.md` says where each default comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// m: how much more than the next level's rate a burst that stands for it has, as a factor.
+    pub margin: f64,
+    /// When the sender sends bursts of twice a level's rate.
+    pub start_up: StartUp,
+    /// How often the sender schedules packets.
+    pub period: Duration,
+    /// The round-trip time of an empty path until a probe has told it; for good, if `probes` is false.
+    pub round_trip: Duration,
+    /// Whether receivers measure their round trip.
+    pub probes: bool,
+    /// Probes that the sender wants to answer in a second, of all receivers.
+    pub probes_per_sec: u64,
+    /// H: how long a level is held before a queue that others share lets the receiver change it.
+    pub hold: Duration,
+    /// How long a level that turned out to be too high is not tried again, the first time; twice that and more after the next.
+    pub back_off: Duration,
+    /// For how long after a join the receiver may find that it was too much.
+    pub trial: Duration,
+    /// How many later packets of its channel give a missing packet up.
+    pub reorder_packets: u64,
+}
+
+/// When the sender sends bursts of twice a level's rate, in which receivers that start find their rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartUp {
+    /// While a receiver says that it starts, and in the session's first seconds.
+    Asked,
+    /// All the time.
+    Always,
+    /// Never: receivers climb a level at a time.
+    Never,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            margin: 1.03,
+            start_up: StartUp::Asked,
+            period: Duration::from_millis(5),
+            round_trip: Duration::from_millis(100),
+            probes: true,
+            probes_per_sec: 50,
+            hold: Duration::from_secs(5),
+            back_off: Duration::from_secs(10),
+            trial: Duration::from_secs(8),
+            reorder_packets: 3,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What the sender sends when, which receivers know too.
+//!
+//! Time is cut into slots of [`SLOT`], and eight of them are a cycle. At the beginning of the last slot of a cycle every channel is
+//! sent so that a receiver of any level k sees m·r(k+1), what the next level would be with a little more. In the others, while somebody starts,
+//! channels are sent at a multiple of their rate for the first [`START_UP_BURST`] of the slot. What is sent more then is sent
+//! less in the rest, so that each channel has its rate over a cycle.
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Rate};
+
+use crate::layers::Ladder;
+
+/// τ: a slot.
+pub(super) const SLOT: Duration = Duration::from_millis(100);
+
+/// Slots of a cycle.
+pub(super) const CYCLE: u64 = 8;
+
+/// What is sent in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Burst {
+    /// The next level.
+    NextLevel,
+    /// A multiple of the rate, in the first part of the slot.
+    StartUp,
+}
+
+/// The burst that a slot has, or would have.
+pub(super) fn burst(number: u64) -> Burst {
+    if number % CYCLE == CYCLE - 1 { Burst::NextLevel } else { Burst::StartUp }
+}
+
+/// How long a start-up burst is, at the beginning of its slot.
+pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
+
+/// By channel: the factor of its rate in a start-up burst. Levels up to 10 Mbit/s see four times their rate, which is some 60 KB more
+/// than the rate at most; those above twice what they have on top of that.
+pub(super) fn start_up_factor(ladder: &Ladder, channel: usize) -> f64 {
+    if channel == 0 || ladder.level_rate(channel + 1) <= SLOW { 4.0 } else { 2.0 }
+}
+
+/// The factor in the rest of such a slot.
+pub(super) fn rest_factor(start_up_factor: f64) -> f64 {
+    let share = START_UP_BURST.as_secs_f64() / SLOT.as_secs_f64();
+    (1.0 - start_up_factor * share) / (1.0 - share)
+}
+
+/// By channel: the factor of its rate in the burst that stands for the next level.
+///
+/// Σ f(j)·c(j) over the channels j < k is m·r(k+1) for every level k. The topmost channel pauses, as there is nothing above its
+/// level. A step of the ladder that is more than [`MOST_FACTOR`] times the one below is not shown in full.
+pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64) -> f64 {
+    let bps = |rate: Rate| rate.bps() as f64;
+    let step = bps(ladder.channel_rate(channel + 1));
+    let seen = if channel == 0 { bps(ladder.level_rate(1)) + step } else { step };
+    if channel + 1 == ladder.levels() && channel > 0 {
+        return 0.0;
+    }
+    (seen * margin / bps(ladder.channel_rate(channel))).min(MOST_FACTOR)
+}
+
+/// How long the burst that stands for the next level is for receivers of a level with this rate: until 3 % too much have made a
+/// queue of a packet; in steps of 20 ms, 40 ms at least, and a slot at most.
+pub(super) fn next_level_length(rate: Rate, packet_size: Bytes) -> Duration {
+    let wanted = (packet_size / rate).as_secs_f64() / TELLING_EXCESS;
+    let steps = (wanted / STEP.as_secs_f64()).clamp(2.0, 5.0);
+    STEP * weir_units::math::ceil(steps) as u32
+}
+
+/// The factor outside of bursts that stand for the next level, so that the mean over a cycle is one.
+pub(super) fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
+    let part = length.as_secs_f64() / (SLOT * CYCLE as u32).as_secs_f64();
+    (1.0 - next_level_factor * part) / (1.0 - part)
+}
+
+/// The rate that receivers of `level` see in a burst.
+pub(super) fn burst_rate(burst: Burst, ladder: &Ladder, level: usize, margin: f64, packet_size: Bytes) -> Rate {
+    let factor = |channel: usize| {
+        let next_level = next_level_factor(ladder, channel, margin);
+        match burst {
+            Burst::NextLevel => next_level,
+            Burst::StartUp => {
+                let length = next_level_length(ladder.level_rate(channel + 1), packet_size);
+                plain_factor(next_level, length) * start_up_factor(ladder, channel)
+            }
+        }
+    };
+    let rates = (0..level).map(|channel| ladder.channel_rate(channel).bps() as f64 * factor(channel));
+    Rate::from_bps(rates.sum::<f64>() as u64)
+}
+
+const SLOW: Rate = Rate::from_mbps(10);
+const TELLING_EXCESS: f64 = 0.03;
+const STEP: Duration = Duration::from_millis(20);
+/// Beyond that, too little would be left for the other slots.
+const MOST_FACTOR: f64 = 6.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Bytes = Bytes::new(1500);
+
+    fn ladder() -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(1000), 1.15).expect("valid")
+    }
+
+    #[test]
+    fn in_the_last_slot_of_a_cycle_every_level_sees_the_next_one_and_a_little_more() {
+        let ladder = ladder();
+        for level in 1..ladder.levels() {
+            let wanted = ladder.level_rate(level + 1).bps() as f64 * 1.03;
+            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, SIZE).bps() as f64;
+            assert!((seen / wanted - 1.0).abs() < 1e-5, "level {level} sees {seen} and not {wanted}");
+        }
+        let top = ladder.level_rate(ladder.levels()).bps() as f64;
+        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, SIZE).bps() as f64;
+        assert!((seen / top - 1.03).abs() < 1e-5, "nobody goes beyond the top");
+    }
+
+    #[test]
+    fn a_ladder_of_wide_steps_leaves_something_for_the_other_slots() {
+        let ladder = Ladder::from_rates([1, 100].map(Rate::from_mbps).into()).expect("rising");
+        assert!(plain_factor(next_level_factor(&ladder, 0, 1.03), SLOT) > 0.2);
+        let one = Ladder::from_rates([Rate::from_mbps(1)].into()).expect("one rate");
+        assert!((next_level_factor(&one, 0, 1.03) - 1.03).abs() < 1e-9);
+    }
+
+    #[test]
+    fn faster_levels_need_shorter_bursts() {
+        let of = |mbps: u64| next_level_length(Rate::from_mbps(mbps), SIZE).as_millis();
+        assert_eq!([1, 4, 6, 8, 10, 1000].map(of), [100, 100, 80, 60, 40, 40]);
+    }
+
+    #[test]
+    fn in_a_start_up_burst_slow_levels_see_four_times_their_rate_and_fast_ones_twice() {
+        let ladder = ladder();
+        for level in 1..=ladder.levels() {
+            let rate = ladder.level_rate(level).bps() as f64;
+            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, SIZE).bps() as f64 / rate;
+            let expected = if rate <= 10e6 { 4.0 } else { 2.0 + 2.0 * 9.7e6 / rate };
+            assert!((seen / expected - 0.98).abs() < 0.03, "level {level} sees {seen}");
+        }
+        assert!((rest_factor(4.0) - 0.25).abs() < 1e-9 && (rest_factor(2.0) - 0.75).abs() < 1e-9);
+    }
+}

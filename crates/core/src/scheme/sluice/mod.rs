@@ -1,0 +1,45 @@
+//! Sluice: Weir's own scheme for ordinary networks, where leaves take seconds, the TCP on the link is today's, and losses need
+//! not mean that anything is full.
+//!
+//! A receiver decides in the channels that it already has. The sender sends now and then, for a tenth of a second, what the next
+//! level would be, and receivers whose queue stays as it was may join it. Where a queue stands, a receiver takes what a TCP
+//! would. After a leave it waits until the leave has acted. `docs/papers/sluice.md` has the equations, and the decisions to which
+//! "decision n" in these files refers.
+
+mod burst;
+mod config;
+mod cycle;
+mod queue;
+mod receiver;
+mod rules;
+mod sender;
+mod settings;
+mod share;
+
+pub use config::{Config, StartUp};
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+use alloc::boxed::Box;
+
+use weir_units::Rate;
+
+use crate::definition::{Layered, OfferedRates, Parties, Scheme};
+
+/// Sluice.
+pub const SLUICE: Scheme = Scheme {
+    name: "sluice",
+    summary: "Receivers see in bursts of the channels they have whether the next level fits, and else take what a TCP would",
+    paper: "Weir's own, docs/papers/sluice.md",
+    parties: Parties::Layered(Layered {
+        channels: |session, _| Ok(session.ladder.channel_rates().collect()),
+        levels: |session, _| Ok(session.ladder.rates().to_vec()),
+        base_channel: true,
+        probes: true,
+        each_arrival: false,
+        rates: OfferedRates { low: Rate::from_kbps(256), high: Rate::from_mbps(100), ratio: 1.15 },
+        sender: |session, settings, _| Ok(Box::new(Sender::new(session, &settings::read(settings)?))),
+        receiver: |session, settings, random| Ok(Box::new(Receiver::new(session, settings::read(settings)?, random))),
+    }),
+    settings: settings::help,
+};

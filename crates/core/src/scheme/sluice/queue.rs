@@ -1,0 +1,133 @@
+//! Whether a queue stands on the path: the least queuing delay of each slot, outside bursts.
+
+use core::time::Duration;
+
+/// The least delays of the last slots.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Queue {
+    /// By slot, the newest first; `None` for a slot without a packet outside bursts.
+    least: [Option<Duration>; SLOTS],
+    /// The least of the slot that is under way.
+    current: Option<Duration>,
+    /// The longest delays of the last two spans of [`SPAN`] slots, and how many slots the newer one has.
+    longest: [Duration; 2],
+    slots: u32,
+}
+
+impl Queue {
+    /// A packet outside bursts waited so long.
+    pub(super) fn on_packet(&mut self, waited: Duration) {
+        self.current = Some(self.current.map_or(waited, |least| least.min(waited)));
+    }
+
+    /// A packet, of a burst or not, waited so long.
+    pub(super) fn on_any_packet(&mut self, waited: Duration) {
+        self.longest[0] = self.longest[0].max(waited);
+    }
+
+    /// A slot ends.
+    pub(super) fn on_slot(&mut self) {
+        self.slots += 1;
+        if self.slots == SPAN {
+            (self.slots, self.longest) = (0, [Duration::ZERO, self.longest[0]]);
+        }
+        if self.current.is_some() {
+            self.least.rotate_right(1);
+            self.least[0] = self.current.take();
+        }
+    }
+
+    /// The least delay of the last slot that had one.
+    pub(super) fn newest(&self) -> Duration {
+        self.least[0].unwrap_or_default()
+    }
+
+    /// The least delay of the last `slots` slots.
+    pub(super) fn least_of(&self, slots: usize) -> Duration {
+        self.least.iter().take(slots).flatten().min().copied().unwrap_or_default()
+    }
+
+    /// Nothing stands: the last slot saw an empty path, and so did half of the last ten.
+    pub(super) fn is_empty(&self, threshold: Duration) -> bool {
+        self.newest() < threshold && self.standing(SLOTS, threshold) <= SLOTS / 2
+    }
+
+    /// A queue has stood for most of the last second.
+    pub(super) fn is_full(&self, threshold: Duration) -> bool {
+        self.standing(SLOTS, threshold) >= SLOTS * 7 / 10
+    }
+
+    /// A queue has stood of late, so that a loss may be its overflow.
+    pub(super) fn stood_lately(&self, threshold: Duration) -> bool {
+        self.standing(LATELY, threshold) * 2 >= LATELY
+    }
+
+    /// θ: who waits for as long waits in a queue. That is a packet and a half at the rate that the receiver has, as that is what its
+    /// own packets may make each other wait; but where queues are short, half of the longest that there was; and no less
+    /// than what clocks and hosts vary by.
+    pub(super) fn threshold(&self, packet_time: Duration) -> Duration {
+        (packet_time * 3 / 2).min(self.longest() / 2).max(LEAST_QUEUE)
+    }
+
+    /// Whether so long a delay is that of a queue about to overflow: nearly the longest that there was in the last ten seconds.
+    pub(super) fn is_overflow(&self, waited: Duration) -> bool {
+        waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
+    }
+
+    fn longest(&self) -> Duration {
+        self.longest[0].max(self.longest[1])
+    }
+
+    /// Of the last slots, in how many every packet waited that long.
+    fn standing(&self, slots: usize, threshold: Duration) -> usize {
+        self.least.iter().take(slots).flatten().filter(|least| **least >= threshold).count()
+    }
+}
+
+/// A second.
+const SLOTS: usize = 10;
+const NEARLY: f64 = 0.7;
+/// Ten seconds.
+const SPAN: u32 = 100;
+const LATELY: usize = 4;
+const LEAST_QUEUE: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THRESHOLD: Duration = Duration::from_millis(1);
+
+    fn after(slots: &[u64]) -> Queue {
+        let mut queue = Queue::default();
+        for millis in slots {
+            queue.on_packet(Duration::from_millis(millis + 7));
+            queue.on_packet(Duration::from_millis(*millis));
+            queue.on_slot();
+        }
+        queue
+    }
+
+    #[test]
+    fn a_queue_is_empty_when_half_of_a_second_s_slots_and_the_last_one_are() {
+        assert!(after(&[]).is_empty(THRESHOLD));
+        assert!(after(&[9, 9, 9, 9, 9, 0, 0, 0, 0, 0]).is_empty(THRESHOLD));
+        assert!(!after(&[9, 9, 9, 9, 9, 9, 0, 0, 0, 0]).is_empty(THRESHOLD));
+        assert!(!after(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_empty(THRESHOLD));
+    }
+
+    #[test]
+    fn a_queue_is_full_when_it_stood_in_seven_of_ten_slots() {
+        assert!(after(&[0, 9, 9, 0, 9, 9, 0, 9, 9, 9]).is_full(THRESHOLD));
+        assert!(!after(&[0, 9, 9, 0, 9, 9, 0, 9, 0, 9]).is_full(THRESHOLD));
+        assert!(after(&[0, 0, 0, 9, 0, 9, 0]).stood_lately(THRESHOLD));
+        assert!(!after(&[9, 9, 9, 9, 0, 9, 0, 0]).stood_lately(THRESHOLD));
+    }
+
+    #[test]
+    fn slots_without_a_packet_say_nothing() {
+        let mut queue = after(&[9]);
+        queue.on_slot();
+        assert_eq!(queue.newest(), Duration::from_millis(9));
+    }
+}

@@ -1,0 +1,515 @@
+//! The receiver: measures what bursts, losses and the queue tell, and has the rules decide.
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Random, Rate, Time, math};
+use weir_wire::{Layered, Probe, probe};
+
+use super::burst::{Measuring, Verdict};
+use super::config::Config;
+use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::queue::Queue;
+use super::rules::{Change, Rules, Seen};
+use super::sender::CYCLE_BITS;
+use super::share::Share;
+use crate::definition::Session;
+use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
+use crate::estimate::{DelaySample, DelayWindow, QueuingDelay};
+use crate::layers::Ladder;
+use crate::membership::{HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, is_too_much};
+use crate::observation::{LevelCause, Observation, SlotReport, Wish};
+use crate::outbox::Outbox;
+use crate::probing::{self, Interval, Probing, SENDER};
+
+/// A receiver of sluice.
+#[derive(Debug)]
+pub struct Receiver {
+    state: State,
+    ladder: Ladder,
+    packet_size: Bytes,
+    slot_bits: u32,
+    config: Config,
+    memberships: Memberships,
+    leaves: Leaves,
+    host: HostDrops,
+    delay: QueuingDelay,
+    probing: Probing,
+    /// The least round trip of the empty path that was measured.
+    round_trip: Option<Duration>,
+    queue: Queue,
+    share: Share,
+    rules: Rules,
+    level: usize,
+    /// The slot's place in the cycle; `None` before the first packet.
+    place: Option<u16>,
+    slot: Slot,
+    /// The bursts under way: that of the start-up, and the one that stands for the next level.
+    measuring: [Option<Measuring>; 2],
+    /// What came and what was lost in the last ten slots, the newest first.
+    second: [Counts; 10],
+    /// The same since the level changed, and which part was lost in the second before.
+    since_change: Counts,
+    lost_before: f64,
+    allotment: Option<Allotment>,
+    actions: Outbox,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Running,
+    Finished,
+}
+
+/// What came in a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    packets: u64,
+    bytes: Bytes,
+    lost: u64,
+}
+
+impl Counts {
+    fn and(self, other: &Counts) -> Counts {
+        Counts { packets: self.packets + other.packets, bytes: self.bytes + other.bytes, lost: self.lost + other.lost }
+    }
+
+    fn part_lost(self) -> f64 {
+        self.lost as f64 / (self.lost + self.packets).max(1) as f64
+    }
+
+    /// Whether more than this part was lost, by so many standard deviations of what chance makes of it.
+    fn have_lost(self, part: f64, deviations: f64) -> bool {
+        let expected = part * (self.lost + self.packets) as f64;
+        self.lost as f64 > expected + deviations * math::sqrt(expected * (1.0 - part).max(0.0))
+    }
+}
+
+/// The slot under way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    begun: Time,
+    counts: Counts,
+    /// Sum of the delays of packets outside bursts, and their number.
+    waited: (Duration, u32),
+    /// A burst was in it.
+    has_burst: bool,
+    /// A loss event began.
+    loss_event: bool,
+}
+
+impl Receiver {
+    /// A receiver of `session`.
+    pub fn new(session: &Session, config: Config, random: Random) -> Receiver {
+        let ladder = session.ladder.clone();
+        let rates = ladder.channel_rates();
+        Receiver {
+            state: State::Idle,
+            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            leaves: Leaves::new(LONGEST_LEAVE),
+            host: HostDrops::default(),
+            delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
+            probing: Probing::new(config.round_trip, random),
+            round_trip: None,
+            queue: Queue::default(),
+            share: Share::new(config.round_trip),
+            rules: Rules::new(&config, &ladder),
+            level: 0,
+            place: None,
+            slot: Slot::default(),
+            measuring: [None; 2],
+            second: [Counts::default(); 10],
+            since_change: Counts::default(),
+            lost_before: 0.0,
+            allotment: None,
+            actions: Outbox::default(),
+            packet_size: session.packet_size,
+            slot_bits: session.form.slot_bits(),
+            ladder,
+            config,
+        }
+    }
+
+    fn on_start(&mut self, now: Time) {
+        self.state = State::Running;
+        self.slot.begun = now;
+        let first = Rate::from_packets_per_sec(FIRST_PACKETS / SLOT.as_secs_f64(), self.packet_size);
+        let level = self.ladder.rates().partition_point(|rate| *rate <= first).max(1);
+        self.go_to(now, level.min(self.most()), LevelCause::Start);
+    }
+
+    fn on_finish(&mut self, now: Time) {
+        self.state = State::Finished;
+        self.probing.stop();
+        self.go_to(now, 0, LevelCause::Finish);
+    }
+
+    fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
+        match packet.header {
+            Header::Layered(header) if self.is_plausible(from, &header) => self.on_data(now, &header, packet.size),
+            Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros }) if from == Origin::Peer(SENDER) => {
+                if let Some(sample) = self.probing.on_echo(now, clock_micros) {
+                    self.on_round_trip(sample);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the fields are within their ranges, and the packet came on the channel that it names.
+    fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
+        u32::from(header.slot) >> self.slot_bits == 0 && self.memberships.is_plausible(from, header)
+    }
+
+    /// An echo measured a round trip, the queue on its way included.
+    fn on_round_trip(&mut self, sample: Duration) {
+        self.actions.push(Action::Observe(Observation::RoundTrip(sample)));
+        let empty = sample.saturating_sub(self.delay.short_term()).max(SHORTEST_ROUND_TRIP);
+        let least = self.round_trip.map_or(empty, |least| least.min(empty));
+        self.round_trip = Some(least);
+        self.share.set_round_trip(least);
+    }
+
+    fn on_data(&mut self, now: Time, header: &Layered, size: Bytes) {
+        let Some(received) = self.memberships.on_packet(now, header, &self.delay) else { return };
+        if let Received::Measured { missing, .. } = received {
+            self.begin_slot_of(now, header);
+            self.end_bursts(now, header.clock_micros as u32);
+            self.measure(now, header, missing);
+        }
+        self.slot.counts.packets += 1;
+        self.slot.counts.bytes += size;
+        self.actions.deliver(None);
+    }
+
+    /// Ends the slots before the one that the packet is of. A place up to half a cycle behind is that of a late packet.
+    fn begin_slot_of(&mut self, now: Time, header: &Layered) {
+        let place = header.slot & (CYCLE as u16 - 1);
+        match self.place {
+            None => self.begin_probing(now, header),
+            Some(current) => {
+                let passed = place.wrapping_sub(current) & (CYCLE as u16 - 1);
+                if passed == 0 || passed >= CYCLE as u16 / 2 {
+                    return;
+                }
+                self.end_slot(now, current);
+            }
+        }
+        self.place = Some(place);
+        self.begin_measuring(header, place);
+        self.probing.on_interval(Interval::from_octaves(header.slot >> CYCLE_BITS));
+    }
+
+    /// The first packet tells how many others there are.
+    fn begin_probing(&mut self, now: Time, header: &Layered) {
+        if self.config.probes {
+            let interval = Interval::from_octaves(header.slot >> CYCLE_BITS);
+            self.probing.on_interval(interval);
+            self.probing.start(now, interval.span() / 4);
+        }
+    }
+
+    /// A slot begins with this packet: its burst, if it has one, tells of the channels that were there before.
+    fn begin_measuring(&mut self, header: &Layered, place: u16) {
+        let kind = cycle::burst(u64::from(place));
+        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, self.packet_size);
+        let length = match kind {
+            Burst::NextLevel => cycle::next_level_length(self.rate(), self.packet_size),
+            Burst::StartUp => START_UP_BURST,
+        };
+        self.measuring[kind as usize] = Some(Measuring::new(kind, rate, length, header.clock_micros as u32));
+    }
+
+    /// A burst is judged as soon as it is over, so that what is joined in the start is there when the next one begins.
+    fn end_bursts(&mut self, now: Time, clock: u32) {
+        for kind in [Burst::StartUp, Burst::NextLevel] {
+            let over = self.measuring[kind as usize].take_if(|measuring| measuring.is_over(clock));
+            let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size)) else { continue };
+            let change = self.rules.on_burst(&self.seen(now, None, Some(verdict)));
+            self.change(now, change);
+        }
+    }
+
+    fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
+        match self.delay.on_packet(now, header.clock_micros) {
+            DelaySample::Taken(_) => {}
+            DelaySample::Ignored => return,
+            DelaySample::Restarted(_) => {
+                self.queue = Queue::default();
+                self.measuring = [None; 2];
+            }
+        }
+        let waited = self.delay.short_term();
+        self.queue.on_any_packet(waited);
+        self.slot.has_burst |= header.signal;
+        // What follows a burst in its slot may wait in the burst's queue; only in the start every slot has one.
+        let is_after_burst = self.slot.has_burst && (!self.rules.is_starting() || self.place == Some(CYCLE as u16 - 1));
+        if header.signal {
+            for measuring in self.measuring.iter_mut().flatten() {
+                measuring.on_packet(header.clock_micros as u32, waited.as_secs_f64());
+            }
+        } else if !is_after_burst {
+            self.queue.on_packet(waited);
+            self.slot.waited = (self.slot.waited.0 + waited, self.slot.waited.1 + 1);
+        }
+        let lost = self.host.attribute(missing);
+        self.slot.counts.lost += lost;
+        // A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that.
+        if header.signal || is_after_burst || self.place == Some(0) {
+            return;
+        }
+        self.share.on_received();
+        if lost > 0 {
+            self.on_loss(now, usize::from(header.channel), waited);
+        }
+    }
+
+    /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
+    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst.
+    fn on_loss(&mut self, now: Time, channel: usize, waited: Duration) {
+        let threshold = self.threshold();
+        let told_after = self.packet_size / self.ladder.channel_rate(channel) * self.config.reorder_packets as u32;
+        let stood = self.queue.stood_lately(threshold) || told_after <= SLOT && self.queue.is_overflow(waited);
+        if !stood && !self.has_lost(NOISE) {
+            return;
+        }
+        let is_pending = self.leaves.is_pending(now);
+        self.leaves.on_loss(now);
+        if is_pending {
+            return self.share.on_answered_loss();
+        }
+        if self.rules.is_trying(now) {
+            let change = self.rules.take_back(now, self.level);
+            return self.change(now, change);
+        }
+        if self.rules.is_starting() && !self.queue.is_full(threshold) {
+            let change = self.rules.overshot(self.level, self.arrived(2));
+            return self.change(now, change);
+        }
+        let is_first = !self.share.has_lost();
+        if self.share.on_loss(now) {
+            self.slot.loss_event = true;
+            self.actions.push(Action::Observe(Observation::LossEvent));
+            if is_first {
+                self.share.seed(self.arrived(10).scale(0.5), self.packet_size);
+            }
+        }
+    }
+
+    fn end_slot(&mut self, now: Time, place: u16) {
+        let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
+        self.second.rotate_right(1);
+        self.second[0] = slot.counts;
+        self.since_change.packets += slot.counts.packets;
+        self.since_change.lost += slot.counts.lost;
+        self.queue.on_slot();
+        self.leaves.on_queue(now, self.queue.newest());
+        if slot.waited.1 > 0 {
+            self.share.on_queue(slot.waited.0 / slot.waited.1);
+        }
+        let seen = Seen { loss_event: slot.loss_event, ..self.seen(now, Some(place), None) };
+        let host_dropped = self.host.take(now, HOST_MEMORY);
+        self.report(&slot, now, host_dropped, seen.share);
+        self.wish(&seen);
+        if is_too_much(host_dropped, slot.counts.packets) && self.level > 1 {
+            self.rules.end_start();
+            return self.change(now, Some((self.level - 1, LevelCause::HostDrops)));
+        }
+        let change = self.rules.on_slot(&seen);
+        self.change(now, change);
+        self.probing.set_rarity(if self.rules.is_starting() { 1 } else { RARE });
+        self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
+    }
+
+    /// What there is to know; at the end of the slot in this `place` of the cycle, if one ends.
+    fn seen(&self, now: Time, place: Option<u16>, verdict: Option<Verdict>) -> Seen {
+        let threshold = self.threshold();
+        Seen {
+            now,
+            level: self.level,
+            arrived: self.arrived(10),
+            has_lost_much: self.has_lost(MUCH_LOSS),
+            loses_more: self.since_change.have_lost(self.lost_before + NOTABLE_LOSS, 3.0),
+            is_empty: self.queue.is_empty(threshold),
+            is_full: self.queue.is_full(threshold),
+            was_empty_in_cycle: self.queue.least_of(CYCLE as usize - 1) < threshold,
+            ends_cycle: place.is_some_and(|place| u64::from(place) == CYCLE - 2),
+            verdict,
+            packet_time: self.packet_size / self.rate(),
+            loss_event: false,
+            latest_loss_event: self.share.latest(),
+            mean_interval: self.share.mean_interval(),
+            share: self.counts_as(self.share.rate(self.packet_size)),
+            settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),
+            is_pending: self.leaves.is_pending(now),
+        }
+    }
+
+    /// What a share counts as, under a manager.
+    fn counts_as(&self, share: Rate) -> Rate {
+        self.allotment.map_or(share, |allotment| allotment.of(share))
+    }
+
+    /// What came in the last slots.
+    fn arrived(&self, slots: usize) -> Rate {
+        let slots = self.second.iter().take(slots).filter(|counts| counts.packets > 0);
+        let (bytes, count) = slots.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes.count(), count + 1));
+        if count == 0 { self.slot.counts.bytes.per(SLOT) } else { Bytes::new(bytes).per(SLOT * count) }
+    }
+
+    /// Whether more than this part of the last second's packets was lost, beyond what chance makes of it (two standard deviations).
+    fn has_lost(&self, part: f64) -> bool {
+        let slots = self.second.iter().chain([&self.slot.counts]);
+        slots.fold(Counts::default(), Counts::and).have_lost(part, 2.0)
+    }
+
+    fn change(&mut self, now: Time, change: Change) {
+        if let Some((level, cause)) = change {
+            self.go_to(now, level.min(self.most()), cause);
+        }
+    }
+
+    /// Joins or leaves what lies between.
+    fn go_to(&mut self, now: Time, level: usize, cause: LevelCause) {
+        if level == self.level {
+            return;
+        }
+        let leaves = level < self.level;
+        if self.level > 0 && level > 0 {
+            let [before, after] = [self.level, level].map(|level| self.ladder.level_rate(level).bps() as f64);
+            self.share.on_rate_change(after / before);
+        }
+        while self.level < level {
+            self.memberships.join(now, self.level, &mut self.actions);
+            self.level += 1;
+        }
+        while self.level > level {
+            self.level -= 1;
+            self.memberships.leave(self.level, &mut self.actions);
+        }
+        if leaves && level > 0 {
+            let packet_time = self.packet_size / self.ladder.level_rate(level);
+            self.leaves.on_leave(now, self.queue.newest(), packet_time);
+        }
+        self.measuring = [None; 2];
+        self.lost_before = self.second.iter().fold(Counts::default(), Counts::and).part_lost();
+        self.since_change = Counts::default();
+        self.rules.on_change(now);
+        let rate = self.ladder.level_rate(level);
+        self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
+    }
+
+    fn rate(&self) -> Rate {
+        self.ladder.level_rate(self.level)
+    }
+
+    fn threshold(&self) -> Duration {
+        self.queue.threshold(self.packet_size / self.rate())
+    }
+
+    /// The highest level that it may have.
+    fn most(&self) -> usize {
+        self.allotment.map_or(usize::MAX, |allotment| allotment.level.max(1)).min(self.ladder.levels())
+    }
+
+    fn on_allot(&mut self, now: Time, allotment: Allotment) {
+        self.allotment = Some(allotment);
+        if self.state == State::Running && self.level > self.most() {
+            self.go_to(now, self.most(), LevelCause::Allotted);
+        }
+    }
+
+    /// Tells a manager what the receiver would take.
+    fn wish(&mut self, seen: &Seen) {
+        if self.allotment.is_none() {
+            return;
+        }
+        let above = (self.level + 1).min(self.ladder.levels());
+        let wish = Wish { level: above, share: seen.share, tries: !self.share.has_lost(), at_most: None };
+        self.actions.push(Action::Observe(Observation::Wish(wish)));
+    }
+
+    fn report(&mut self, slot: &Slot, now: Time, host_dropped_packets: u64, share: Rate) {
+        let intervals = self.share.intervals();
+        let rates = intervals.short_term_rate().zip(intervals.long_term_rate());
+        let report = SlotReport {
+            level: self.level,
+            received_rate: slot.counts.bytes.per(now.since(slot.begun)),
+            received_packets: slot.counts.packets,
+            lost_packets: slot.counts.lost,
+            host_dropped_packets,
+            queuing_delay: [self.queue.newest(), self.share.round_trip_now()],
+            loss_event_rate: rates.map(<[f64; 2]>::from),
+            target_rate: Some([share; 2]),
+            vegas_beta_packets: None,
+        };
+        self.actions.push(Action::Observe(Observation::Slot(report)));
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if let Some(asked) = self.probing.on_time(now) {
+            let kind = if self.rules.is_starting() { probe::Kind::StartUp } else { probe::Kind::Probe };
+            self.actions.push(probing::ask(Probe { kind, ..asked }));
+        }
+        if now >= self.slot_deadline() {
+            match self.place {
+                // In silence the receiver's own clock goes on.
+                Some(place) => {
+                    self.end_slot(now, place);
+                    self.place = Some((place + 1) & (CYCLE as u16 - 1));
+                }
+                None => {
+                    self.slot.begun = now;
+                    self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
+                }
+            }
+        }
+    }
+
+    /// When the receiver's own clock ends the slot: a queue that grows by two slots within one is beyond what happens.
+    fn slot_deadline(&self) -> Time {
+        self.slot.begun + SLOT * SILENT_SLOTS
+    }
+}
+
+impl Endpoint for Receiver {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match (self.state, event) {
+            (State::Idle, Event::Start) => self.on_start(now),
+            (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
+            (State::Running, Event::Deadline) => self.on_time(now),
+            (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
+            (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.actions.pop()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        if self.state != State::Running {
+            return None;
+        }
+        [self.probing.deadline(), Some(self.slot_deadline())].into_iter().flatten().min()
+    }
+}
+
+/// A receiver begins at the highest level that sends at most this many packets in a slot (RFC 6928's initial window, over 100 ms).
+const FIRST_PACKETS: f64 = 10.0;
+/// The empty path is remembered for so long.
+const DELAY_WINDOW: Duration = Duration::from_secs(600);
+const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);
+/// A path may lose this part of its packets by itself.
+const NOISE: f64 = 0.05;
+/// If this part is lost on top of what was lost before a join, the join is too much.
+const NOTABLE_LOSS: f64 = 0.01;
+/// More loss than that is no matter of shares.
+const MUCH_LOSS: f64 = 0.1;
+/// Who has found its rate measures its round trip twice a minute.
+const RARE: u32 = 30;
+const SILENT_SLOTS: u32 = 3;
+/// A packet that the host dropped is missed within this time, or was not of this session.
+const HOST_MEMORY: Duration = Duration::from_secs(1);

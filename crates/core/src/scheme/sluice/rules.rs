@@ -1,0 +1,427 @@
+//! When a receiver changes its level. Knows nothing of packets.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use weir_units::{Rate, Time};
+
+use super::burst::Verdict;
+use super::config::Config;
+use super::cycle::Burst;
+use crate::layers::Ladder;
+use crate::observation::LevelCause;
+
+/// What a receiver knows at the end of a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) now: Time,
+    pub(super) level: usize,
+    /// What came in the last second.
+    pub(super) arrived: Rate,
+    /// Whether so much of it was lost that the rate is far beyond the path's.
+    pub(super) has_lost_much: bool,
+    /// Whether notably more is lost since the level changed than before.
+    pub(super) loses_more: bool,
+    /// Whether the queue is empty, and whether it is full.
+    pub(super) is_empty: bool,
+    pub(super) is_full: bool,
+    /// Whether the cycle that ends with this slot had a slot with an empty queue.
+    pub(super) was_empty_in_cycle: bool,
+    /// Whether this is the last slot before the burst that stands for the next level.
+    pub(super) ends_cycle: bool,
+    /// What the slot's burst told, if it had a whole one that told something.
+    pub(super) verdict: Option<Verdict>,
+    /// A packet's time at the receiver's rate.
+    pub(super) packet_time: Duration,
+    /// Whether a loss event began in the slot.
+    pub(super) loss_event: bool,
+    /// When the latest one began, and the mean time between them.
+    pub(super) latest_loss_event: Option<Time>,
+    pub(super) mean_interval: Option<Duration>,
+    /// The rate of a TCP in the receiver's place.
+    pub(super) share: Rate,
+    /// And the one to which it would go from there.
+    pub(super) settled: Rate,
+    /// Whether a leave is still to act.
+    pub(super) is_pending: bool,
+}
+
+/// What to do.
+pub(super) type Change = Option<(usize, LevelCause)>;
+
+/// The rules, and what they remember.
+#[derive(Debug)]
+pub(super) struct Rules {
+    hold: Duration,
+    back_off: Duration,
+    trial: Duration,
+    ladder: Ladder,
+    /// The receiver looks for its rate.
+    is_starting: bool,
+    /// When the level changed last.
+    changed: Time,
+    /// A join that may still turn out to be too much.
+    trying: Option<Trying>,
+    /// Bursts in a row that fitted.
+    fitted: u32,
+    /// By level: how often it was too much, and until when it is not tried.
+    too_much: Vec<(u32, Time)>,
+    /// In the start, beside others: when the rate was raised last.
+    raised: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trying {
+    since: Time,
+    /// The level to go back to.
+    back: usize,
+}
+
+impl Rules {
+    pub(super) fn new(config: &Config, ladder: &Ladder) -> Rules {
+        Rules {
+            hold: config.hold,
+            back_off: config.back_off,
+            trial: config.trial,
+            ladder: ladder.clone(),
+            is_starting: true,
+            changed: Time::ZERO,
+            trying: None,
+            fitted: 0,
+            too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
+            raised: None,
+        }
+    }
+
+    /// Whether the receiver still looks for its rate.
+    pub(super) const fn is_starting(&self) -> bool {
+        self.is_starting
+    }
+
+    /// Whether the latest join is on trial, so that a loss is its fault.
+    pub(super) fn is_trying(&self, now: Time) -> bool {
+        self.trying.is_some_and(|trying| now.since(trying.since) < self.trial)
+    }
+
+    /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.
+    pub(super) fn take_back(&mut self, now: Time, level: usize) -> Change {
+        let trying = self.trying.take()?;
+        let (times, until) = &mut self.too_much[level];
+        *times = (*times + 1).min(MOST_BACK_OFFS);
+        *until = now + self.back_off * ((1 << *times) - 1);
+        self.fitted = 0;
+        Some((trying.back, LevelCause::Drop))
+    }
+
+    /// A packet was lost in the start, and nobody else's queue stood there: the last step was too much for the path.
+    pub(super) fn overshot(&mut self, level: usize, arrived: Rate) -> Change {
+        self.end_start();
+        let within = self.highest_within(arrived.scale(0.95));
+        (within < level).then_some((within, LevelCause::SlowStartEnd))
+    }
+
+    /// The level has changed, by these rules or a manager's.
+    pub(super) fn on_change(&mut self, now: Time) {
+        self.changed = now;
+        self.fitted = 0;
+    }
+
+    /// The start is over: the path is full, or others share it.
+    pub(super) fn end_start(&mut self) {
+        self.is_starting = false;
+    }
+
+    /// A slot has ended.
+    pub(super) fn on_slot(&mut self, seen: &Seen) -> Change {
+        if self.trying.is_some_and(|trying| seen.now.since(trying.since) >= self.trial) {
+            self.trying = None;
+        }
+        if seen.loss_event {
+            return self.on_loss_event(seen);
+        }
+        if seen.is_pending {
+            return None;
+        }
+        if seen.ends_cycle && self.is_trial_too_much(seen) {
+            return self.take_back(seen.now, seen.level);
+        }
+        if self.is_starting { self.start(seen) } else { self.follow(seen) }
+    }
+
+    /// Whether the queue has stood since the join on trial, or more is lost. Behind a fair queue the channel that is too much waits
+    /// and is lost alone.
+    fn is_trial_too_much(&self, seen: &Seen) -> bool {
+        let tried_long_enough = |trying: Trying| seen.now.since(trying.since) >= A_CYCLE;
+        self.trying.is_some_and(tried_long_enough) && (!seen.was_empty_in_cycle || seen.loses_more)
+    }
+
+    /// A burst is over.
+    pub(super) fn on_burst(&mut self, seen: &Seen) -> Change {
+        let verdict = seen.verdict.filter(|_| !seen.is_pending)?;
+        match verdict.kind {
+            Burst::StartUp => self.on_start_up_burst(seen, &verdict),
+            Burst::NextLevel => self.probe(seen, &verdict),
+        }
+    }
+
+    /// It tells what the path carries, where nothing stood before it.
+    fn on_start_up_burst(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
+        if !self.is_starting || !seen.is_empty {
+            return None;
+        }
+        let carried = verdict.carried();
+        if verdict.is_full() {
+            self.end_start();
+        }
+        self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart)
+    }
+
+    /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
+    /// TCP's slow start would, only slower.
+    fn start(&mut self, seen: &Seen) -> Change {
+        if seen.is_full && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) {
+            self.raised = Some(seen.now);
+            let level = self.highest_within(self.rate(seen.level).scale(1.5));
+            return self.up(seen, level.max(seen.level + 1), LevelCause::SlowStart);
+        }
+        None
+    }
+
+    /// The next level, where its burst fitted, nothing stands, and the last congestion is long ago.
+    fn probe(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
+        let fits = verdict.is_whole() && verdict.fits(seen.packet_time) && seen.is_empty;
+        self.fitted = if fits { self.fitted + 1 } else { 0 };
+        let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
+        let pause = seen.mean_interval.unwrap_or_default() * 3;
+        let pause = pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        let has_paused = seen.latest_loss_event.is_none_or(|at| seen.now.since(at) >= pause);
+        let next = seen.level + 1;
+        let is_barred = self.too_much.get(next).is_none_or(|(_, until)| seen.now < *until);
+        if self.fitted < needed || !has_paused || is_barred {
+            return None;
+        }
+        self.trying = Some(Trying { since: seen.now, back: seen.level });
+        Some((next, LevelCause::Add))
+    }
+
+    /// More, where a queue stands and a TCP would have more.
+    fn follow(&mut self, seen: &Seen) -> Change {
+        let share = seen.settled;
+        let shared = seen.is_full || seen.latest_loss_event.is_some_and(|at| seen.now.since(at) < self.hold);
+        if !shared || seen.now.since(self.changed) < self.hold || share < self.rate(seen.level + 1).scale(JOIN_SHARE) {
+            return None;
+        }
+        let most = share.scale(1.0 / JOIN_SHARE).min(self.rate(seen.level).scale(MOST_UP));
+        self.up(seen, self.highest_within(most).max(seen.level + 1), LevelCause::Add)
+    }
+
+    /// Less, where a TCP would have less.
+    fn on_loss_event(&mut self, seen: &Seen) -> Change {
+        self.end_start();
+        self.fitted = 0;
+        if seen.is_pending {
+            return None;
+        }
+        let rate = self.rate(seen.level);
+        let mut most = rate;
+        if seen.share < rate.scale(LEAVE_SHARE) {
+            most = seen.share.scale(LAND_SHARE).max(rate.scale(0.5));
+        }
+        if seen.has_lost_much {
+            most = most.min(seen.arrived.scale(0.95));
+        }
+        let level = self.highest_within(most).min(seen.level);
+        (level < seen.level).then_some((level, LevelCause::Drop))
+    }
+
+    fn up(&self, seen: &Seen, level: usize, cause: LevelCause) -> Change {
+        let level = level.min(self.ladder.levels());
+        (level > seen.level).then_some((level, cause))
+    }
+
+    fn rate(&self, level: usize) -> Rate {
+        self.ladder.level_rate(level)
+    }
+
+    /// The highest level of at most this rate; the lowest one is always allowed.
+    fn highest_within(&self, rate: Rate) -> usize {
+        self.ladder.rates().partition_point(|of| *of <= rate).max(1)
+    }
+}
+
+/// In the start a receiver takes so much of what a burst says that the path carries.
+const START_SHARE: f64 = 0.93;
+/// Joins need a share that much above the level, so that it is not left again.
+const JOIN_SHARE: f64 = 1.2;
+/// A level is left when the share is below that part of it, for one of the share over √0.8.
+const LEAVE_SHARE: f64 = 0.8;
+const LAND_SHARE: f64 = 1.118;
+/// One join takes no more than that times the rate.
+const MOST_UP: f64 = 1.3;
+/// After congestion the next level is tried after three mean times between loss events, within these bounds.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A cycle, and a slot for the join to act.
+const A_CYCLE: Duration = Duration::from_millis(900);
+/// The back-off of a level grows to 10 s · (2^6 − 1).
+const MOST_BACK_OFFS: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder() -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("valid")
+    }
+
+    /// At level 20 (3643 kbit/s) on an empty path, at a time in milliseconds.
+    fn seen(millis: u64) -> Seen {
+        Seen {
+            now: Time::from_millis(millis),
+            level: 20,
+            arrived: ladder().level_rate(20),
+            has_lost_much: false,
+            loses_more: false,
+            is_empty: true,
+            is_full: false,
+            was_empty_in_cycle: true,
+            ends_cycle: false,
+            verdict: None,
+            packet_time: Duration::from_millis(3),
+            loss_event: false,
+            latest_loss_event: None,
+            mean_interval: None,
+            share: Rate::from_mbps(100),
+            settled: Rate::from_mbps(100),
+            is_pending: false,
+        }
+    }
+
+    fn rules() -> Rules {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        rules.end_start();
+        rules
+    }
+
+    /// A burst at a rate, in Mbit/s, that makes the queue grow by `slope`.
+    fn burst(kind: Burst, mbps: f64, slope: f64) -> Option<Verdict> {
+        let rate = Rate::from_bps((mbps * 1e6) as u64);
+        Some(Verdict { kind, rate, length: Duration::from_millis(100), slope, packets: 100.0, expected: 100.0 })
+    }
+
+    fn fitting(millis: u64) -> Seen {
+        Seen { verdict: burst(Burst::NextLevel, 4.3, 0.0), ..seen(millis) }
+    }
+
+    #[test]
+    fn the_next_level_is_joined_when_its_burst_fits_once_and_after_losses_twice() {
+        assert_eq!(rules().on_burst(&fitting(10_000)), Some((21, LevelCause::Add)));
+        let lost = |millis| Seen { latest_loss_event: Some(Time::from_secs(1)), ..fitting(millis) };
+        let mut rules = rules();
+        assert_eq!(rules.on_burst(&lost(10_000)), None);
+        let grows = Seen { verdict: burst(Burst::NextLevel, 4.3, 0.1), ..lost(10_800) };
+        assert_eq!(rules.on_burst(&grows), None);
+        assert_eq!(rules.on_burst(&lost(11_600)), None, "not twice in a row");
+        assert_eq!(rules.on_burst(&lost(12_400)), Some((21, LevelCause::Add)));
+    }
+
+    #[test]
+    fn nothing_is_joined_by_a_burst_while_a_queue_stands_or_soon_after_congestion() {
+        assert_eq!(rules().on_burst(&Seen { is_empty: false, ..fitting(10_000) }), None);
+        assert_eq!(rules().on_burst(&Seen { is_pending: true, ..fitting(10_000) }), None);
+        let recent = Some(Time::from_millis(7_500));
+        let mut rules = rules();
+        let tries = [10_000, 10_400, 10_600]
+            .map(|millis| rules.on_burst(&Seen { latest_loss_event: recent, ..fitting(millis) }).is_some());
+        assert_eq!(tries, [false, false, true], "three seconds after the loss event at the earliest");
+    }
+
+    #[test]
+    fn a_join_that_leaves_a_queue_is_taken_back_and_not_repeated_for_longer_each_time() {
+        let mut rules = rules();
+        let (mut now, mut waited) = (10_000, [0; 3]);
+        for wait in &mut waited {
+            let from = now;
+            while rules.on_burst(&fitting(now)).is_none() {
+                now += 800;
+            }
+            *wait = now - from;
+            rules.on_change(Time::from_millis(now));
+            let standing = |millis| Seen { level: 21, was_empty_in_cycle: false, ends_cycle: true, ..seen(millis) };
+            assert_eq!(rules.on_slot(&standing(now + 800)), None, "not before the cycle is over");
+            assert_eq!(rules.on_slot(&standing(now + 1_600)), Some((20, LevelCause::Drop)));
+            now += 1_600;
+            rules.on_change(Time::from_millis(now));
+        }
+        assert!(waited[0] == 0 && (9_200..10_800).contains(&waited[1]) && (29_200..30_800).contains(&waited[2]));
+    }
+
+    #[test]
+    fn a_join_stays_when_its_trial_is_over() {
+        let mut rules = rules();
+        rules.on_burst(&fitting(10_000));
+        assert!(rules.is_trying(Time::from_millis(17_999)) && !rules.is_trying(Time::from_secs(18)));
+        let standing = Seen { level: 21, was_empty_in_cycle: false, ends_cycle: true, ..seen(18_100) };
+        assert_eq!(rules.on_slot(&standing), None);
+    }
+
+    #[test]
+    fn in_the_start_a_receiver_takes_most_of_what_a_burst_is_carried_until_one_is_not() {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) };
+        // 14.6 · 99/100 · 0.93 = 13.4; level 29 is 12.8.
+        assert_eq!(rules.on_burst(&fits), Some((29, LevelCause::SlowStart)));
+        assert!(rules.is_starting());
+        let queue = Seen { is_empty: false, ..fits };
+        assert_eq!(rules.on_burst(&queue), None, "with a queue a burst tells of others");
+        let full = Seen { level: 29, verdict: burst(Burst::StartUp, 35.0, 0.75), ..seen(600) };
+        // 35 / 1.75 · 0.99 · 0.93 = 18.4; level 31 is 17.0.
+        assert_eq!(rules.on_burst(&full), Some((31, LevelCause::SlowStart)));
+        assert!(!rules.is_starting());
+    }
+
+    #[test]
+    fn in_the_start_next_to_others_the_rate_goes_up_by_half_in_a_second() {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        let queue = |millis| Seen { is_empty: false, is_full: true, ..seen(millis) };
+        assert_eq!(rules.on_slot(&queue(900)), None);
+        // 3643 · 1.5 = 5465; level 22 is 4818 and level 23 is 5541.
+        assert_eq!(rules.on_slot(&queue(1_000)), Some((22, LevelCause::SlowStart)));
+        assert_eq!(rules.on_slot(&queue(1_900)), None);
+    }
+
+    #[test]
+    fn a_loss_event_costs_what_a_tcp_would_not_have_and_half_at_most() {
+        let event = |kbps| Seen { loss_event: true, share: Rate::from_kbps(kbps), ..seen(10_000) };
+        assert_eq!(rules().on_slot(&event(2_920)), None, "0.8 of 3643 is 2914");
+        // 2900 · 1.118 = 3242; level 19 is 3168.
+        assert_eq!(rules().on_slot(&event(2_900)), Some((19, LevelCause::Drop)));
+        // Half of 3643 is 1821; level 15 is 1811.
+        assert_eq!(rules().on_slot(&event(300)), Some((15, LevelCause::Drop)));
+        assert_eq!(rules().on_slot(&Seen { is_pending: true, ..event(300) }), None, "it has been answered");
+        let arrived = Rate::from_kbps(1_500);
+        // 1500 · 0.95 = 1425; level 13 is 1370.
+        assert_eq!(
+            rules().on_slot(&Seen { has_lost_much: true, arrived, ..event(9_000) }),
+            Some((13, LevelCause::Drop))
+        );
+    }
+
+    #[test]
+    fn where_a_queue_stands_a_receiver_goes_where_a_tcp_would_settle_in_steps() {
+        let full =
+            |millis, kbps| Seen { is_full: true, is_empty: false, settled: Rate::from_kbps(kbps), ..seen(millis) };
+        let mut rules = rules();
+        rules.on_change(Time::from_secs(6));
+        assert_eq!(rules.on_slot(&full(10_900, 50_000)), None, "a level is held for five seconds");
+        // 3643 · 1.3 = 4736; level 21 is 4190 and level 22 is 4818.
+        assert_eq!(rules.on_slot(&full(11_000, 50_000)), Some((21, LevelCause::Add)));
+        assert_eq!(rules.on_slot(&full(11_000, 5_000)), None, "1.2 · 4190 is 5028");
+        assert_eq!(
+            rules.on_slot(&Seen { is_full: false, ..full(11_000, 50_000) }),
+            None,
+            "bursts tell where none stands"
+        );
+    }
+}

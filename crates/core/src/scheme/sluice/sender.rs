@@ -1,0 +1,336 @@
+//! The sender: every channel at its rate over a cycle, with bursts that tell receivers what would fit.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_wire::{CciForm, Layered, Probe, probe};
+
+use super::config::{Config, StartUp};
+use super::cycle::{self, Burst, SLOT, START_UP_BURST};
+use crate::definition::Session;
+use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
+use crate::outbox::Outbox;
+use crate::probing::{self, Announcement};
+
+/// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
+/// were one stream, to within a packet or two, and a burst is what it should be at each of them.
+///
+/// A packet's `slot` is the slot's place in the cycle and, above it, how far apart probes are to be; its `signal` is set in
+/// bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
+#[derive(Debug)]
+pub struct Sender {
+    channels: Vec<Channel>,
+    packet_size: Bytes,
+    form: CciForm,
+    period: Duration,
+    start_up: StartUp,
+    start: Option<Time>,
+    next_period: Option<Time>,
+    /// Until when somebody may be starting.
+    starting_until: Time,
+    /// The slot that is being sent, and whether it begins with a start-up burst.
+    slot: u64,
+    has_start_up_burst: bool,
+    announcement: Announcement,
+    answers: Outbox,
+    /// The channel whose packets are being emitted; beyond the last when there is nothing to emit.
+    emitting: usize,
+    /// Slot and clock of what is being emitted.
+    stamp: Layered,
+}
+
+#[derive(Debug)]
+struct Channel {
+    rate: Rate,
+    /// Packets that receivers of the level whose topmost channel this is should have been sent, less what they have been.
+    lacking: f64,
+    /// Packets to send now, and whether they are of a burst.
+    due: u32,
+    in_burst: bool,
+    next_level_factor: f64,
+    next_level_length: Duration,
+    start_up_factor: f64,
+    /// The wire number of its next packet, before truncation.
+    sequence: u32,
+}
+
+impl Channel {
+    /// What it is sent at, as a factor of its rate, `within` a slot; and whether that is a burst.
+    fn factor(&self, burst: Option<Burst>, within: Duration) -> (f64, bool) {
+        let plain = cycle::plain_factor(self.next_level_factor, self.next_level_length);
+        match burst {
+            Some(Burst::NextLevel) if within < self.next_level_length => (self.next_level_factor, true),
+            Some(Burst::StartUp) if within < START_UP_BURST => (plain * self.start_up_factor, true),
+            Some(Burst::StartUp) => (plain * cycle::rest_factor(self.start_up_factor), false),
+            Some(Burst::NextLevel) | None => (plain, false),
+        }
+    }
+}
+
+impl Sender {
+    /// A sender of `session`.
+    pub fn new(session: &Session, config: &Config) -> Sender {
+        let ladder = &session.ladder;
+        let channel = |number: usize| Channel {
+            rate: ladder.channel_rate(number),
+            lacking: 0.0,
+            due: 0,
+            in_burst: false,
+            next_level_factor: cycle::next_level_factor(ladder, number, config.margin),
+            next_level_length: cycle::next_level_length(ladder.level_rate(number + 1), session.packet_size),
+            start_up_factor: cycle::start_up_factor(ladder, number),
+            sequence: 0,
+        };
+        Sender {
+            channels: (0..ladder.levels()).map(channel).collect(),
+            emitting: ladder.levels(),
+            packet_size: session.packet_size,
+            form: session.form,
+            period: config.period,
+            start_up: config.start_up,
+            start: None,
+            next_period: None,
+            starting_until: Time::ZERO,
+            slot: 0,
+            has_start_up_burst: false,
+            announcement: Announcement::new(config.probes_per_sec),
+            answers: Outbox::default(),
+            stamp: Layered::default(),
+        }
+    }
+
+    fn on_start(&mut self, now: Time) {
+        self.start = Some(now);
+        self.starting_until = now + FIRST_START_UP;
+        self.begin_slot(now, 0);
+        self.schedule(now, now, 1);
+        self.next_period = Some(now + self.period);
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        let Some(due) = self.next_period.filter(|due| *due <= now) else { return };
+        let missed = (now.since(due).as_nanos() / self.period.as_nanos()) as u64;
+        self.schedule(now, due, (1 + missed).min(MOST_PERIODS_AT_ONCE) as u32);
+        self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
+        self.announcement.on_time(now);
+    }
+
+    /// Makes due what the channels earn in the `periods` that begin at `due`.
+    fn schedule(&mut self, now: Time, due: Time, periods: u32) {
+        let since = now.since(self.start.unwrap_or(now)).as_nanos();
+        let number = (since / SLOT.as_nanos()) as u64;
+        if number != self.slot {
+            self.begin_slot(now, number);
+        }
+        let since_due = due.since(self.start.unwrap_or(due)).as_nanos();
+        let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
+        let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
+        let announced = self.announcement.interval().to_octaves();
+        self.stamp = Layered {
+            slot: (announced << CYCLE_BITS) | (number % cycle::CYCLE) as u16,
+            clock_micros: now.as_micros(),
+            ..Layered::default()
+        };
+        let span = (self.period * periods).as_secs_f64();
+        let (mut earned, mut sent) = (0.0, 0);
+        for channel in &mut self.channels {
+            let (factor, in_burst) = channel.factor(burst, within);
+            earned += channel.rate.packets_per_sec(self.packet_size) * factor * span;
+            channel.lacking += earned - f64::from(sent);
+            // What the driver did not fetch since the last time is not sent twice as late.
+            channel.due = channel.lacking.max(0.0) as u32;
+            channel.lacking -= f64::from(channel.due);
+            channel.in_burst = in_burst;
+            sent += channel.due;
+        }
+        self.emitting = 0;
+    }
+
+    fn begin_slot(&mut self, now: Time, number: u64) {
+        self.slot = number;
+        self.has_start_up_burst = match self.start_up {
+            StartUp::Asked => now < self.starting_until,
+            StartUp::Always => true,
+            StartUp::Never => false,
+        };
+    }
+
+    fn on_probe(&mut self, now: Time, asked: Probe) {
+        if self.start.is_none() {
+            return;
+        }
+        if asked.kind == probe::Kind::StartUp {
+            self.starting_until = self.starting_until.max(now + START_UP);
+        }
+        if self.announcement.on_probe(now) {
+            self.answers.push(probing::answer(asked));
+        }
+    }
+}
+
+impl Endpoint for Sender {
+    fn handle(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::Start if self.start.is_none() => self.on_start(now),
+            Event::Deadline => self.on_deadline(now),
+            Event::Packet { .. } => {
+                if let Some(asked) = probing::asked(&event) {
+                    self.on_probe(now, asked);
+                }
+            }
+            Event::Finish => {
+                self.start = None;
+                self.next_period = None;
+                self.emitting = self.channels.len();
+            }
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Option<Action> {
+        if let Some(answer) = self.answers.pop() {
+            return Some(answer);
+        }
+        loop {
+            let number = self.emitting as u16;
+            let channel = self.channels.get_mut(self.emitting)?;
+            if channel.due == 0 {
+                self.emitting += 1;
+                continue;
+            }
+            channel.due -= 1;
+            let sequence = channel.sequence & (u32::MAX >> (32 - self.form.sequence_bits()));
+            channel.sequence = channel.sequence.wrapping_add(1);
+            let layered = Layered { signal: channel.in_burst, channel: number, sequence, ..self.stamp };
+            let packet = Packet { header: Header::Layered(layered), size: self.packet_size, ecn: Ecn::NotEct };
+            return Some(Action::send_fresh(Destination::Channel(ChannelId(number)), packet));
+        }
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.next_period
+    }
+}
+
+/// Bits of the slot's place in the cycle on the wire; those above announce the interval of probes.
+pub(super) const CYCLE_BITS: u32 = 3;
+
+/// For so long after the start somebody may be starting, as receivers often wait for their sender.
+const FIRST_START_UP: Duration = Duration::from_millis(1_500);
+/// And for so long after a receiver has said that it starts. It says so every second.
+const START_UP: Duration = Duration::from_millis(1_500);
+/// A stalled sender catches up by this much at most: more would be a burst that no queue expects.
+const MOST_PERIODS_AT_ONCE: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Habitat;
+    use crate::endpoint::Origin;
+    use crate::layers::Ladder;
+    use crate::probing::PROBE_SIZE;
+
+    const SIZE: Bytes = Bytes::new(1484);
+
+    fn ladder() -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(50), 1.15).expect("valid")
+    }
+
+    fn sender(start_up: StartUp) -> Sender {
+        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
+        Sender::new(&session, &Config { start_up, ..Config::default() })
+    }
+
+    fn emitted(sender: &mut Sender, now: Time, event: Event<'_>) -> Vec<(Time, Layered)> {
+        sender.handle(now, event);
+        let actions = core::iter::from_fn(|| sender.poll(now));
+        let layered = actions.filter_map(|action| match action {
+            Action::Send { packet: Packet { header: Header::Layered(layered), .. }, .. } => Some((now, layered)),
+            _ => None,
+        });
+        layered.collect()
+    }
+
+    fn sent(sender: &mut Sender, until: Time) -> Vec<(Time, Layered)> {
+        let mut all = match sender.start {
+            None => emitted(sender, Time::ZERO, Event::Start),
+            Some(_) => Vec::new(),
+        };
+        while let Some(at) = sender.deadline().filter(|at| *at < until) {
+            all.extend(emitted(sender, at, Event::Deadline));
+        }
+        all
+    }
+
+    /// Packets of a level in a span, over what its rate sends in that time.
+    fn share(sent: &[(Time, Layered)], level: usize, from: u64, to: u64) -> f64 {
+        let span = Time::from_millis(from)..Time::from_millis(to);
+        let of_level = |(at, layered): &&(Time, Layered)| span.contains(at) && usize::from(layered.channel) < level;
+        let expected = ladder().level_rate(level).packets_per_sec(SIZE) * (to - from) as f64 / 1e3;
+        sent.iter().filter(of_level).count() as f64 / expected
+    }
+
+    #[test]
+    fn every_level_has_its_rate_over_a_cycle_and_numbers_without_a_gap() {
+        for start_up in [StartUp::Never, StartUp::Always] {
+            let sent = sent(&mut sender(start_up), Time::from_secs(16));
+            for level in 1..=ladder().levels() {
+                let share = share(&sent, level, 0, 16_000);
+                assert!((share - 1.0).abs() < 0.02, "{start_up:?}, level {level}: {share}");
+            }
+            let numbers = sent.iter().filter(|(_, layered)| layered.channel == 5).map(|(_, layered)| layered.sequence);
+            assert!(numbers.enumerate().all(|(count, number)| number == count as u32));
+        }
+    }
+
+    #[test]
+    fn in_the_last_slot_of_a_cycle_each_level_sees_the_next_one_to_within_a_packet_or_two() {
+        let sent = sent(&mut sender(StartUp::Never), Time::from_secs(8));
+        for level in 1..ladder().levels() {
+            let rate = ladder().level_rate(level);
+            let length = cycle::next_level_length(rate, SIZE).as_millis() as u64;
+            for cycle in 0..10 {
+                let begins = cycle * 800 + 700;
+                let seen = share(&sent, level, begins, begins + length);
+                let wanted = 1.03 * ladder().level_rate(level + 1).bps() as f64 / rate.bps() as f64;
+                let packets = rate.packets_per_sec(SIZE) * length as f64 / 1e3;
+                assert!((seen - wanted).abs() * packets < 2.5, "level {level}, cycle {cycle}: {seen} and not {wanted}");
+            }
+        }
+        let in_bursts = sent.iter().filter(|(_, layered)| layered.signal);
+        assert!(in_bursts.clone().count() > 100 && in_bursts.clone().all(|(_, layered)| layered.slot == 7));
+    }
+
+    #[test]
+    fn start_up_bursts_are_sent_at_first_and_while_a_receiver_asks_for_them() {
+        let mut sender = sender(StartUp::Asked);
+        let bursts = |sent: &[(Time, Layered)]| sent.iter().filter(|(_, l)| l.signal && l.slot != 7).count();
+        assert!(bursts(&sent(&mut sender, Time::from_millis(1_500))) > 0);
+        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(5))), 0);
+        let ask = |sender: &mut Sender, kind| {
+            let asked = Probe { kind, clock_micros: 7 };
+            let packet = Packet { header: Header::Probe(asked), size: PROBE_SIZE, ecn: Ecn::NotEct };
+            sender.handle(Time::from_millis(5_010), Event::Packet { from: Origin::Unverified, packet: &packet });
+            let answer = sender.poll(Time::from_millis(5_010));
+            assert!(matches!(answer, Some(Action::Send { to: Destination::Reply, .. })), "{answer:?}");
+        };
+        ask(&mut sender, probe::Kind::Probe);
+        assert_eq!(bursts(&sent(&mut sender, Time::from_millis(5_300))), 0, "who only measures needs none");
+        sender.announcement = Announcement::new(50);
+        ask(&mut sender, probe::Kind::StartUp);
+        assert!(bursts(&sent(&mut sender, Time::from_millis(6_500))) > 0);
+        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(9))[200..]), 0);
+    }
+
+    #[test]
+    fn a_late_deadline_is_made_up_for_by_four_periods_at_most() {
+        let mut sender = sender(StartUp::Never);
+        sent(&mut sender, Time::from_millis(100));
+        let late = emitted(&mut sender, Time::from_secs(60), Event::Deadline).len() as f64;
+        let periods = late / (Rate::from_mbps(50).packets_per_sec(SIZE) * 5e-3);
+        assert!((3.0..5.5).contains(&periods), "{periods} periods");
+        assert!(emitted(&mut sender, Time::from_secs(60), Event::Finish).is_empty());
+        assert_eq!(sender.deadline(), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! What a TCP would have in the receiver's place.
+
+use core::time::Duration;
+
+use weir_units::{Bytes, Rate, Time, math};
+
+use crate::estimate::{Ewma, LossIntervals};
+use crate::model::{cubic, reno};
+
+/// Loss events, the round trip, and the rate of a TCP that had both.
+#[derive(Debug)]
+pub(super) struct Share {
+    intervals: LossIntervals,
+    /// When the latest loss events began, the newest first.
+    events: [Option<Time>; REMEMBERED],
+    /// Of the path when it is empty.
+    round_trip: Duration,
+    /// Mean queuing delay, seconds.
+    queue: Ewma,
+}
+
+impl Share {
+    pub(super) const fn new(round_trip: Duration) -> Share {
+        Share { intervals: LossIntervals::new(), events: [None; REMEMBERED], round_trip, queue: Ewma::new(QUEUE_GAIN) }
+    }
+
+    /// R0: the round trip of the empty path is this.
+    pub(super) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
+    }
+
+    pub(super) fn on_received(&mut self) {
+        self.intervals.on_received();
+    }
+
+    /// Over a slot, packets waited so long on average.
+    pub(super) fn on_queue(&mut self, waited: Duration) {
+        self.queue.update(waited.as_secs_f64());
+    }
+
+    /// A packet was lost to congestion. Returns whether a loss event begins with it: losses within 1.5 round trips of an event's
+    /// first one belong to it, as a TCP's overflow lasts for up to two.
+    pub(super) fn on_loss(&mut self, now: Time) -> bool {
+        let span = self.round_trip_now().mul_f64(EVENT_ROUND_TRIPS);
+        if self.events[0].is_some_and(|first| now.since(first) < span) {
+            self.intervals.on_loss_within_event();
+            return false;
+        }
+        self.intervals.on_loss_event();
+        self.events.rotate_right(1);
+        self.events[0] = Some(now);
+        true
+    }
+
+    /// A packet was lost to congestion that has been answered, but the answer has not acted.
+    pub(super) fn on_answered_loss(&mut self) {
+        self.intervals.on_loss_within_event();
+    }
+
+    /// The receiver's rate is so many times what it was. Those who share a queue lose in the same events, whatever their rates: so
+    /// what was counted at one rate counts as if it had been the other.
+    pub(super) fn on_rate_change(&mut self, times: f64) {
+        self.intervals.scale(times);
+    }
+
+    /// The first loss event says when, not how often: the history begins with what a TCP would have that gets `rate`.
+    pub(super) fn seed(&mut self, rate: Rate, packet_size: Bytes) {
+        let p = self.loss_event_rate_of(rate.packets_per_sec(packet_size));
+        self.intervals.seed(1.0 / p);
+    }
+
+    pub(super) const fn has_lost(&self) -> bool {
+        self.events[0].is_some()
+    }
+
+    /// When the latest loss event began.
+    pub(super) const fn latest(&self) -> Option<Time> {
+        self.events[0]
+    }
+
+    pub(super) const fn intervals(&self) -> &LossIntervals {
+        &self.intervals
+    }
+
+    /// The rate of a TCP with these losses and this round trip. Before the first loss event that is one that loses the next packet.
+    pub(super) fn rate(&self, packet_size: Bytes) -> Rate {
+        Rate::from_packets_per_sec(self.packets_per_sec(self.loss_event_rate()), packet_size)
+    }
+
+    fn loss_event_rate(&self) -> f64 {
+        self.intervals.long_term_rate().unwrap_or(1.0 / self.intervals.current().max(1.0))
+    }
+
+    /// The rate at which a TCP would be with loss events as often in time as here, whatever its own rate: f(p) at a rate of which
+    /// they are p. Within a factor of [`FARTHEST`] of the receiver's `rate`.
+    pub(super) fn settled_rate(&self, rate: Rate, packet_size: Bytes) -> Rate {
+        let own = rate.packets_per_sec(packet_size);
+        let p = self.loss_event_rate();
+        let (mut low, mut high) = (own / FARTHEST, own * FARTHEST);
+        for _ in 0..BISECTIONS {
+            let middle = math::sqrt(low * high);
+            if self.packets_per_sec(p * own / middle) > middle { low = middle } else { high = middle }
+        }
+        Rate::from_packets_per_sec(low, packet_size)
+    }
+
+    /// Mean time between the latest loss events; `None` before the second one.
+    pub(super) fn mean_interval(&self) -> Option<Duration> {
+        let known = self.events.iter().flatten().count();
+        let (newest, oldest) = (self.events[0]?, self.events[..known].last().copied().flatten()?);
+        (known > 1).then(|| newest.since(oldest) / (known - 1) as u32)
+    }
+
+    /// The better of Reno's and CUBIC's.
+    fn packets_per_sec(&self, p: f64) -> f64 {
+        let rtt = self.round_trip_now().as_secs_f64();
+        let reno = reno::packets_per_sec(p, rtt, 4.0 * rtt);
+        if p < CUBIC_BELOW { reno.max(cubic::packets_per_sec(p, rtt)) } else { reno }
+    }
+
+    /// The inverse, by bisection on a logarithmic scale.
+    fn loss_event_rate_of(&self, packets_per_sec: f64) -> f64 {
+        reno::invert(|p| self.packets_per_sec(p), packets_per_sec).max(LEAST_LOSS)
+    }
+
+    pub(super) fn round_trip_now(&self) -> Duration {
+        self.round_trip + Duration::from_secs_f64(self.queue.average().unwrap_or(0.0).clamp(0.0, 10.0))
+    }
+}
+
+/// Of a slot's mean in the average: about a second counts.
+const QUEUE_GAIN: f64 = 0.1;
+/// Farther away nothing is said of what would be.
+const FARTHEST: f64 = 4.0;
+const BISECTIONS: u32 = 12;
+/// Loss events whose times are remembered.
+const REMEMBERED: usize = 4;
+/// A loss event lasts for so many round trips.
+const EVENT_ROUND_TRIPS: f64 = 1.5;
+/// RFC 9438 §5.1 holds for rare losses.
+const CUBIC_BELOW: f64 = 0.05;
+const LEAST_LOSS: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Bytes = Bytes::new(1456);
+
+    fn share(millis: u64) -> Share {
+        Share::new(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_seed_gives_the_rate_back() {
+        for mbps in [1, 10, 100] {
+            let mut share = share(40);
+            share.on_loss(Time::from_secs(1));
+            share.seed(Rate::from_mbps(mbps), SIZE);
+            let rate = share.rate(SIZE).bps() as f64 / 1e6;
+            assert!((rate / mbps as f64 - 1.0).abs() < 0.01, "{rate}");
+        }
+    }
+
+    #[test]
+    fn losses_of_one_and_a_half_round_trips_are_one_event() {
+        let mut share = share(100);
+        let events = [0, 100, 149, 150, 299, 300].map(|millis| share.on_loss(Time::from_millis(1_000 + millis)));
+        assert_eq!(events, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn a_queue_is_part_of_the_round_trip() {
+        let mut share = share(40);
+        (0..100).for_each(|_| share.on_queue(Duration::from_millis(60)));
+        assert!(share.round_trip_now().abs_diff(Duration::from_millis(100)) < Duration::from_micros(10));
+    }
+
+    #[test]
+    fn rare_losses_are_cubic_s_and_frequent_ones_reno_s() {
+        let share = share(100);
+        assert!((share.packets_per_sec(1e-6) - cubic::packets_per_sec(1e-6, 0.1)).abs() < 1e-9);
+        assert!((share.packets_per_sec(0.1) - reno::packets_per_sec(0.1, 0.1, 0.4)).abs() < 1e-9);
+    }
+}
