@@ -20,6 +20,8 @@ pub struct Scheme {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// When to take it: a few words.
+    pub suits: &'static str,
     /// Authors and year.
     pub paper: &'static str,
     /// Who takes part, and how they are built.

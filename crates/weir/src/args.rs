@@ -19,6 +19,7 @@ use examples::{
     STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
+pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
 pub use values::SessionSource;
 pub(crate) use values::{RateRange, ValueError};
 

@@ -19,6 +19,7 @@ use crate::settings;
 const STEPS: Scheme = Scheme {
     name: "steps",
     summary: "Receivers take one more channel a second, and give one up after loss",
+    suits: "An example",
     paper: "an example",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),

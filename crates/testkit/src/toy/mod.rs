@@ -42,6 +42,7 @@ pub use header::Message;
 pub const TOY: Scheme = Scheme {
     name: "toy",
     summary: "An agent between a sender and its receivers stores payloads until all have them",
+    suits: "Tests",
     paper: "none: it tests the contract between protocols and drivers",
     parties: Parties::Tree(Tree {
         sender: |stream, settings, _| build(settings, || sender::Sender::new(stream)),

@@ -4,9 +4,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_core::registry::{self, OfferedRates, SCHEMES, Scheme};
 
 /// The scheme of a layered session unless the user chooses another.
-pub(super) const LAYERED_DEFAULT: &str = "avmrc";
+pub(crate) const LAYERED_DEFAULT: &str = "avmrc";
 /// The scheme of a live stream unless the user chooses another.
-pub(super) const PACED_DEFAULT: &str = "rap";
+pub(crate) const PACED_DEFAULT: &str = "rap";
 
 /// A scheme for layered sessions by its name; the help lists those of the registry.
 pub(super) fn layered() -> impl TypedValueParser<Value = &'static Scheme> {

@@ -34,6 +34,7 @@ use crate::settings::Setting;
 pub const AVMRC: Scheme = Scheme {
     name: "avmrc",
     summary: "Receivers follow a TCP Vegas throughput model whose thresholds adapt to the path (no loss where the link is idle)",
+    suits: "Quiet networks: it loses nothing where nobody else is",
     paper: "Mahanti, Eager, Vernon, Computer Networks",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
@@ -52,6 +53,7 @@ pub const AVMRC: Scheme = Scheme {
 pub const RMRC: Scheme = Scheme {
     name: "rmrc",
     summary: "AVMRC's rules with a TCP Reno throughput model",
+    suits: "A comparison with AVMRC",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         levels: |session, _| Ok(session.ladder.rates().to_vec()),
@@ -70,6 +72,7 @@ pub const RMRC: Scheme = Scheme {
 pub const VMRC: Scheme = Scheme {
     name: "vmrc",
     summary: "AVMRC's rules with fixed thresholds in the TCP Vegas throughput model",
+    suits: "A comparison with AVMRC",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),
         levels: |session, _| Ok(session.ladder.rates().to_vec()),

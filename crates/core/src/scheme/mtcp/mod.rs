@@ -32,6 +32,7 @@ use crate::definition::{Parties, Scheme, Tree};
 pub const MTCP: Scheme = Scheme {
     name: "mtcp",
     summary: "A reliable stream over a tree, whose nodes report the worst window below them to the sender",
+    suits: "Streams of which every receiver needs every byte, in order",
     paper: "Rhee, Balaguru, Rouskas, INFOCOM 1999",
     parties: Parties::Tree(Tree {
         sender: |stream, settings, _| Ok(Box::new(Sender::new(stream, settings::read(stream.habitat, settings)?))),

@@ -27,6 +27,7 @@ use crate::definition::{Layered, OfferedRates, Parties, Scheme};
 pub const PLM: Scheme = Scheme {
     name: "plm",
     summary: "Receivers read their share of fair-queued paths from packet pairs or trains; priorities with several sessions",
+    suits: "Paths that queue each session apart, and several sessions with priorities",
     paper: "Legout, Biersack 2000; with managers (PSLM) Li, Munro, Kaleshi 2005",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),

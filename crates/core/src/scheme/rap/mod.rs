@@ -26,6 +26,7 @@ use crate::definition::{Paced, Parties, Scheme};
 pub const RAP: Scheme = Scheme {
     name: "rap",
     summary: "A source paces a unicast stream by additive increase and multiplicative decrease of its rate",
+    suits: "A live stream to one viewer",
     paper: "Rejaie, Handley, Estrin, INFOCOM 1999",
     parties: Parties::Paced(Paced {
         source: |stream, settings, _| Ok(Box::new(Source::new(stream, settings::read(stream, settings)?))),

@@ -30,6 +30,7 @@ use crate::definition::{Layered, OfferedRates, Parties, Scheme};
 pub const SLUICE: Scheme = Scheme {
     name: "sluice",
     summary: "Receivers see in bursts of the channels they have whether the next level fits, and else take what a TCP would",
+    suits: "Files to many on networks as they are: slow leaves, TCPs of today, random loss",
     paper: "Weir's own, docs/papers/sluice.md",
     parties: Parties::Layered(Layered {
         channels: |session, _| Ok(session.ladder.channel_rates().collect()),

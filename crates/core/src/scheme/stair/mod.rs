@@ -36,6 +36,7 @@ use layout::{Kind, Layout};
 pub const STAIR: Scheme = Scheme {
     name: "stair",
     summary: "Receivers' rates climb and fall as TCP's do, on layers whose own rates climb",
+    suits: "Networks whose leaves act at once, next to Reno",
     paper: "Byers, Kwon, NGC 2001",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Stair, session, settings),
@@ -54,6 +55,7 @@ pub const STAIR: Scheme = Scheme {
 pub const FGLM: Scheme = Scheme {
     name: "fglm",
     summary: "Receivers' rates climb and fall as TCP's do, by a join and up to two leaves at every step",
+    suits: "A comparison with STAIR",
     paper: "Byers, Luby, Mitzenmacher, INFOCOM 2001, as STAIR describes it",
     parties: Parties::Layered(Layered {
         channels: |session, settings| channels(Kind::Fglm, session, settings),
