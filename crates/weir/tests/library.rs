@@ -92,7 +92,7 @@ fn an_observer_that_breaks_ends_the_run() {
 #[test]
 fn options_have_the_defaults_of_the_command_line() {
     let send = SendFile::new(vec!["a".into(), "b".into()], "239.255.77.4:50776".parse().expect("a group and port"));
-    assert_eq!((send.paths.len(), send.ttl, send.packet_size, send.rates.cc.name), (2, 1, 1456, "avmrc"));
+    assert_eq!((send.paths.len(), send.ttl, send.packet_size, send.rates.cc.name), (2, 1, 1456, "sluice"));
     let receive = Recv::new(SessionSource::Stdin);
     assert_eq!((receive.memory.count(), receive.overwrite), (256_000_000, false));
 }

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_core::registry::{self, OfferedRates, SCHEMES, Scheme};
 
 /// The scheme of a layered session unless the user chooses another.
-pub(crate) const LAYERED_DEFAULT: &str = "avmrc";
+pub(crate) const LAYERED_DEFAULT: &str = "sluice";
 /// The scheme of a live stream unless the user chooses another.
 pub(crate) const PACED_DEFAULT: &str = "rap";
 

@@ -46,7 +46,7 @@ fn the_command_line_is_consistent() {
 fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
     let send = send("image.iso --to 239.255.0.1:5004");
     assert_eq!(send.paths, [PathBuf::from("image.iso")]);
-    assert_eq!((send.rates.offered(), send.rates.cc.name), (rates(256, 100_000, 1.5), "avmrc"));
+    assert_eq!((send.rates.offered(), send.rates.cc.name), (rates(256, 100_000, 1.15), "sluice"));
     assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1456, 2, CciChoice::Auto));
     assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));
     assert_eq!(send.memory, Bytes::new(512_000_000));
@@ -121,7 +121,7 @@ fn mistakes_are_answered_with_what_is_accepted() {
         ("send file a --to 239.255.0.1:5004 --for 10", "30s, 10m, 1h30m"),
         ("send file a --to 239.255.0.1:5004 --rates fast", "256k..100M"),
         ("send file a --to 239.255.0.1:5004 --ratio 1", "1.01 to 16"),
-        ("send file a --to 239.255.0.1:5004 --cc tcp", "avmrc"),
+        ("send file a --to 239.255.0.1:5004 --cc tcp", "sluice"),
         ("send file a --to 239.255.0.1:5004 --cc-set x", "KEY=VALUE"),
         ("send file a --to 239.255.0.1:5004 --json -q", "cannot be used with"),
         ("send live", "--unicast"),
