@@ -24,7 +24,7 @@ impl Rival {
     /// socket, as a namespace of its own takes only those that the system lets everybody use.
     pub fn start(network: &Network, index: usize, control: &str) -> Rival {
         let receiver = network.receiver(index);
-        Rival::between(network.sender().namespace(), receiver.namespace(), (receiver.ipv4(), PORT), control, None)
+        Rival::between(network.sender().namespace(), receiver.namespace(), (receiver.ipv4(), ANY_PORT), control, None)
     }
 
     /// The same between any two namespaces, to this address and port of the second; with a priority, before all other programs.
@@ -36,17 +36,17 @@ impl Rival {
         priority: Option<i32>,
     ) -> Rival {
         let (received_bytes, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (host, to) = (to, SocketAddr::from(address));
+        let (host, address) = (to, SocketAddr::from(address));
         let (counter, over) = (Arc::clone(&received_bytes), Arc::clone(&is_over));
         let (listening, is_listening) = std::sync::mpsc::channel();
         let taker = spawn_in(host, move || {
             priority.into_iter().for_each(hurry);
-            let listener = TcpListener::bind(to).expect("a port of this host's own");
-            listening.send(()).expect("somebody waits");
+            let listener = TcpListener::bind(address).expect("a port of this host's own");
+            listening.send(listener.local_addr().expect("it is bound")).expect("somebody waits");
             let (stream, _) = listener.accept().expect("the sender connects");
             take(stream, &counter, &over);
         });
-        is_listening.recv().expect("it listens");
+        let to = is_listening.recv().expect("it listens");
         let over = Arc::clone(&is_over);
         let control = control.to_owned();
         let giver = spawn_in(from, move || {
@@ -95,6 +95,6 @@ fn give(mut stream: TcpStream, is_over: &AtomicBool) {
     }
 }
 
-const PORT: u16 = 5201;
+const ANY_PORT: u16 = 0;
 /// How often the ends look whether it is over.
 const LOOK_UP: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links; its live
+//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
 //! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
@@ -12,6 +12,7 @@ mod bursts;
 mod kernel_tcp;
 mod machine;
 mod norm;
+mod ordinary;
 mod simulators;
 mod speed;
 mod stair;
@@ -30,6 +31,7 @@ use weir_testkit::netns::{find_weir_binary, require_root};
 use weir_units::{Bytes, Rate};
 
 use kernel_tcp::KernelTcpOptions;
+use ordinary::OrdinaryOptions;
 use stream::StreamOptions;
 use summary::Summary;
 
@@ -83,6 +85,9 @@ struct Options {
     stream: StreamOptions,
 
     #[command(flatten)]
+    ordinary: OrdinaryOptions,
+
+    #[command(flatten)]
     kernel_tcp: KernelTcpOptions,
 
     /// Leaves out the simulator's largest case, which takes minutes.
@@ -105,6 +110,8 @@ enum Part {
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,
+    /// weir on ordinary networks: slow leaves, a ladder to 1 Gbit/s, alone over each link and next to one TCP of the kernel.
+    Ordinary,
     /// A live stream (RAP) next to one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,
     /// STAIR to receivers behind unequal links, next to one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
@@ -147,6 +154,11 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Unequal) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
         summary.set("unequal", unequal::measure(options, weir)?);
+        summary.save()?;
+    }
+    if wanted(Part::Ordinary) {
+        let weir = weir.as_deref().ok_or(NO_WEIR)?;
+        summary.set("ordinary", ordinary::measure(options, weir)?);
         summary.save()?;
     }
     if wanted(Part::Rap) {

@@ -74,6 +74,6 @@ fn send_words(options: &Options) -> Vec<String> {
 }
 
 /// How a claim is shown.
-fn mark(holds: bool) -> &'static str {
+pub(crate) fn mark(holds: bool) -> &'static str {
     if holds { "✓" } else { "✗" }
 }
