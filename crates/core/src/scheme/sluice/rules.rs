@@ -67,7 +67,7 @@ pub(super) struct Rules {
     fitted: u32,
     /// By level: how often it was too much, and until when it is not tried.
     too_much: Vec<(u32, Time)>,
-    /// In the start, beside others: when the rate was raised last.
+    /// In the start, next to others: when the rate was raised last.
     raised: Option<Time>,
 }
 
