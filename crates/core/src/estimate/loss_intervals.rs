@@ -52,9 +52,9 @@ impl LossIntervals {
         self.known = 1;
     }
 
-    /// Counts all intervals as if so many times the packets had come in them.
-    pub fn scale(&mut self, times: f64) {
-        self.history.iter_mut().chain([&mut self.current]).for_each(|packets| *packets *= times);
+    /// Multiplies all intervals by a factor, the current one included.
+    pub fn scale(&mut self, factor: f64) {
+        self.history.iter_mut().chain([&mut self.current]).for_each(|packets| *packets *= factor);
     }
 
     /// Whether there is a history: a loss event, or a seed.

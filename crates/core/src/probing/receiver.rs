@@ -62,7 +62,7 @@ impl Probing {
         self.least_rtt
     }
 
-    /// From the next probe on, so many intervals lie between one and the next.
+    /// Sets how many intervals lie between one probe and the next, after the next one.
     pub(crate) fn set_rarity(&mut self, intervals: u32) {
         self.rarity = intervals;
     }

@@ -8,6 +8,7 @@
 mod closing;
 mod config;
 mod controller;
+mod giving_up;
 mod receiver;
 mod schedule;
 mod sender;

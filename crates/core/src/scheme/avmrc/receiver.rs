@@ -8,6 +8,7 @@ use weir_wire::Layered;
 use super::closing::Closing;
 use super::config::{Config, FirstInterval, Model, StepTest, Synchronisation};
 use super::controller::Controller;
+use super::giving_up::GivingUp;
 use super::slots::SlotClock;
 use super::slow_start::ArrivalTest;
 use super::subscription::{Subscription, SustainedLevel};
@@ -56,15 +57,6 @@ enum State {
     Idle,
     Running,
     Finished,
-}
-
-/// Channels that were given up, while the network still sends them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct GivingUp {
-    /// When each of the last ones was, the newest first.
-    at: [Option<Time>; 8],
-    /// What came of the channels that are left, in the last slots.
-    arrived: [Rate; 5],
 }
 
 /// What came in the current slot.
@@ -271,8 +263,7 @@ impl Receiver {
     }
 
     fn leave_highest(&mut self, now: Time) {
-        self.giving_up.at.rotate_right(1);
-        self.giving_up.at[0] = Some(now);
+        self.giving_up.on_drop(now);
         let number = self.rules.drop_one();
         self.memberships.leave(number, &mut self.actions);
         if self.rules.level() > 0 {
@@ -299,24 +290,9 @@ impl Receiver {
         }
     }
 
-    /// A slot ended in which so much came.
-    pub(super) fn note_arriving(&mut self, arrived: Rate) {
-        self.giving_up.arrived.rotate_right(1);
-        self.giving_up.arrived[0] = arrived;
-    }
-
-    /// Whether the channels that are left will still be too much when those given up have stopped (decision 7). Of a link that both
-    /// fill, the former get their part of the sum: so what comes of them tells what the link carries.
+    /// Whether the channels that are left will still be too much when those given up have stopped (decision 7).
     pub(super) fn gave_up_too_little(&self, now: Time) -> bool {
-        let rate = |level: usize| self.session.ladder.level_rate(level).bps() as f64;
-        // As long as no leave was seen to act, each may take what it does behind most switches.
-        let known = Some(self.leaves.latency()).filter(|latency| !latency.is_zero());
-        let (latency, level) = (known.unwrap_or(USUAL_LEAVE) + SEEN_AFTER, self.rules.level());
-        let acting = self.giving_up.at.iter().flatten().filter(|at| now.since(**at) < latency).count();
-        let (here, before) = (rate(level), rate(level + acting));
-        let arrived = self.giving_up.arrived.iter().max().map_or(here, |most| most.bps() as f64);
-        let carried = arrived * before / here;
-        self.giving_up.at[0].is_some_and(|at| now.since(at) >= SEEN_AFTER) && carried < CARRIED * here
+        self.giving_up.was_too_little(now, &self.session.ladder, self.rules.level(), self.leaves.latency())
     }
 
     fn observe_level(&mut self, cause: LevelCause) {
@@ -348,12 +324,6 @@ impl Endpoint for Receiver {
     }
 }
 
-/// A slot may bring a tenth less than it should.
-const CARRIED: f64 = 0.9;
-/// When what comes is of the channels that are left alone.
-const SEEN_AFTER: Duration = Duration::from_millis(500);
-/// Most switches ask twice, a second apart, whether anybody is left.
-const USUAL_LEAVE: Duration = Duration::from_secs(2);
 /// In sixteenths of a slot: how much of it before its end tells the delay there. Without synchronisation a boundary may
 /// fall anywhere into a burst, so that only the whole slot is sure to hold the burst's first packet.
 const QUARTER_SLOT: u64 = 4;

@@ -7,9 +7,9 @@ use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
 use super::config::Config;
+use super::schedule::{Credit, Due};
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
-use crate::layers::{Credit, Due};
 
 /// Sends each period what each channel has earned, in channel order, and marks slots and signals (AVMRC §3.3, §4.2).
 ///

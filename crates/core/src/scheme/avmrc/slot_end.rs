@@ -40,7 +40,7 @@ impl Receiver {
         let host_dropped = self.host.take(now, self.config.tau * HOST_MEMORY_SLOTS);
         self.report(now, host_dropped, targets);
         let counts = core::mem::take(&mut self.counts);
-        self.note_arriving(counts.bytes.per(now.since(self.slot_begun)));
+        self.giving_up.on_slot(counts.bytes.per(now.since(self.slot_begun)));
         let may_add = match self.config.synchronisation {
             Synchronisation::Weak => signal,
             Synchronisation::None => self.rules.slot() / self.config.n_add > before / self.config.n_add,

@@ -66,11 +66,6 @@ impl Measuring {
 }
 
 impl Verdict {
-    /// Whether all channels were there: else it is a burst of less than it should be.
-    pub(super) fn is_whole(&self) -> bool {
-        self.missing() <= 0.3 * self.expected + 2.0
-    }
-
     /// Whether the path carries that: the queue did not grow by more than half a packet at this rate, or what hosts vary by, and
     /// hardly anything is missing.
     pub(super) fn fits(&self, packet_time: Duration) -> bool {
@@ -163,12 +158,6 @@ mod tests {
             let carried = burst(mbps, 0).carried().bps() as f64 / 1e6;
             assert!((carried / mbps - 1.0).abs() < 0.015, "{carried} and not {mbps}");
         }
-    }
-
-    #[test]
-    fn a_burst_of_which_a_channel_is_missing_is_not_whole() {
-        assert!(burst(20.0, 50).is_whole());
-        assert!(!burst(20.0, 80).is_whole());
     }
 
     #[test]

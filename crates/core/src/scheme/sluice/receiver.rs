@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use weir_units::{Bytes, Random, Rate, Time, math};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::{Layered, Probe, probe};
 
+use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
@@ -45,11 +46,8 @@ pub struct Receiver {
     slot: Slot,
     /// The bursts under way: that of the start-up, and the one that stands for the next level.
     measuring: [Option<Measuring>; 2],
-    /// What came and what was lost in the last ten slots, the newest first.
-    second: [Counts; 10],
-    /// The same since the level changed, and which part was lost in the second before.
-    since_change: Counts,
-    lost_before: f64,
+    /// What came of the slots that have ended.
+    arrivals: Arrivals,
     allotment: Option<Allotment>,
     actions: Outbox,
 }
@@ -59,30 +57,6 @@ enum State {
     Idle,
     Running,
     Finished,
-}
-
-/// What came in a slot.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    packets: u64,
-    bytes: Bytes,
-    lost: u64,
-}
-
-impl Counts {
-    fn and(self, other: &Counts) -> Counts {
-        Counts { packets: self.packets + other.packets, bytes: self.bytes + other.bytes, lost: self.lost + other.lost }
-    }
-
-    fn part_lost(self) -> f64 {
-        self.lost as f64 / (self.lost + self.packets).max(1) as f64
-    }
-
-    /// Whether more than this part was lost, by so many standard deviations of what chance makes of it.
-    fn have_lost(self, part: f64, deviations: f64) -> bool {
-        let expected = part * (self.lost + self.packets) as f64;
-        self.lost as f64 > expected + deviations * math::sqrt(expected * (1.0 - part).max(0.0))
-    }
 }
 
 /// The slot under way.
@@ -118,9 +92,7 @@ impl Receiver {
             place: None,
             slot: Slot::default(),
             measuring: [None; 2],
-            second: [Counts::default(); 10],
-            since_change: Counts::default(),
-            lost_before: 0.0,
+            arrivals: Arrivals::default(),
             allotment: None,
             actions: Outbox::default(),
             packet_size: session.packet_size,
@@ -283,7 +255,7 @@ impl Receiver {
             return self.change(now, change);
         }
         if self.rules.is_starting() && !self.queue.is_full(threshold) {
-            let change = self.rules.overshot(self.level, self.arrived(2));
+            let change = self.rules.overshot(self.level, self.arrivals.rate(2));
             return self.change(now, change);
         }
         let is_first = !self.share.has_lost();
@@ -291,17 +263,14 @@ impl Receiver {
             self.slot.loss_event = true;
             self.actions.push(Action::Observe(Observation::LossEvent));
             if is_first {
-                self.share.seed(self.arrived(10).scale(0.5), self.packet_size);
+                self.share.seed(self.arrivals.rate(10).scale(0.5), self.packet_size);
             }
         }
     }
 
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
-        self.second.rotate_right(1);
-        self.second[0] = slot.counts;
-        self.since_change.packets += slot.counts.packets;
-        self.since_change.lost += slot.counts.lost;
+        self.arrivals.on_slot(slot.counts);
         self.queue.on_slot();
         self.leaves.on_queue(now, self.queue.newest());
         if slot.waited.1 > 0 {
@@ -327,9 +296,9 @@ impl Receiver {
         Seen {
             now,
             level: self.level,
-            arrived: self.arrived(10),
+            arrived: self.arrivals.rate(10),
             has_lost_much: self.has_lost(MUCH_LOSS),
-            loses_more: self.since_change.have_lost(self.lost_before + NOTABLE_LOSS, 3.0),
+            loses_more: self.arrivals.lose_more(),
             is_empty: self.queue.is_empty(threshold),
             is_full: self.queue.is_full(threshold),
             was_empty_in_cycle: self.queue.least_of(CYCLE as usize - 1) < threshold,
@@ -350,17 +319,9 @@ impl Receiver {
         self.allotment.map_or(share, |allotment| allotment.of(share))
     }
 
-    /// What came in the last slots.
-    fn arrived(&self, slots: usize) -> Rate {
-        let slots = self.second.iter().take(slots).filter(|counts| counts.packets > 0);
-        let (bytes, count) = slots.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes.count(), count + 1));
-        if count == 0 { self.slot.counts.bytes.per(SLOT) } else { Bytes::new(bytes).per(SLOT * count) }
-    }
-
-    /// Whether more than this part of the last second's packets was lost, beyond what chance makes of it (two standard deviations).
+    /// Whether more than this part of the last second's packets was lost, beyond chance.
     fn has_lost(&self, part: f64) -> bool {
-        let slots = self.second.iter().chain([&self.slot.counts]);
-        slots.fold(Counts::default(), Counts::and).have_lost(part, 2.0)
+        self.arrivals.second().and(self.slot.counts).have_lost(part, DEVIATIONS)
     }
 
     fn change(&mut self, now: Time, change: Change) {
@@ -392,8 +353,7 @@ impl Receiver {
             self.leaves.on_leave(now, self.queue.newest(), packet_time);
         }
         self.measuring = [None; 2];
-        self.lost_before = self.second.iter().fold(Counts::default(), Counts::and).part_lost();
-        self.since_change = Counts::default();
+        self.arrivals.on_rate_change();
         self.rules.on_change(now);
         let rate = self.ladder.level_rate(level);
         self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
@@ -438,7 +398,7 @@ impl Receiver {
             received_packets: slot.counts.packets,
             lost_packets: slot.counts.lost,
             host_dropped_packets,
-            queuing_delay: [self.queue.newest(), self.share.round_trip_now()],
+            queuing_delay: [self.queue.newest(), self.share.queuing_delay()],
             loss_event_rate: rates.map(<[f64; 2]>::from),
             target_rate: Some([share; 2]),
             vegas_beta_packets: None,
@@ -504,11 +464,11 @@ const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);
 /// A path may lose this part of its packets by itself.
 const NOISE: f64 = 0.05;
-/// If this part is lost on top of what was lost before a join, the join is too much.
-const NOTABLE_LOSS: f64 = 0.01;
+/// What is beyond chance, in standard deviations.
+const DEVIATIONS: f64 = 2.0;
 /// More loss than that is no matter of shares.
 const MUCH_LOSS: f64 = 0.1;
-/// Who has found its rate measures its round trip twice a minute.
+/// A receiver that has found its rate measures its round trip twice a minute.
 const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.

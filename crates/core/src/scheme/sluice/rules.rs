@@ -190,7 +190,7 @@ impl Rules {
 
     /// The next level, where its burst fitted, nothing stands, and the last congestion is long ago.
     fn probe(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
-        let fits = verdict.is_whole() && verdict.fits(seen.packet_time) && seen.is_empty;
+        let fits = verdict.fits(seen.packet_time) && seen.is_empty;
         self.fitted = if fits { self.fitted + 1 } else { 0 };
         let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
         let pause = seen.mean_interval.unwrap_or_default() * 3;

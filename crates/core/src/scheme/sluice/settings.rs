@@ -25,7 +25,7 @@ pub(super) fn help() -> Vec<SettingHelp> {
 const TABLE: Table<Config> = &[&[
     Entry {
         key: "margin",
-        help: "m: a burst that stands for the next level has so many times its rate",
+        help: "m: the rate of the burst that stands for the next level, over that level's rate",
         value: &Number { range: 1.0..=1.5, field: |c| &mut c.margin },
     },
     Entry {
@@ -56,7 +56,7 @@ const TABLE: Table<Config> = &[&[
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.probes },
     },
     Entry {
-        key: "probes_per_sec",
+        key: "probe_rate",
         help: "probes that the sender wants to answer in a second",
         value: &Count { range: 1..=10_000, field: |c| &mut c.probes_per_sec },
     },

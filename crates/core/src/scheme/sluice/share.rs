@@ -57,10 +57,10 @@ impl Share {
         self.intervals.on_loss_within_event();
     }
 
-    /// The receiver's rate is so many times what it was. Those who share a queue lose in the same events, whatever their rates: so
-    /// what was counted at one rate counts as if it had been the other.
-    pub(super) fn on_rate_change(&mut self, times: f64) {
-        self.intervals.scale(times);
+    /// The receiver's rate has changed by this factor. Flows that share a queue lose packets in the same events, whatever their rates, so
+    /// the history is rescaled to what it would be at the new rate.
+    pub(super) fn on_rate_change(&mut self, factor: f64) {
+        self.intervals.scale(factor);
     }
 
     /// The first loss event says when, not how often: the history begins with what a TCP would have that gets `rate`.
@@ -123,8 +123,14 @@ impl Share {
         reno::invert(|p| self.packets_per_sec(p), packets_per_sec).max(LEAST_LOSS)
     }
 
-    pub(super) fn round_trip_now(&self) -> Duration {
-        self.round_trip + Duration::from_secs_f64(self.queue.average().unwrap_or(0.0).clamp(0.0, 10.0))
+    /// Average queuing delay of about a second.
+    pub(super) fn queuing_delay(&self) -> Duration {
+        Duration::from_secs_f64(self.queue.average().unwrap_or(0.0).clamp(0.0, 10.0))
+    }
+
+    /// R0, and what packets wait on the way.
+    fn round_trip_now(&self) -> Duration {
+        self.round_trip + self.queuing_delay()
     }
 }
 
@@ -135,7 +141,7 @@ const FARTHEST: f64 = 4.0;
 const BISECTIONS: u32 = 12;
 /// Loss events whose times are remembered.
 const REMEMBERED: usize = 4;
-/// A loss event lasts for so many round trips.
+/// How long a loss event lasts, in round trips.
 const EVENT_ROUND_TRIPS: f64 = 1.5;
 /// RFC 9438 §5.1 holds for rare losses.
 const CUBIC_BELOW: f64 = 0.05;

@@ -1,4 +1,4 @@
-//! Speed of `weir` beside `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
+//! Speed of `weir` next to `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
 //! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be

@@ -39,7 +39,7 @@ pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
             options.unequal_size,
             if fast_leave { "fast" } else { "slow" }
         );
-        println!("{:<10}{:<10}{:<28}limit", "scheme", "link", "median [least–greatest]");
+        println!("{:<10}{:<14}{:<28}limit", "scheme", "link", "median [least–greatest]");
         for scheme in &options.ordinary.ordinary_schemes {
             for link in &options.links {
                 files.push(file(options, weir, scheme, *link, fast_leave)?);
@@ -86,7 +86,7 @@ fn file(options: &Options, weir: &Path, scheme: &str, link: Rate, fast_leave: bo
     let times = Spread::of(times);
     let limit = if fast_leave { FAST_LIMIT } else { SLOW_LIMIT };
     let holds = times.median <= limit;
-    println!("{scheme:<10}{:<10}{:<28}{limit} {}", link.to_string(), times.to_string(), mark(holds));
+    println!("{scheme:<10}{:<14}{:<28}{limit} {}", link.to_string(), times.to_string(), mark(holds));
     let (link, times) = (link.bps(), times.json());
     Ok(
         json!({ "scheme": scheme, "link_bps": link, "fast_leave": fast_leave, "times_ideal": times, "limit": limit, "holds": holds }),

@@ -1,0 +1,111 @@
+//! What arrived and what was lost, slot by slot: in the last second, and since the rate changed.
+
+use weir_units::{Bytes, Rate, math};
+
+use super::cycle::SLOT;
+
+/// Packets that arrived and packets that were lost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) packets: u64,
+    pub(super) bytes: Bytes,
+    pub(super) lost: u64,
+}
+
+/// The slots that have ended.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// The last ten, the newest first.
+    slots: [Counts; 10],
+    since_change: Counts,
+    /// Which part was lost in the second before the change.
+    lost_before: f64,
+}
+
+impl Counts {
+    pub(super) fn and(self, other: Counts) -> Counts {
+        Counts { packets: self.packets + other.packets, bytes: self.bytes + other.bytes, lost: self.lost + other.lost }
+    }
+
+    /// Whether more than this part was lost, by this number of standard deviations of independent losses.
+    pub(super) fn have_lost(self, part: f64, deviations: f64) -> bool {
+        let expected = part * (self.lost + self.packets) as f64;
+        self.lost as f64 > expected + deviations * math::sqrt(expected * (1.0 - part).max(0.0))
+    }
+
+    fn part_lost(self) -> f64 {
+        self.lost as f64 / (self.lost + self.packets).max(1) as f64
+    }
+}
+
+impl Arrivals {
+    pub(super) fn on_slot(&mut self, counts: Counts) {
+        self.slots.rotate_right(1);
+        self.slots[0] = counts;
+        self.since_change = self.since_change.and(counts);
+    }
+
+    /// The receiver's rate changes.
+    pub(super) fn on_rate_change(&mut self) {
+        self.lost_before = self.second().part_lost();
+        self.since_change = Counts::default();
+    }
+
+    /// The last second.
+    pub(super) fn second(&self) -> Counts {
+        self.slots.iter().copied().fold(Counts::default(), Counts::and)
+    }
+
+    /// The rate at which packets came in the last slots, without those in which none did.
+    pub(super) fn rate(&self, slots: usize) -> Rate {
+        let heard = self.slots.iter().take(slots).filter(|counts| counts.packets > 0);
+        let (bytes, count) = heard.fold((Bytes::ZERO, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1));
+        bytes.per(SLOT * count.max(1))
+    }
+
+    /// Whether notably more is lost since the rate changed than in the second before.
+    pub(super) fn lose_more(&self) -> bool {
+        self.since_change.have_lost(self.lost_before + NOTABLE, DEVIATIONS)
+    }
+}
+
+/// A part of the packets that is worth a level.
+const NOTABLE: f64 = 0.01;
+/// The question is asked ten times in a trial, so that chance must not answer it.
+const DEVIATIONS: f64 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(packets: u64, lost: u64) -> Counts {
+        Counts { packets, bytes: Bytes::new(1_000 * packets), lost }
+    }
+
+    #[test]
+    fn a_few_losses_are_chance_and_many_are_not() {
+        // A tenth of 30 is 3, and two standard deviations are 3.3.
+        assert!(!counts(24, 6).have_lost(0.1, 2.0) && counts(23, 7).have_lost(0.1, 2.0));
+        // A tenth of 1000 is 100, and two standard deviations are 19.
+        assert!(!counts(882, 118).have_lost(0.1, 2.0) && counts(881, 119).have_lost(0.1, 2.0));
+    }
+
+    #[test]
+    fn what_was_lost_before_a_change_is_not_its_fault() {
+        for (before, more) in [(0, true), (4, false)] {
+            let mut arrivals = Arrivals::default();
+            (0..10).for_each(|_| arrivals.on_slot(counts(100 - before, before)));
+            arrivals.on_rate_change();
+            (0..10).for_each(|_| arrivals.on_slot(counts(96, 4)));
+            assert_eq!(arrivals.lose_more(), more, "{before} of 100 were lost before");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_slots_in_which_something_came() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(arrivals.rate(2), Rate::ZERO);
+        [counts(50, 0), counts(0, 0), counts(100, 0)].into_iter().for_each(|slot| arrivals.on_slot(slot));
+        assert_eq!([1, 2, 3].map(|slots| arrivals.rate(slots).bps()), [8_000_000, 8_000_000, 6_000_000]);
+    }
+}
