@@ -67,6 +67,11 @@ impl Probing {
         self.rarity = intervals;
     }
 
+    /// What the sender announced last.
+    pub(crate) const fn interval(&self) -> Interval {
+        self.interval
+    }
+
     /// What the sender announces.
     pub(crate) fn on_interval(&mut self, interval: Interval) {
         self.interval = interval;

@@ -41,6 +41,7 @@ pub struct Receiver {
     share: Share,
     rules: Rules,
     level: usize,
+    asks_for_start_up: bool,
     /// The slot's place in the cycle; `None` before the first packet.
     place: Option<u16>,
     slot: Slot,
@@ -89,6 +90,7 @@ impl Receiver {
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
             level: 0,
+            asks_for_start_up: true,
             place: None,
             slot: Slot::default(),
             measuring: [None; 2],
@@ -286,7 +288,6 @@ impl Receiver {
         }
         let change = self.rules.on_slot(&seen);
         self.change(now, change);
-        self.probing.set_rarity(if self.rules.is_starting() { 1 } else { RARE });
         self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
     }
 
@@ -328,6 +329,17 @@ impl Receiver {
         if let Some((level, cause)) = change {
             self.go_to(now, level.min(self.most()), cause);
         }
+        self.ask_for_start_up(now);
+    }
+
+    /// Probes are frequent in the start, as they ask for its bursts. If the start goes on after all, the first one is sent soon.
+    fn ask_for_start_up(&mut self, now: Time) {
+        let is_starting = self.rules.is_starting();
+        if is_starting && !self.asks_for_start_up && self.config.probes {
+            self.probing.start(now, self.probing.interval().span() / 4);
+        }
+        self.asks_for_start_up = is_starting;
+        self.probing.set_rarity(if is_starting { 1 } else { RARE });
     }
 
     /// Joins or leaves what lies between.

@@ -59,6 +59,10 @@ pub(super) struct Rules {
     ladder: Ladder,
     /// The receiver looks for its rate.
     is_starting: bool,
+    /// Start-up bursts in a row that the path did not carry.
+    overfull: u32,
+    /// Levels in a row that were joined one by one since the start was over, none of them too much.
+    climbed: u32,
     /// When the level changed last.
     changed: Time,
     /// A join that may still turn out to be too much.
@@ -86,6 +90,8 @@ impl Rules {
             trial: config.trial,
             ladder: ladder.clone(),
             is_starting: true,
+            overfull: 0,
+            climbed: 0,
             changed: Time::ZERO,
             trying: None,
             fitted: 0,
@@ -107,6 +113,7 @@ impl Rules {
     /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.
     pub(super) fn take_back(&mut self, now: Time, level: usize) -> Change {
         let trying = self.trying.take()?;
+        self.climbed = 0;
         let (times, until) = &mut self.too_much[level];
         *times = (*times + 1).min(MOST_BACK_OFFS);
         *until = now + self.back_off * ((1 << *times) - 1);
@@ -130,6 +137,8 @@ impl Rules {
     /// The start is over: the path is full, or others share it.
     pub(super) fn end_start(&mut self) {
         self.is_starting = false;
+        self.overfull = 0;
+        self.climbed = 0;
     }
 
     /// A slot has ended.
@@ -171,7 +180,9 @@ impl Rules {
             return None;
         }
         let carried = verdict.carried();
-        if verdict.is_full() {
+        // One burst may have been late for another reason: hosts and radio links stall now and then.
+        self.overfull = if verdict.is_full() { self.overfull + 1 } else { 0 };
+        if self.overfull >= AGREEING {
             self.end_start();
         }
         self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart)
@@ -202,6 +213,11 @@ impl Rules {
             return None;
         }
         self.trying = Some(Trying { since: seen.now, back: seen.level });
+        self.climbed += 1;
+        if self.climbed >= AGREEING && seen.latest_loss_event.is_none() {
+            // There is room for more than a step or two: the start was over too soon.
+            (self.is_starting, self.overfull) = (true, 0);
+        }
         Some((next, LevelCause::Add))
     }
 
@@ -250,6 +266,8 @@ impl Rules {
     }
 }
 
+/// What one burst says may be chance; what two in a row say counts.
+const AGREEING: u32 = 2;
 /// In the start a receiver takes so much of what a burst says that the path carries.
 const START_SHARE: f64 = 0.93;
 /// Joins need a share that much above the level, so that it is not left again.
@@ -378,7 +396,27 @@ mod tests {
         let full = Seen { level: 29, verdict: burst(Burst::StartUp, 35.0, 0.75), ..seen(600) };
         // 35 / 1.75 · 0.99 · 0.93 = 18.4; level 31 is 17.0.
         assert_eq!(rules.on_burst(&full), Some((31, LevelCause::SlowStart)));
+        assert!(rules.is_starting(), "one burst may be late for another reason");
+        let again = Seen { level: 31, verdict: burst(Burst::StartUp, 44.0, 1.2), ..seen(700) };
+        assert_eq!(rules.on_burst(&again), None);
         assert!(!rules.is_starting());
+    }
+
+    #[test]
+    fn a_start_that_was_over_too_soon_goes_on_when_two_levels_fit_without_a_loss() {
+        for (lost, goes_on) in [(None, true), (Some(Time::from_secs(1)), false)] {
+            let mut rules = rules();
+            let mut joined = 0;
+            for slot in 0..8 {
+                let seen = Seen { latest_loss_event: lost, ..fitting(10_000 + 800 * slot) };
+                if rules.on_burst(&seen).is_some() {
+                    joined += 1;
+                    rules.on_change(seen.now);
+                }
+                assert_eq!(rules.is_starting(), goes_on && joined >= 2);
+            }
+            assert!(joined >= 3);
+        }
     }
 
     #[test]
