@@ -10,8 +10,9 @@ use weir_units::Time;
 /// take effect, so that its congestion is not answered twice, and how long leaves take, so as to leave ahead of need.
 ///
 /// A host hears nothing more of a channel that it has left: its kernel withholds what still comes. What the leave was made for
-/// tells instead. A leave is pending until the queue has fallen to half of what it was, and no packet has been lost for
-/// [`QUIET`]. A queue that others keep full never falls, so a leave is pending for `at_most` in any case.
+/// tells instead. A leave is pending until the queue has fallen by an eighth, and no packet has been lost for
+/// [`QUIET`]. A queue that others keep full need not fall by more than this receiver's part of it, and may not fall at all, so a
+/// leave is pending for `at_most` in any case.
 ///
 /// A scheme calls [`Leaves::on_leave`] when it gives up channels to lower its rate, and not when it swaps channels. It tells of every loss
 /// and, every 100 ms or more often, of the queue. Other calls in any order do no harm.
@@ -47,7 +48,7 @@ impl Leaves {
     /// Channels were left to lower the rate. `queue` is the one-way queuing delay now, `packet_time` a packet's at the rate that
     /// is kept: a queue no longer than that is none.
     pub(crate) fn on_leave(&mut self, now: Time, queue: Duration, packet_time: Duration) {
-        let fallen = (queue / 2).max(packet_time).max(LEAST_QUEUE);
+        let fallen = (queue * 7 / 8).max(packet_time).max(LEAST_QUEUE);
         self.pending = Some(Pending { left: now, fallen, queue, lost: now, shown: now });
         self.longest = self.longest * 15 / 16;
     }
@@ -141,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn a_leave_is_pending_until_the_queue_is_half_and_a_quarter_of_a_second_brought_no_loss() {
+    fn a_leave_is_pending_until_the_queue_has_fallen_and_a_quarter_of_a_second_brought_no_loss() {
         let mut leaves = left(100);
         congested(&mut leaves, 1000, 3000, 100, true);
-        leaves.on_queue(at(3000), ms(51));
-        assert!(leaves.is_pending(at(3400)), "the queue has not fallen to half");
-        leaves.on_queue(at(3400), ms(50));
+        leaves.on_queue(at(3000), ms(88));
+        assert!(leaves.is_pending(at(3400)), "the queue has not fallen by an eighth");
+        leaves.on_queue(at(3400), ms(87));
         assert!(!leaves.is_pending(at(3400)));
         assert_eq!(leaves.latency(), ms(2000));
 
