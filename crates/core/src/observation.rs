@@ -35,6 +35,19 @@ pub enum Observation {
     Slot(SlotReport),
     /// The pace of a unicast stream changed, or could have: its source's step ended.
     Pace(PaceReport),
+    /// The path has been full for seconds, whatever the receiver left: a switch sends it channels that it has not joined, or other
+    /// traffic fills the path.
+    Flooded {
+        /// What the receiver gets.
+        received_rate: Rate,
+    },
+    /// The sender sends the ladder up to this rate from here on.
+    Ceiling {
+        /// The highest level's rate.
+        rate: Rate,
+        /// Why.
+        cause: CeilingCause,
+    },
     /// A round trip was measured.
     RoundTrip(Duration),
     /// How a node of a tree stands.
@@ -171,8 +184,22 @@ pub enum LevelCause {
     HostDrops,
     /// The manager of several sessions allots less.
     Allotted,
+    /// The sender sends no more.
+    Ceiling,
     /// The application is done.
     Finish,
+}
+
+/// Why a sender sends more or less of its ladder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CeilingCause {
+    /// A receiver gets channels that it has given up.
+    Flooded,
+    /// Sending less did not help.
+    Futile,
+    /// To see whether more does no harm any more.
+    Trial,
 }
 
 /// A receiver's measurements at the end of a time slot.

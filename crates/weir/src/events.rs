@@ -111,6 +111,8 @@ pub enum Cause {
     HostDrops,
     /// Another session of this host goes first.
     Allotted,
+    /// The sender sends no more.
+    Ceiling,
     /// The application is done.
     Finish,
     /// A cause that this version has no word for.
@@ -129,6 +131,7 @@ impl Cause {
             Cause::Drop => "the path allows less",
             Cause::HostDrops => "this host cannot keep up",
             Cause::Allotted => "another session goes first",
+            Cause::Ceiling => "the sender sends no more",
             Cause::Finish => "leaving",
             Cause::Other => "another cause",
         }
@@ -145,6 +148,7 @@ impl From<LevelCause> for Cause {
             LevelCause::Drop => Cause::Drop,
             LevelCause::HostDrops => Cause::HostDrops,
             LevelCause::Allotted => Cause::Allotted,
+            LevelCause::Ceiling => Cause::Ceiling,
             LevelCause::Finish => Cause::Finish,
             _ => Cause::Other,
         }

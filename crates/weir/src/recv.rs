@@ -215,6 +215,7 @@ impl Application<Content> for FileReceiver<'_> {
                 self.slot = Some(*report);
             }
             Observation::RoundTrip(round_trip) => self.round_trip = Some(*round_trip),
+            Observation::Flooded { received_rate } => self.trouble(now, flooded(*received_rate), None),
             Observation::FairQueued(false) => {
                 let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
                                so the rate follows loss and delay for a while";
@@ -531,6 +532,15 @@ impl FileReceiver<'_> {
     fn show(&mut self, event: &ReceiverEvent) {
         self.is_unheard |= self.observer.event(event).is_break();
     }
+}
+
+/// What to tell of a network that sends what nobody here asked for.
+fn flooded(received: Rate) -> String {
+    format!(
+        "the path is full whatever this receiver leaves, and brings it {received}: a switch sends every channel to every port, or other traffic \
+         fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \
+         switch, or have the sender send with a lower --rates"
+    )
 }
 
 fn halves(bytes: [u8; 16]) -> (u64, u64) {

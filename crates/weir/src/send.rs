@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_core::ChannelId;
+use weir_core::Observation;
+use weir_core::observation::CeilingCause;
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Host, Progress, Statistics};
@@ -12,7 +14,7 @@ use weir_net::session::SessionConfig;
 use weir_net::{Interface, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
 use weir_object::source::SourceSet;
-use weir_units::{Bytes, Time};
+use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::args::SendFile;
@@ -130,6 +132,20 @@ fn expires(clock: &Clock) -> u32 {
     u32::try_from(ntp_secs + TABLE_LIFETIME.as_secs()).unwrap_or(u32::MAX)
 }
 
+/// What to tell of a network that sends to receivers what they did not ask for.
+fn ceiling(rate: Rate, cause: CeilingCause) -> String {
+    match cause {
+        CeilingCause::Flooded => format!(
+            "a receiver's path is full whatever it leaves: where a switch sends every channel to every port, the slowest port decides. No more than {rate} \
+             is sent from here on. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the switch, or send with a lower --rates"
+        ),
+        CeilingCause::Futile => {
+            format!("the path is as full as before, so it is other traffic that fills it: up to {rate} is sent again")
+        }
+        _ => format!("up to {rate} is sent, to see whether the network still floods"),
+    }
+}
+
 /// What the observer is told.
 struct Report<'a> {
     observer: &'a mut dyn Observer<SenderEvent>,
@@ -169,6 +185,12 @@ struct FileSender<'a> {
 impl Application<Content> for FileSender<'_> {
     fn payload(&mut self, _now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         self.carousel.next(channel?.0)
+    }
+
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        if let Observation::Ceiling { rate, cause } = observation {
+            self.report.trouble(now, ceiling(*rate, *cause), None);
+        }
     }
 
     fn message(&mut self, now: Time, from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {

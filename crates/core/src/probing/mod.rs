@@ -23,11 +23,25 @@ pub(crate) fn answer(asked: Probe) -> Action {
     Action::send(Destination::Reply, packet(Probe { kind: probe::Kind::Echo, ..asked }))
 }
 
+/// A receiver reports that its path is full whatever it leaves, and carries only this part of what is sent.
+pub(crate) fn report(carried: f64) -> Action {
+    ask(Probe::flooded(carried))
+}
+
 /// The probe that came to the sender with this event, if one did. An answer must not be longer than what asked for it.
 pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
+    sent_to_sender(event).filter(|asked| matches!(asked.kind, probe::Kind::Probe | probe::Kind::StartUp))
+}
+
+/// What a receiver reported to the sender with this event, if it did.
+pub(crate) fn reported(event: &Event<'_>) -> Option<f64> {
+    sent_to_sender(event)?.carried()
+}
+
+fn sent_to_sender(event: &Event<'_>) -> Option<Probe> {
     let Event::Packet { from: Origin::Unverified, packet } = event else { return None };
-    let Header::Probe(asked) = packet.header else { return None };
-    (asked.kind != probe::Kind::Echo && packet.size >= PROBE_SIZE).then_some(asked)
+    let Header::Probe(probe) = packet.header else { return None };
+    (packet.size >= PROBE_SIZE).then_some(probe)
 }
 
 fn packet(probe: Probe) -> Packet {

@@ -116,6 +116,14 @@ impl Network {
         &self.hosts[1..]
     }
 
+    /// Whether the bridge sends a group only to the ports that asked for it (as it does from the beginning), or to all.
+    pub fn set_snooping(&self, snoops: bool) {
+        let value = if snoops { "1" } else { "0" };
+        for bridge in self.bridges() {
+            run("ip", &["-n", &self.bridge, "link", "set", bridge, "type", "bridge", "mcast_snooping", value]);
+        }
+    }
+
     /// Puts receiver `index` behind this link, empty and with counters at zero, or behind none.
     pub fn set_link(&self, index: usize, link: Option<TokenBucket>) {
         let port = self.receiver(index).port();

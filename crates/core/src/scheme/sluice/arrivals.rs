@@ -33,7 +33,7 @@ impl Counts {
         self.lost as f64 > expected + deviations * math::sqrt(expected * (1.0 - part).max(0.0))
     }
 
-    fn part_lost(self) -> f64 {
+    pub(super) fn part_lost(self) -> f64 {
         self.lost as f64 / (self.lost + self.packets).max(1) as f64
     }
 }

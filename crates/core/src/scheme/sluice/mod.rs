@@ -8,8 +8,10 @@
 
 mod arrivals;
 mod burst;
+mod ceiling;
 mod config;
 mod cycle;
+mod flood;
 mod queue;
 mod receiver;
 mod rules;

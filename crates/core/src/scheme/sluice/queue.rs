@@ -74,6 +74,11 @@ impl Queue {
         waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
     }
 
+    /// Whether the queue was all the time about as long as it ever was, as is the one of a path that gets more than it carries.
+    pub(super) fn is_as_long_as_ever(&self) -> bool {
+        self.longest() >= LEAST_FULL && self.newest() >= self.longest() * 7 / 8
+    }
+
     fn longest(&self) -> Duration {
         self.longest[0].max(self.longest[1])
     }
@@ -84,6 +89,8 @@ impl Queue {
     }
 }
 
+/// A queue that is shorter may be that of a host.
+const LEAST_FULL: Duration = Duration::from_millis(3);
 /// A second.
 const SLOTS: usize = 10;
 const NEARLY: f64 = 0.7;

@@ -8,10 +8,10 @@ use weir_wire::{Layered, Probe, probe};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
-use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::cycle::{self, Announces, Burst, CYCLE, CYCLE_BITS, SLOT, START_UP_BURST};
+use super::flood::{Flood, SlotSeen};
 use super::queue::Queue;
 use super::rules::{Change, Rules, Seen};
-use super::sender::CYCLE_BITS;
 use super::share::Share;
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
@@ -40,8 +40,16 @@ pub struct Receiver {
     queue: Queue,
     share: Share,
     rules: Rules,
+    flood: Flood,
+    /// Whether the path is full whatever the receiver leaves, and when it last was.
+    is_flooded: bool,
+    flooded: Option<Time>,
+    /// Levels that the sender withholds, and the lower four bits of what it announces.
+    withheld: usize,
+    withheld_low: Option<u16>,
     level: usize,
     asks_for_start_up: bool,
+    is_probing: bool,
     /// The slot's place in the cycle; `None` before the first packet.
     place: Option<u16>,
     slot: Slot,
@@ -65,6 +73,8 @@ enum State {
 struct Slot {
     begun: Time,
     counts: Counts,
+    /// Those of the base channel.
+    base: Counts,
     /// Sum of the delays of packets outside bursts, and their number.
     waited: (Duration, u32),
     /// A burst was in it.
@@ -89,8 +99,14 @@ impl Receiver {
             queue: Queue::default(),
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
+            flood: Flood::default(),
+            is_flooded: false,
+            flooded: None,
+            withheld: 0,
+            withheld_low: None,
             level: 0,
             asks_for_start_up: true,
+            is_probing: false,
             place: None,
             slot: Slot::default(),
             measuring: [None; 2],
@@ -153,33 +169,55 @@ impl Receiver {
         }
         self.slot.counts.packets += 1;
         self.slot.counts.bytes += size;
+        self.slot.base.packets += u64::from(header.channel == 0);
         self.actions.deliver(None);
     }
 
     /// Ends the slots before the one that the packet is of. A place up to half a cycle behind is that of a late packet.
     fn begin_slot_of(&mut self, now: Time, header: &Layered) {
         let place = header.slot & (CYCLE as u16 - 1);
-        match self.place {
-            None => self.begin_probing(now, header),
-            Some(current) => {
-                let passed = place.wrapping_sub(current) & (CYCLE as u16 - 1);
-                if passed == 0 || passed >= CYCLE as u16 / 2 {
-                    return;
-                }
-                self.end_slot(now, current);
+        if let Some(current) = self.place {
+            let passed = place.wrapping_sub(current) & (CYCLE as u16 - 1);
+            if passed == 0 || passed >= CYCLE as u16 / 2 {
+                return;
             }
+            self.end_slot(now, current);
         }
         self.place = Some(place);
         self.begin_measuring(header, place);
-        self.probing.on_interval(Interval::from_octaves(header.slot >> CYCLE_BITS));
+        let told = header.slot >> CYCLE_BITS;
+        match cycle::announces(u64::from(place)) {
+            Announces::Interval => self.on_interval(now, Interval::from_octaves(told)),
+            Announces::WithheldLow => self.withheld_low = Some(told & 15),
+            Announces::WithheldHigh => self.on_withheld(now, told & 15),
+        }
     }
 
-    /// The first packet tells how many others there are.
-    fn begin_probing(&mut self, now: Time, header: &Layered) {
-        if self.config.probes {
-            let interval = Interval::from_octaves(header.slot >> CYCLE_BITS);
-            self.probing.on_interval(interval);
+    /// The first one tells how many others there are.
+    fn on_interval(&mut self, now: Time, interval: Interval) {
+        self.probing.on_interval(interval);
+        if self.config.probes && !self.is_probing {
+            self.is_probing = true;
             self.probing.start(now, interval.span() / 4);
+        }
+    }
+
+    /// The sender announces how many levels it withholds; the lower four bits came a slot ago.
+    fn on_withheld(&mut self, now: Time, high: u16) {
+        let Some(low) = self.withheld_low.take() else { return };
+        let withheld = usize::from(high << 4 | low);
+        if withheld == self.withheld {
+            return;
+        }
+        self.flood.on_ceiling(withheld < self.withheld);
+        if self.flooded.is_some_and(|at| now.since(at) <= LATE_ANNOUNCEMENT) && withheld > self.withheld {
+            // What was lost in the flood tells nothing of the receiver's share.
+            self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
+            self.rules.start_again();
+        }
+        self.withheld = withheld;
+        if self.level > self.most() {
+            self.go_to(now, self.most(), LevelCause::Ceiling);
         }
     }
 
@@ -216,19 +254,22 @@ impl Receiver {
         let waited = self.delay.short_term();
         self.queue.on_any_packet(waited);
         self.slot.has_burst |= header.signal;
-        // What follows a burst in its slot may wait in the burst's queue; only in the start every slot has one.
-        let is_after_burst = self.slot.has_burst && (!self.rules.is_starting() || self.place == Some(CYCLE as u16 - 1));
+        // What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
+        // least delay of the slot tells, whoever it is that starts.
+        let is_after_next_level = self.slot.has_burst && self.place == Some(CYCLE as u16 - 1);
         if header.signal {
             for measuring in self.measuring.iter_mut().flatten() {
                 measuring.on_packet(header.clock_micros as u32, waited.as_secs_f64());
             }
-        } else if !is_after_burst {
+        } else if !is_after_next_level {
             self.queue.on_packet(waited);
             self.slot.waited = (self.slot.waited.0 + waited, self.slot.waited.1 + 1);
         }
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
+        self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
         // A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that.
+        let is_after_burst = is_after_next_level || self.slot.has_burst && !self.rules.is_starting();
         if header.signal || is_after_burst || self.place == Some(0) {
             return;
         }
@@ -274,6 +315,7 @@ impl Receiver {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
         self.arrivals.on_slot(slot.counts);
         self.queue.on_slot();
+        self.look_for_flood(now, slot.base);
         self.leaves.on_queue(now, self.queue.newest());
         if slot.waited.1 > 0 {
             self.share.on_queue(slot.waited.0 / slot.waited.1);
@@ -332,14 +374,46 @@ impl Receiver {
         self.ask_for_start_up(now);
     }
 
-    /// Probes are frequent in the start, as they ask for its bursts. If the start goes on after all, the first one is sent soon.
+    /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
+    fn look_for_flood(&mut self, now: Time, base: Counts) {
+        self.flood.on_slot(&SlotSeen {
+            now,
+            base,
+            has_lost_much: self.has_lost(if self.flooded.is_some() { MUCH_LOSS } else { OVERWHELMING_LOSS }),
+            is_lowest: self.level == 1,
+            is_queue_full: self.queue.is_as_long_as_ever(),
+        });
+        let is_flooded = self.carried(now).is_some();
+        if is_flooded {
+            self.flooded = Some(now);
+        }
+        if !core::mem::replace(&mut self.is_flooded, is_flooded) && is_flooded {
+            self.on_flooded(now);
+        }
+    }
+
+    fn on_flooded(&mut self, now: Time) {
+        self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
+        if self.is_probing {
+            self.probing.start(now, self.probing.interval().span() / 4);
+        }
+    }
+
+    /// The part of what is sent that the path carries, if it is full whatever the receiver leaves.
+    fn carried(&self, now: Time) -> Option<f64> {
+        let sent = self.ladder.levels().saturating_sub(self.withheld).max(1);
+        self.flood.carried(now, self.arrivals.rate(10), self.ladder.level_rate(sent))
+    }
+
+    /// Probes are frequent in the start, as they ask for its bursts, and while there is something to report. If the start goes on
+    /// after all, the first one is sent soon.
     fn ask_for_start_up(&mut self, now: Time) {
         let is_starting = self.rules.is_starting();
         if is_starting && !self.asks_for_start_up && self.config.probes {
             self.probing.start(now, self.probing.interval().span() / 4);
         }
         self.asks_for_start_up = is_starting;
-        self.probing.set_rarity(if is_starting { 1 } else { RARE });
+        self.probing.set_rarity(if is_starting || self.is_flooded { 1 } else { RARE });
     }
 
     /// Joins or leaves what lies between.
@@ -363,6 +437,7 @@ impl Receiver {
         if leaves && level > 0 {
             let packet_time = self.packet_size / self.ladder.level_rate(level);
             self.leaves.on_leave(now, self.queue.newest(), packet_time);
+            self.flood.on_leave(now);
         }
         self.measuring = [None; 2];
         self.arrivals.on_rate_change();
@@ -381,7 +456,8 @@ impl Receiver {
 
     /// The highest level that it may have.
     fn most(&self) -> usize {
-        self.allotment.map_or(usize::MAX, |allotment| allotment.level.max(1)).min(self.ladder.levels())
+        let sent = self.ladder.levels().saturating_sub(self.withheld).max(1);
+        self.allotment.map_or(usize::MAX, |allotment| allotment.level.max(1)).min(sent)
     }
 
     fn on_allot(&mut self, now: Time, allotment: Allotment) {
@@ -422,6 +498,9 @@ impl Receiver {
         if let Some(asked) = self.probing.on_time(now) {
             let kind = if self.rules.is_starting() { probe::Kind::StartUp } else { probe::Kind::Probe };
             self.actions.push(probing::ask(Probe { kind, ..asked }));
+            if let Some(carried) = self.carried(now) {
+                self.actions.push(probing::report(carried));
+            }
         }
         if now >= self.slot_deadline() {
             match self.place {
@@ -480,8 +559,12 @@ const NOISE: f64 = 0.05;
 const DEVIATIONS: f64 = 2.0;
 /// More loss than that is no matter of shares.
 const MUCH_LOSS: f64 = 0.1;
+/// And so much more than what a BBR in a short buffer makes others lose, up to a sixth.
+const OVERWHELMING_LOSS: f64 = 0.25;
 /// A receiver that has found its rate measures its round trip twice a minute.
 const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
+/// A ceiling is known so long after it has begun to act: some cycles.
+const LATE_ANNOUNCEMENT: Duration = Duration::from_secs(5);
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);

@@ -141,6 +141,11 @@ impl Rules {
         self.climbed = 0;
     }
 
+    /// The receiver looks for its rate again.
+    pub(super) fn start_again(&mut self) {
+        (self.is_starting, self.overfull) = (true, 0);
+    }
+
     /// A slot has ended.
     pub(super) fn on_slot(&mut self, seen: &Seen) -> Change {
         if self.trying.is_some_and(|trying| seen.now.since(trying.since) >= self.trial) {
@@ -216,7 +221,7 @@ impl Rules {
         self.climbed += 1;
         if self.climbed >= AGREEING && seen.latest_loss_event.is_none() {
             // There is room for more than a step or two: the start was over too soon.
-            (self.is_starting, self.overfull) = (true, 0);
+            self.start_again();
         }
         Some((next, LevelCause::Add))
     }

@@ -6,18 +6,20 @@ use core::time::Duration;
 use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
+use super::ceiling::{self, Ceiling};
 use super::config::{Config, StartUp};
-use super::cycle::{self, Burst, SLOT, START_UP_BURST};
+use super::cycle::{self, Announces, Burst, CYCLE_BITS, SLOT, START_UP_BURST};
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
+use crate::observation::Observation;
 use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
 /// were one stream, to within a packet or two, and a burst is what it should be at each of them.
 ///
-/// A packet's `slot` is the slot's place in the cycle and, above it, how far apart probes are to be; its `signal` is set in
-/// bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
+/// A packet's `slot` is the slot's place in the cycle and, above it, how far apart probes are to be, or how many levels are withheld; its
+/// `signal` is set in bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
 #[derive(Debug)]
 pub struct Sender {
     channels: Vec<Channel>,
@@ -33,6 +35,7 @@ pub struct Sender {
     slot: u64,
     has_start_up_burst: bool,
     announcement: Announcement,
+    ceiling: Ceiling,
     answers: Outbox,
     /// The channel whose packets are being emitted; beyond the last when there is nothing to emit.
     emitting: usize,
@@ -95,6 +98,7 @@ impl Sender {
             slot: 0,
             has_start_up_burst: false,
             announcement: Announcement::new(config.probes_per_sec),
+            ceiling: Ceiling::new(ladder),
             answers: Outbox::default(),
             stamp: Layered::default(),
         }
@@ -114,6 +118,8 @@ impl Sender {
         self.schedule(now, due, (1 + missed).min(MOST_PERIODS_AT_ONCE) as u32);
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
         self.announcement.on_time(now);
+        let change = self.ceiling.on_time(now);
+        self.tell(change);
     }
 
     /// Makes due what the channels earn in the `periods` that begin at `due`.
@@ -126,15 +132,14 @@ impl Sender {
         let since_due = due.since(self.start.unwrap_or(due)).as_nanos();
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
         let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
-        let announced = self.announcement.interval().to_octaves();
         self.stamp = Layered {
-            slot: (announced << CYCLE_BITS) | (number % cycle::CYCLE) as u16,
+            slot: (self.announced(number % cycle::CYCLE) << CYCLE_BITS) | (number % cycle::CYCLE) as u16,
             clock_micros: now.as_micros(),
             ..Layered::default()
         };
         let span = (self.period * periods).as_secs_f64();
         let (mut earned, mut sent) = (0.0, 0);
-        for channel in &mut self.channels {
+        for channel in &mut self.channels[..self.ceiling.levels()] {
             let (factor, in_burst) = channel.factor(burst, within);
             earned += channel.rate.packets_per_sec(self.packet_size) * factor * span;
             channel.lacking += earned - f64::from(sent);
@@ -154,6 +159,33 @@ impl Sender {
             StartUp::Always => true,
             StartUp::Never => false,
         };
+    }
+
+    /// What the slots in this place of the cycle announce.
+    fn announced(&self, place: u64) -> u16 {
+        let withheld = self.ceiling.withheld().min(ceiling::MOST_WITHHELD) as u16;
+        match cycle::announces(place) {
+            Announces::Interval => self.announcement.interval().to_octaves(),
+            Announces::WithheldLow => withheld & 15,
+            Announces::WithheldHigh => withheld >> 4,
+        }
+    }
+
+    /// The ceiling is another from here on. Channels that are not sent any more owe nobody anything.
+    fn tell(&mut self, change: ceiling::Change) {
+        let Some((rate, cause)) = change else { return };
+        for channel in &mut self.channels[self.ceiling.levels()..] {
+            (channel.lacking, channel.due) = (0.0, 0);
+        }
+        self.answers.push(Action::Observe(Observation::Ceiling { rate, cause }));
+    }
+
+    fn on_report(&mut self, now: Time, carried: f64) {
+        if self.start.is_some() {
+            self.announcement.on_probe(now);
+            let change = self.ceiling.on_report(now, carried);
+            self.tell(change);
+        }
     }
 
     fn on_probe(&mut self, now: Time, asked: Probe) {
@@ -177,6 +209,8 @@ impl Endpoint for Sender {
             Event::Packet { .. } => {
                 if let Some(asked) = probing::asked(&event) {
                     self.on_probe(now, asked);
+                } else if let Some(carried) = probing::reported(&event) {
+                    self.on_report(now, carried);
                 }
             }
             Event::Finish => {
@@ -212,9 +246,6 @@ impl Endpoint for Sender {
         self.next_period
     }
 }
-
-/// Bits of the slot's place in the cycle on the wire; those above announce the interval of probes.
-pub(super) const CYCLE_BITS: u32 = 3;
 
 /// For so long after the start somebody may be starting, as receivers often wait for their sender.
 const FIRST_START_UP: Duration = Duration::from_millis(1_500);

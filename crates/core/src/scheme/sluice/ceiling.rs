@@ -1,0 +1,253 @@
+//! The sender's side of networks that flood: how much of the ladder is sent.
+
+use core::time::Duration;
+
+use weir_units::{Rate, Time};
+
+use crate::layers::Ladder;
+use crate::observation::CeilingCause;
+
+/// How many levels are sent: all, unless receivers report that their paths are full whatever they leave.
+///
+/// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is
+/// carried, and again if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
+/// flood but something else is too much: all levels are sent again, and reports count for nothing for a while. Where reports stay away twice the rate is tried, less and less often if it is too much.
+#[derive(Debug)]
+pub(super) struct Ceiling {
+    ladder: Ladder,
+    /// Levels that are sent.
+    levels: usize,
+    cut: Option<Cut>,
+    /// When more is tried, and how long the next wait is if it turns out to be too much.
+    try_at: Option<Time>,
+    wait: Duration,
+    /// A cut helped, and more has been tried since.
+    is_found: bool,
+    /// What was sent before more was tried, and since when more is.
+    trial: Option<(usize, Time)>,
+    /// Until when reports count for nothing, and for how long the next time.
+    deaf_until: Time,
+    deaf_for: Duration,
+}
+
+/// The latest cut.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    at: Time,
+    /// The rate before it.
+    from: Rate,
+    /// The least part that is carried, as receivers reported.
+    carried: f64,
+}
+
+/// A new ceiling.
+pub(super) type Change = Option<(Rate, CeilingCause)>;
+
+impl Ceiling {
+    pub(super) fn new(ladder: &Ladder) -> Ceiling {
+        Ceiling {
+            ladder: ladder.clone(),
+            levels: ladder.levels(),
+            cut: None,
+            try_at: None,
+            wait: FIRST_WAIT,
+            is_found: false,
+            trial: None,
+            deaf_until: Time::ZERO,
+            deaf_for: FIRST_DEAFNESS,
+        }
+    }
+
+    /// The levels that are sent.
+    pub(super) const fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// The levels that are not.
+    pub(super) fn withheld(&self) -> usize {
+        self.ladder.levels() - self.levels
+    }
+
+    /// A receiver's path is full whatever it leaves, and carries only this part of what is sent.
+    pub(super) fn on_report(&mut self, now: Time, carried: f64) -> Change {
+        if now < self.deaf_until || !(0.0..=1.0).contains(&carried) {
+            return None;
+        }
+        let Some(cut) = self.cut else { return self.cut(now, self.rate(), carried) };
+        let age = now.since(cut.at);
+        if age < ROUND {
+            // Others measured in the same time.
+            return if carried < cut.carried { self.cut(cut.at, cut.from, carried) } else { None };
+        }
+        if age < ROUND * 2 {
+            return None;
+        }
+        if let Some((before, _)) = self.trial.take_if(|(_, since)| now.since(*since) < TRIAL) {
+            self.cut = Some(Cut { at: now, from: self.rate(), carried });
+            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+            self.try_at = Some(now + self.wait);
+            return self.set(before, CeilingCause::Flooded);
+        }
+        if age < JUDGEMENT && (carried >= ALL || self.levels == self.least()) {
+            return self.give_up(now);
+        }
+        // Half of this was not too much: a receiver that has not found its rate yet need not decide.
+        self.cut(now, self.rate(), if self.is_found { carried.max(0.5 / SHARE) } else { carried })
+    }
+
+    /// Time passes.
+    pub(super) fn on_time(&mut self, now: Time) -> Change {
+        self.try_at.take_if(|at| *at <= now)?;
+        if self.levels == self.ladder.levels() {
+            return None;
+        }
+        self.trial = Some((self.levels, now));
+        self.is_found = true;
+        self.try_at = Some(now + TRIAL);
+        self.set(self.highest_within(self.rate().scale(2.0)).max(self.levels + 1), CeilingCause::Trial)
+    }
+
+    fn cut(&mut self, now: Time, from: Rate, carried: f64) -> Change {
+        self.cut = Some(Cut { at: now, from, carried });
+        self.trial = None;
+        self.try_at = Some(now + self.wait);
+        self.set(self.highest_within(from.scale(carried * SHARE)).max(self.least()), CeilingCause::Flooded)
+    }
+
+    /// It was of no use.
+    fn give_up(&mut self, now: Time) -> Change {
+        (self.cut, self.try_at, self.trial, self.is_found) = (None, None, None, false);
+        self.deaf_until = now + self.deaf_for;
+        self.deaf_for = (self.deaf_for * 2).min(LONGEST_WAIT);
+        self.set(self.ladder.levels(), CeilingCause::Futile)
+    }
+
+    fn set(&mut self, levels: usize, cause: CeilingCause) -> Change {
+        let levels = levels.min(self.ladder.levels());
+        (levels != core::mem::replace(&mut self.levels, levels)).then(|| (self.rate(), cause))
+    }
+
+    fn rate(&self) -> Rate {
+        self.ladder.level_rate(self.levels)
+    }
+
+    /// What the wire can say.
+    fn least(&self) -> usize {
+        self.ladder.levels().saturating_sub(MOST_WITHHELD).max(1)
+    }
+
+    fn highest_within(&self, rate: Rate) -> usize {
+        self.ladder.rates().partition_point(|of| *of <= rate).max(1)
+    }
+}
+
+/// Who gets that much and reports nevertheless has a path that is full of something else.
+const ALL: f64 = 0.85;
+/// The receivers' loss, at one packet in ten and more, is measured to within some per cent, and the queue must become empty.
+const SHARE: f64 = 0.9;
+/// The least report of so long counts; for as long again, reports may be of before the cut.
+const ROUND: Duration = Duration::from_secs(1);
+/// A receiver whose path stayed full after a cut says so within this time. Later it was empty meanwhile, so the cut helped.
+const JUDGEMENT: Duration = Duration::from_secs(8);
+/// After a cut that nobody reports to have been futile, and as long as more turns out to be too much, more is tried after this
+/// time, twice that and so on.
+const FIRST_WAIT: Duration = Duration::from_secs(7);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// More that was not reported for so long is not too much: receivers hear of it within a second, and need two to tell.
+const TRIAL: Duration = Duration::from_secs(5);
+const FIRST_DEAFNESS: Duration = Duration::from_secs(60);
+/// The wire has eight bits for what is withheld.
+pub(super) const MOST_WITHHELD: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder() -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("valid")
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    /// Asserts that this part of the ladder's top is sent, to within a step.
+    fn assert_sent(ceiling: &Ceiling, part: f64) {
+        let [sent, top] = [ceiling.rate(), ladder().level_rate(ladder().levels())].map(|rate| rate.bps() as f64);
+        assert!((part / 1.16..=part * 1.15).contains(&(sent / top)), "{} and not {part}", sent / top);
+    }
+
+    fn cause(change: Change) -> Option<CeilingCause> {
+        change.map(|(_, cause)| cause)
+    }
+
+    #[test]
+    fn the_slowest_port_decides_however_late_in_the_second_it_reports() {
+        let mut ceiling = Ceiling::new(&ladder());
+        assert_eq!(cause(ceiling.on_report(at(5_000), 0.5)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.5);
+        assert_eq!(cause(ceiling.on_report(at(5_900), 0.1)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.1);
+        assert_eq!(ceiling.on_report(at(5_950), 0.5), None);
+        assert_eq!(ceiling.on_report(at(6_500), 0.1), None, "it may be of before");
+        assert_eq!(ceiling.withheld(), ladder().levels() - ceiling.levels());
+    }
+
+    #[test]
+    fn a_cut_that_did_not_suffice_is_followed_by_another() {
+        let mut ceiling = Ceiling::new(&ladder());
+        ceiling.on_report(at(5_000), 0.2);
+        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.2 / 1.15 * 0.9 * 0.6);
+    }
+
+    #[test]
+    fn who_gets_all_that_is_sent_and_still_reports_has_a_path_full_of_something_else_and_is_not_heard_for_a_minute() {
+        let mut ceiling = Ceiling::new(&ladder());
+        ceiling.on_report(at(5_000), 0.1);
+        assert_eq!(cause(ceiling.on_report(at(10_000), 0.97)), Some(CeilingCause::Futile));
+        assert_eq!(ceiling.withheld(), 0);
+        assert_eq!(ceiling.on_report(at(69_000), 0.1), None);
+        assert!(ceiling.on_report(at(70_000), 0.1).is_some());
+    }
+
+    #[test]
+    fn who_loses_most_of_the_lowest_level_alone_has_such_a_path_too() {
+        let mut ceiling = Ceiling::new(&ladder());
+        ceiling.on_report(at(5_000), 0.0);
+        assert_eq!(ceiling.levels(), 1);
+        assert_eq!(cause(ceiling.on_report(at(10_000), 0.1)), Some(CeilingCause::Futile));
+    }
+
+    #[test]
+    fn more_is_tried_after_seven_seconds_and_if_it_is_too_much_after_twice_that() {
+        let mut ceiling = Ceiling::new(&ladder());
+        ceiling.on_report(at(5_000), 0.1);
+        let carried = ceiling.levels();
+        assert_eq!(ceiling.on_time(at(11_900)), None);
+        assert_eq!(cause(ceiling.on_time(at(12_000))), Some(CeilingCause::Trial));
+        assert_sent(&ceiling, 2.0 * 0.9 * 0.1 / 1.15);
+        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6)), Some(CeilingCause::Flooded));
+        assert_eq!(ceiling.levels(), carried);
+        assert_eq!(ceiling.on_time(at(27_900)), None);
+        assert_eq!(cause(ceiling.on_time(at(28_000))), Some(CeilingCause::Trial));
+    }
+
+    #[test]
+    fn where_nobody_reports_any_more_all_is_sent_again() {
+        let mut ceiling = Ceiling::new(&ladder());
+        ceiling.on_report(at(5_000), 0.1);
+        (0..1_000).for_each(|tenth| _ = ceiling.on_time(at(5_000 + tenth * 100)));
+        assert_eq!(ceiling.withheld(), 0);
+    }
+
+    #[test]
+    fn reports_that_cannot_be_change_nothing() {
+        let mut ceiling = Ceiling::new(&ladder());
+        for part in [f64::NAN, -0.1, 7.0] {
+            assert_eq!(ceiling.on_report(at(5_000), part), None);
+        }
+        assert!(ceiling.on_report(at(5_000), 0.0).is_some(), "nothing is carried");
+        assert_eq!(ceiling.levels(), 1);
+    }
+}

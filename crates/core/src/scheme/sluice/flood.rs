@@ -1,0 +1,167 @@
+//! A receiver's side of networks that send it what nobody here asked for: whether its path is full whatever it leaves.
+//!
+//! A switch that does not snoop sends every channel to every port. On a port that is slower than the ladder's top no leave helps.
+
+use core::time::Duration;
+
+use weir_units::{Rate, Time, math};
+
+use super::arrivals::Counts;
+
+/// Whether the path has been full for seconds on end.
+///
+/// It is full while the queue stands as high as it ever did, and while much is lost although channels were given up or there are none to
+/// give up. A TCP's queue falls now and then, and a path that has become slower loses no more once the leaves have acted. What
+/// stays is a switch that floods, or other traffic that gives way to nobody. The receiver cannot tell which; the sender
+/// finds out, by sending less for a while.
+#[derive(Debug)]
+pub(super) struct Flood {
+    /// For how long the path must have been full.
+    patience: Duration,
+    /// When channels were given up last.
+    left: Option<Time>,
+    full: Option<Full>,
+}
+
+/// What a slot that has ended tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlotSeen {
+    pub(super) now: Time,
+    /// Of the base channel.
+    pub(super) base: Counts,
+    /// Much of the last second was lost.
+    pub(super) has_lost_much: bool,
+    /// The receiver has but the lowest level.
+    pub(super) is_lowest: bool,
+    /// The queue was as long as it ever was.
+    pub(super) is_queue_full: bool,
+}
+
+/// The path has been full for a while.
+#[derive(Debug, Clone, Copy)]
+struct Full {
+    since: Time,
+    base: Counts,
+}
+
+impl Default for Flood {
+    fn default() -> Flood {
+        Flood { patience: PATIENCE, left: None, full: None }
+    }
+}
+
+impl Flood {
+    /// Channels were given up.
+    pub(super) fn on_leave(&mut self, now: Time) {
+        self.left = Some(now);
+    }
+
+    /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it has filled
+    /// before is told sooner.
+    pub(super) fn on_ceiling(&mut self, sends_more: bool) {
+        self.full = None;
+        self.patience = if sends_more { KNOWN_PATIENCE } else { PATIENCE };
+    }
+
+    /// A slot has ended.
+    pub(super) fn on_slot(&mut self, seen: &SlotSeen) {
+        let has_left = self.left.is_some_and(|at| seen.now.since(at) <= PATIENCE + SECOND);
+        let is_in_vain = seen.has_lost_much && (has_left || seen.is_lowest);
+        if !is_in_vain && !seen.is_queue_full {
+            self.full = None;
+            return;
+        }
+        let full = self.full.get_or_insert(Full { since: seen.now, base: Counts::default() });
+        // At first the queue still takes what is too much.
+        if seen.now.since(full.since) >= SECOND {
+            full.base = full.base.and(seen.base);
+        }
+    }
+
+    /// If the path is full whatever the receiver leaves, the part of what is `sent` that gets through, as far as can be told by a
+    /// receiver to which `arrived`.
+    ///
+    /// The path carries at least what arrives, and hardly more than the part of the base channel that does: that channel comes first in each
+    /// of the sender's periods, when a queue has room most often. The geometric mean of the two halves what is unknown.
+    pub(super) fn carried(&self, now: Time, arrived: Rate, sent: Rate) -> Option<f64> {
+        let full = self.full.filter(|full| now.since(full.since) >= self.patience)?;
+        let least = (arrived.bps() as f64 / sent.bps().max(1) as f64).min(1.0);
+        let most = (1.0 - full.base.part_lost()).max(least);
+        Some(math::sqrt(least * most))
+    }
+}
+
+/// Leaves act within 3.5 s, and a second after that nothing of what they were made for is among the last second's losses.
+const PATIENCE: Duration = Duration::from_millis(4_500);
+/// Where a leave is not what is waited for, this is longer than a burst of a TCP's slow start.
+const KNOWN_PATIENCE: Duration = Duration::from_millis(1_500);
+const SECOND: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Rate = Rate::from_mbps(100);
+
+    fn seen(millis: u64, packets: u64, lost: u64) -> SlotSeen {
+        SlotSeen {
+            now: Time::from_millis(millis),
+            base: Counts { packets, lost, ..Counts::default() },
+            has_lost_much: lost * 10 > packets,
+            is_lowest: false,
+            is_queue_full: false,
+        }
+    }
+
+    /// Slots of a receiver that leaves at 1 s, from then until `until` milliseconds.
+    fn slots(until: u64, slot: impl Fn(u64) -> SlotSeen) -> Flood {
+        let mut flood = Flood::default();
+        flood.on_leave(Time::from_secs(1));
+        (1_000..=until).step_by(100).for_each(|millis| flood.on_slot(&slot(millis)));
+        flood
+    }
+
+    fn per_cent(flood: &Flood, millis: u64) -> Option<f64> {
+        flood.carried(Time::from_millis(millis), Rate::from_mbps(2), SENT).map(|part| (part * 100.0).round())
+    }
+
+    #[test]
+    fn losses_that_go_on_four_and_a_half_seconds_after_a_leave_are_a_flood_s_and_tell_what_is_carried() {
+        let flood = slots(6_000, |millis| seen(millis, 1, 9));
+        assert_eq!((per_cent(&flood, 5_400), per_cent(&flood, 5_500)), (None, Some(4.0)), "between 2 and 10 %");
+    }
+
+    #[test]
+    fn a_queue_as_long_as_ever_is_one_too() {
+        let flood = slots(6_000, |millis| SlotSeen { is_queue_full: true, ..seen(millis, 10, 0) });
+        assert_eq!((per_cent(&flood, 5_400), per_cent(&flood, 5_500)), (None, Some(14.0)), "between 2 and 100 %");
+    }
+
+    #[test]
+    fn a_leave_that_acts_within_its_time_and_a_queue_that_falls_are_none() {
+        let flood = slots(6_000, |millis| seen(millis, 10, if millis < 4_500 { 9 } else { 0 }));
+        assert_eq!(per_cent(&flood, 9_000), None);
+        let flood = slots(6_000, |millis| SlotSeen { is_queue_full: millis % 1_000 != 0, ..seen(millis, 10, 0) });
+        assert_eq!(per_cent(&flood, 6_000), None);
+    }
+
+    #[test]
+    fn losses_without_a_leave_are_the_path_s_own_but_at_the_lowest_level() {
+        let mut flood = Flood::default();
+        (10..80).for_each(|tenth| flood.on_slot(&seen(tenth * 100, 5, 5)));
+        assert_eq!(per_cent(&flood, 8_000), None);
+        (80..140).for_each(|tenth| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(tenth * 100, 5, 5) }));
+        assert_eq!(per_cent(&flood, 14_000), Some(10.0), "between 2 and 50 %");
+    }
+
+    #[test]
+    fn under_a_new_ceiling_all_begins_again() {
+        let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
+        flood.on_ceiling(false);
+        flood.on_slot(&seen(6_100, 1, 9));
+        assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
+        flood.on_ceiling(true);
+        flood.on_slot(&seen(6_100, 1, 9));
+        assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
+    }
+}

@@ -1,0 +1,45 @@
+//! A switch that sends every channel to every port, between hosts of their own. Needs root; see
+//! `weir_testkit::netns::require_root`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_testkit::netns::{Delivery, Network, require_root};
+use weir_units::{Bytes, Rate};
+
+/// The session's top is eleven times what the slow port carries. Without the sender's help that receiver would get a thirtieth.
+#[test]
+fn on_a_switch_that_floods_both_ends_say_so_within_six_seconds_and_the_slow_port_still_gets_its_file() {
+    if !require_root() {
+        return;
+    }
+    let [slow, fast] = [8, 100].map(Rate::from_mbps);
+    let network = Network::new().links([slow, fast]).build();
+    network.set_snooping(false);
+    let bytes = Bytes::new(10_000_000);
+    let delivery = Delivery::start(&network, Path::new(WEIR), bytes, ["--cc", "sluice", "--receipts", "2"]);
+    let begun = seconds(&delivery.receivers[0].event("level", START, |_| true));
+    let told = delivery.receivers[0].event("error", START, |error| text(error).contains("IGMP snooping"));
+    let after = seconds(&told) - begun;
+    assert!(told["exit_code"].is_null() && after <= 6.0, "after {after:.1} s: {told}");
+    delivery.sender.event("error", START, |error| text(error).contains("every channel to every port"));
+    let ideal = (bytes / slow).as_secs_f64();
+    let end = delivery.verified(0, Duration::from_secs_f64(ideal * 4.0)).last_event("end");
+    let times = end["seconds"].as_f64().expect("the end has its seconds") / ideal;
+    eprintln!("told after {after:.1} s; {times:.2} times the ideal, {} packets lost", end["lost_packets"]);
+    assert!(network.link_counters(0).dropped_packets > 1_000, "the slow port was never flooded");
+    delivery.verified(1, START);
+    assert!(delivery.sender.wait(START).is_success());
+}
+
+fn text(event: &Value) -> &str {
+    event["message"].as_str().unwrap_or_default()
+}
+
+fn seconds(event: &Value) -> f64 {
+    event["t_s"].as_f64().expect("an event has its time")
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const START: Duration = Duration::from_secs(30);
