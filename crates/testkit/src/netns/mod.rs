@@ -1,7 +1,8 @@
 //! Hosts of their own on one machine: network namespaces on a bridge that snoops IGMP and MLD, with links of given rates.
 //!
 //! The kernel that this is made for has token buckets only. Delay and random loss come from modelled links, which carry frames
-//! between two devices of this process ([`Builder::modelled`]), or for one receiver from `weir recv --link`. Needs root. What fails here panics with the command and its output: this is for tests.
+//! between two devices of this process ([`Builder::modelled`]), or for one receiver from `weir recv --link`. Needs root. What
+//! fails here panics with the command and its output: this is for tests.
 //!
 //! ```no_run
 //! use std::time::Duration;
