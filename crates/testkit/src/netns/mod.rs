@@ -22,6 +22,7 @@ mod cleanup;
 mod counters;
 mod delivery;
 mod files;
+mod host;
 mod igmp;
 mod link;
 mod modelled;
@@ -44,6 +45,7 @@ pub use cleanup::remove_leftovers;
 pub use counters::{Snooping, Traffic};
 pub use delivery::{Delivery, Memberships};
 pub use files::{Scratch, generated_file, same_content};
+pub use host::Host;
 pub use igmp::{IgmpCount, IgmpWatch};
 pub use link::{LinkCounters, TokenBucket};
 pub use path::{Between, Path, has_ethtool};
@@ -52,7 +54,7 @@ pub use rival::Rival;
 pub use session::Session;
 pub use shares::Shares;
 pub use stream::LiveStream;
-pub use topology::{Builder, Host, Network};
+pub use topology::{Builder, Network};
 pub use tree::{TreePlan, TreeStream};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

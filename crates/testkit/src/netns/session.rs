@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::host::Host;
 use super::process::{Command, Finished, Process};
-use super::topology::Host;
 
 /// What the sender and the receivers of a session are told. Everything that they share is in one folder.
 #[derive(Debug, Clone)]

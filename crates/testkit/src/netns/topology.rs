@@ -1,9 +1,8 @@
 //! A bridge with one sender and any number of receivers on it, each a namespace; perhaps a second bridge behind a router.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use std::process::{Command as Program, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use weir_units::{Bytes, Rate};
 
 use super::cleanup::{PREFIX, remove_leftovers, remove_namespace};
 use super::counters::{Snooping, Traffic, member_ports};
+use super::host::{Host, INTERFACE};
 use super::igmp::IgmpWatch;
 use super::link::{LinkCounters, TokenBucket};
 use super::modelled::ModelledLink;
-use super::process::Command;
 use super::tun::Carries;
 
 /// What a network is to be like.
@@ -304,51 +303,6 @@ impl Drop for Network {
     }
 }
 
-/// A host: a namespace with one interface, `e0`, and its own loopback.
-#[derive(Debug)]
-pub struct Host {
-    namespace: String,
-    index: usize,
-    /// It is behind the router.
-    is_islander: bool,
-}
-
-impl Host {
-    /// A program to be run on this host.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        Command::new(&self.namespace, program.as_ref())
-    }
-
-    /// The name of its interface.
-    pub fn interface(&self) -> &'static str {
-        INTERFACE
-    }
-
-    /// Its address: 10.77.0.1 for the sender, 10.77.0.10 for receiver 0, and so on; on the island 10.78 instead of 10.77.
-    pub fn ipv4(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77 + u8::from(self.is_islander), 0, self.last_octet())
-    }
-
-    /// Its address: fd77::1 for the sender, fd77::a for receiver 0, and so on. It has a link-local one too.
-    pub fn ipv6(&self) -> Ipv6Addr {
-        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.last_octet()))
-    }
-
-    /// The name of its namespace.
-    pub(super) fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn last_octet(&self) -> u8 {
-        if self.index == 0 { 1 } else { u8::try_from(self.index + 9).expect("at most 240 receivers") }
-    }
-
-    /// Its port of the bridge.
-    fn port(&self) -> String {
-        format!("p{}", self.index)
-    }
-}
-
 /// The router's address on the first bridge, or on the island.
 fn router_address(is_on_island: bool) -> Ipv4Addr {
     Ipv4Addr::new(10, 77 + u8::from(is_on_island), 0, 254)
@@ -378,8 +332,6 @@ pub(super) fn batch(words: &[&str], script: &str) {
     let complaint = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "ip {}: {complaint}in\n{script}", words.join(" "));
 }
-
-const INTERFACE: &str = "e0";
 
 /// Room for packets that the program of a modelled link has not taken yet: it is the model that drops.
 const DEVICE_QUEUE: u32 = 10_000;
