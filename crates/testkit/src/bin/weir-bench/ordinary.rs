@@ -32,7 +32,7 @@ pub(crate) struct OrdinaryOptions {
     #[arg(long, default_value = "256k..1G")]
     ordinary_rates: String,
 
-    /// Round trips of the tables next to a TCP and of two sessions. Above 0, a modelled link delays.
+    /// Round trips of the tables next to a TCP and of two sessions, without the queue. Above 0, a modelled link delays.
     #[arg(long, value_delimiter = ',', default_value = "0ms,40ms", value_parser = parse_span)]
     ordinary_rtts: Vec<Duration>,
 }

@@ -21,7 +21,7 @@ pub(super) fn measure(options: &Options, weir: &Path) -> Vec<Value> {
 }
 
 fn row(options: &Options, weir: &Path, scheme: &str, round_trip: Duration) -> Value {
-    eprintln!("two sessions of {scheme} at {round_trip:?}");
+    eprintln!("two sessions of {scheme}, round trip {round_trip:?}");
     let span = Duration::from_secs(options.beside_seconds);
     let network = shared_link(round_trip);
     let start = |to| Delivery::start_to(&network, weir, endless(span), to, words(options, scheme));
@@ -37,7 +37,7 @@ fn row(options: &Options, weir: &Path, scheme: &str, round_trip: Duration) -> Va
     let index = jains_index(rates);
     let holds = index >= LIMIT;
     let [told_first, told_second] = rates.map(|rate| rate.to_string());
-    let rtt = format!("{round_trip:?}");
+    let rtt = format!("{} ms", round_trip.as_millis());
     println!("{scheme:<10}{rtt:<8}{told_first:>14}{told_second:>14}{index:>14.3}  {LIMIT} {}", mark(holds));
     json!({
         "scheme": scheme,

@@ -34,7 +34,7 @@ pub(super) fn measure(options: &Options, weir: &Path) -> Vec<Value> {
 
 /// What a CUBIC gets in the session's place.
 fn in_place(options: &Options, round_trip: Duration, control: &str) -> Rate {
-    eprintln!("a CUBIC next to {control} at {round_trip:?}");
+    eprintln!("a CUBIC next to {control}, round trip {round_trip:?}");
     let network = shared_link(round_trip);
     let cubic = Rival::start(&network, 0, "cubic");
     pause(JOINED_BEFORE);
@@ -49,7 +49,7 @@ fn share(
     (round_trip, control): (Duration, &str),
     in_place: Rate,
 ) -> Value {
-    eprintln!("{scheme} next to {control} at {round_trip:?}");
+    eprintln!("{scheme} next to {control}, round trip {round_trip:?}");
     let span = Duration::from_secs(options.beside_seconds);
     let network = shared_link(round_trip);
     let words = words(options, scheme);
@@ -59,7 +59,7 @@ fn share(
     let ratio = shares.weir.bps() as f64 / in_place.bps().max(1) as f64;
     let holds = (0.5..=2.0).contains(&ratio);
     let [session, tcp, place] = [shares.weir, shares.tcp, in_place].map(|rate| rate.to_string());
-    let rtt = format!("{round_trip:?}");
+    let rtt = format!("{} ms", round_trip.as_millis());
     println!("{scheme:<10}{rtt:<8}{control:<8}{session:>14}{tcp:>14}{place:>14}{ratio:>8.2}  0.5–2 {}", mark(holds));
     json!({
         "scheme": scheme,
