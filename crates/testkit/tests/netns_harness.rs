@@ -1,6 +1,7 @@
 //! The namespaces are what tests and benchmarks take them for: groups reach members only, links have their rate.
 
-use std::time::Duration;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use weir_testkit::netns::{Finished, Host, Network, Process, TokenBucket, eventually, pause, require_root};
 use weir_units::Rate;
@@ -75,6 +76,39 @@ fn a_link_passes_its_rate_of_tcp_and_of_segmented_udp_and_drops_the_rest() {
 }
 
 #[test]
+fn groups_pass_a_modelled_link_late_by_its_delay_and_fewer_by_its_loss() {
+    if !require_root() {
+        return;
+    }
+    let ways = ["delay=20ms,loss=10%", "delay=20ms"].map(|way| way.parse().expect("a link"));
+    let network = Network::new().receivers(2).fast_leave(false).modelled(ways).build();
+    let sender = network.sender().ipv4();
+    let listener = network.sender().spawn(move || TcpListener::bind((sender, 7000)).expect("a free port"));
+    let listener = listener.join().expect("it binds");
+    let at = listener.local_addr().expect("it is bound");
+    // A tenth of the answers are lost, and come a second later.
+    let round_trip = network.receiver(0).spawn(move || (0..6).map(|_| time_to_connect(at)).min());
+    let round_trip = round_trip.join().expect("it connects").expect("six times");
+    assert!((40..60).contains(&round_trip.as_millis()), "{round_trip:?}");
+
+    let to = "239.255.7.3:5004";
+    let counting = count(network.receiver(0), to, "3");
+    assert!(eventually(SHORT, || network.members("239.255.7.3") == [0]));
+    let before = network.lost_and_delivered(0);
+    // 4000 packets, of which 3600 ± 19 are expected to pass.
+    let sending = probe(network.sender()).args(["send", to, "10.77.0.1", "16000000", "2", "segmented"]).start();
+    assert!(sending.wait(SHORT).is_success());
+    let (packets, _) = numbers(&counting.wait(SHORT));
+    let after = network.lost_and_delivered(0);
+    // It has left by ending; the bridge asks for others before it believes that.
+    assert_eq!(network.members("239.255.7.3"), [0]);
+    assert!(eventually(SHORT, || network.members("239.255.7.3").is_empty()), "the leave has passed the link");
+    assert!((3520.0..=3680.0).contains(&packets), "{packets} of 4000 packets");
+    assert!((320..=480).contains(&(after.0 - before.0)), "{before:?} {after:?}");
+    assert!(network.lost_and_delivered(1).1 < 200, "a host that did not join: {:?}", network.lost_and_delivered(1));
+}
+
+#[test]
 fn what_a_test_leaves_behind_goes_away_with_the_network() {
     if !require_root() {
         return;
@@ -119,6 +153,13 @@ fn a_small_disk_is_full_when_it_is_and_nobody_else_sees_it() {
     let full = fill.arg(format!("of={}", file.display())).with_small_disk(&disk, 2 << 20).start().wait(SHORT);
     assert!(full.told().contains("No space left"), "{}", full.told());
     assert!(!file.exists());
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures real time")]
+fn time_to_connect(to: SocketAddr) -> Duration {
+    let start = Instant::now();
+    TcpStream::connect(to).expect("somebody listens");
+    start.elapsed()
 }
 
 fn probe(host: &Host) -> weir_testkit::netns::Command {

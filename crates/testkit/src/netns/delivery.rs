@@ -30,10 +30,21 @@ impl Delivery {
         bytes: Bytes,
         words: impl IntoIterator<Item = W>,
     ) -> Delivery {
+        Delivery::start_to(network, program, bytes, Session::DEFAULT, words)
+    }
+
+    /// The same to this group and port, as the session of this number: for more than one at a time.
+    pub fn start_to<W: Into<String>>(
+        network: &Network,
+        program: &Path,
+        bytes: Bytes,
+        (to, tsi): (&str, u16),
+        words: impl IntoIterator<Item = W>,
+    ) -> Delivery {
         let scratch = Scratch::new();
         let file = scratch.join(INPUT);
         generated_file(&file, bytes.count(), 1);
-        let session = Session::new(program, &file, scratch.path()).words(words);
+        let session = Session::new(program, &file, scratch.path()).to(to, tsi).words(words);
         session.describe(network.sender());
         let recv = |(index, host)| session.recv(host, &scratch.folder(format!("out{index}"))).start();
         let receivers = network.receivers().iter().enumerate().map(recv).collect();

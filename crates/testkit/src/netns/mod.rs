@@ -1,7 +1,8 @@
 //! Hosts of their own on one machine: network namespaces on a bridge that snoops IGMP and MLD, with links of given rates.
 //!
-//! Not here: links with random loss or delay; the kernel that this is made for has token buckets only, so those come
-//! from `weir recv --link`. Needs root. What fails here panics with the command and its output: this is for tests.
+//! The kernel that this is made for has token buckets only. Delay and random loss come from modelled links, which carry frames
+//! between two devices of this process ([`Builder::modelled`]), or for one receiver from `weir recv --link`. Needs root. What
+//! fails here panics with the command and its output: this is for tests.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -21,6 +22,7 @@ mod cleanup;
 mod counters;
 mod delivery;
 mod files;
+mod host;
 mod igmp;
 mod link;
 mod modelled;
@@ -43,6 +45,7 @@ pub use cleanup::remove_leftovers;
 pub use counters::{Snooping, Traffic};
 pub use delivery::{Delivery, Memberships};
 pub use files::{Scratch, generated_file, same_content};
+pub use host::Host;
 pub use igmp::{IgmpCount, IgmpWatch};
 pub use link::{LinkCounters, TokenBucket};
 pub use path::{Between, Path, has_ethtool};
@@ -51,7 +54,7 @@ pub use rival::Rival;
 pub use session::Session;
 pub use shares::Shares;
 pub use stream::LiveStream;
-pub use topology::{Builder, Host, Network};
+pub use topology::{Builder, Network};
 pub use tree::{TreePlan, TreeStream};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

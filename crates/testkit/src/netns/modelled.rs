@@ -1,5 +1,6 @@
-//! A modelled link between two hosts: packets of one host's TUN device go through a `weir-link` in real time and come out of
-//! the other's.
+//! A modelled link between two namespaces: what one sends to its device goes through a `weir-link` in real time and comes out
+//! of the other's. Between hosts the devices are TUN; between a bridge and a host they are TAP, so that the bridge snoops
+//! and forwards groups as on any other port.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use weir_link::{Label, Link, LinkConfig};
 use weir_units::{Bytes, Ecn, Random, Time};
 
 use super::thread::spawn_in;
-use super::tun::Tun;
+use super::tun::{Carries, Tun};
 
 /// The link, both ways, and the thread that runs it.
 #[derive(Debug)]
@@ -24,22 +25,29 @@ pub(super) struct ModelledLink {
     forwarder: Option<JoinHandle<()>>,
 }
 
-/// What the thread tells.
+/// What the thread tells of the way there.
 #[derive(Debug, Default)]
 struct Told {
     is_over: AtomicBool,
     waiting_packets: AtomicU64,
     dropped: AtomicU64,
+    lost: AtomicU64,
+    delivered: AtomicU64,
 }
 
 impl ModelledLink {
-    /// Makes device `name` in both namespaces; `there` leads from the first to the second. Packets pass once both are up.
-    pub(super) fn start(namespaces: [&str; 2], name: &'static str, configs: [&LinkConfig; 2]) -> ModelledLink {
-        let open = |namespace| spawn_in(namespace, move || Tun::open(name)).join().expect("the thread does not panic");
-        let devices = namespaces.map(|namespace| open(namespace).unwrap_or_else(|error| panic!("{name}: {error}")));
+    /// Makes both devices, each a namespace and a name; the first of `configs` leads from the first to the second. Packets
+    /// pass once both are up.
+    pub(super) fn start(devices: [(&str, &str); 2], carries: Carries, configs: [&LinkConfig; 2]) -> ModelledLink {
+        let devices = devices.map(|(namespace, name)| {
+            let own = name.to_owned();
+            let opened =
+                spawn_in(namespace, move || Tun::open(&own, carries)).join().expect("the thread does not panic");
+            opened.unwrap_or_else(|error| panic!("{name}: {error}"))
+        });
         let told = Arc::<Told>::default();
         let ways = configs.map(|config| Link::new(config.clone(), Random::new(1, "modelled link")));
-        let forwarder = Forwarder { devices, ways, told: Arc::clone(&told), time: clock() };
+        let forwarder = Forwarder { devices, carries, ways, told: Arc::clone(&told), time: clock() };
         let forwarder = std::thread::spawn(move || {
             hurry(FORWARDER_PRIORITY);
             forwarder.run();
@@ -56,6 +64,11 @@ impl ModelledLink {
     pub(super) fn dropped(&self) -> u64 {
         self.told.dropped.load(Ordering::Relaxed)
     }
+
+    /// Packets that were lost on the way there, and those that came out.
+    pub(super) fn lost_and_delivered(&self) -> (u64, u64) {
+        (self.told.lost.load(Ordering::Relaxed), self.told.delivered.load(Ordering::Relaxed))
+    }
 }
 
 impl Drop for ModelledLink {
@@ -70,6 +83,7 @@ impl Drop for ModelledLink {
 /// Device 0 and the way from it, device 1 and the way from it.
 struct Forwarder {
     devices: [Tun; 2],
+    carries: Carries,
     ways: [Link<Vec<u8>>; 2],
     told: Arc<Told>,
     time: Time,
@@ -80,7 +94,10 @@ impl Forwarder {
         while !self.told.is_over.load(Ordering::Relaxed) {
             self.release();
             self.told.waiting_packets.store(self.ways[0].waiting(self.time) as u64, Ordering::Relaxed);
-            self.told.dropped.store(self.ways[0].counters().dropped, Ordering::Relaxed);
+            let counters = self.ways[0].counters();
+            self.told.dropped.store(counters.dropped, Ordering::Relaxed);
+            self.told.lost.store(counters.lost, Ordering::Relaxed);
+            self.told.delivered.store(counters.delivered, Ordering::Relaxed);
             self.wait();
             self.take();
         }
@@ -113,7 +130,8 @@ impl Forwarder {
                 let Some(len) = self.devices[way].read(&mut buffer) else { break };
                 let packet = buffer[..len].to_vec();
                 self.time = self.time.max(clock());
-                let label = Label { flow: flow_of(&packet), ecn: ecn_of(&packet) };
+                let inner = packet.get(self.carries.link_header()..).unwrap_or_default();
+                let label = Label { flow: flow_of(inner), ecn: ecn_of(inner) };
                 self.ways[way].enqueue(self.time, Bytes::new(len as u64), label, packet, &mut drop);
             }
         }

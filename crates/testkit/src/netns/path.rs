@@ -12,6 +12,7 @@ use super::link::TokenBucket;
 use super::modelled::ModelledLink;
 use super::rival::Rival;
 use super::topology::{batch, run, set_kernel};
+use super::tun::Carries;
 
 /// What is between the hosts.
 #[derive(Debug, Clone)]
@@ -97,8 +98,8 @@ impl Path {
     }
 
     fn join_by_link(&mut self, ways: &[LinkConfig; 2]) {
-        let namespaces = [self.sender.as_str(), self.receiver.as_str()];
-        self.link = Some(ModelledLink::start(namespaces, DEVICE, [&ways[0], &ways[1]]));
+        let devices = [(self.sender.as_str(), DEVICE), (self.receiver.as_str(), DEVICE)];
+        self.link = Some(ModelledLink::start(devices, Carries::Packets, [&ways[0], &ways[1]]));
         for (host, address, other) in [(&self.sender, SENDER, RECEIVER), (&self.receiver, RECEIVER, SENDER)] {
             let own = format!(
                 "link set lo up\naddress add {address}/32 dev {DEVICE}\nlink set {DEVICE} txqueuelen {QUEUE} up\n\

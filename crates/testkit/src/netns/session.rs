@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::host::Host;
 use super::process::{Command, Finished, Process};
-use super::topology::Host;
 
 /// What the sender and the receivers of a session are told. Everything that they share is in one folder.
 #[derive(Debug, Clone)]
@@ -20,10 +20,14 @@ pub struct Session {
 }
 
 impl Session {
+    /// Group, port and number of a session that is not told others.
+    pub const DEFAULT: (&str, u16) = ("239.255.0.1:5004", 7);
+
     /// `program` sends `file` to 239.255.0.1:5004 as session 7, and keeps key and description in `folder`.
     pub fn new(program: &Path, file: &Path, folder: &Path) -> Session {
         let [program, file, folder] = [program, file, folder].map(Path::to_owned);
-        Session { program, file, folder, to: "239.255.0.1:5004".to_owned(), tsi: 7, words: Vec::new() }
+        let (to, tsi) = Session::DEFAULT;
+        Session { program, file, folder, to: to.to_owned(), tsi, words: Vec::new() }
     }
 
     /// Another group and port, and another number.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use nix::sched::{CloneFlags, setns};
 
-use super::topology::Host;
+use super::host::Host;
 
 impl Host {
     /// Runs `work` in a thread on this host: sockets that it opens are the host's. What is mounted stays this process's.

@@ -1,20 +1,22 @@
 //! A bridge with one sender and any number of receivers on it, each a namespace; perhaps a second bridge behind a router.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use std::process::{Command as Program, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 use super::cleanup::{PREFIX, remove_leftovers, remove_namespace};
 use super::counters::{Snooping, Traffic, member_ports};
+use super::host::{Host, INTERFACE};
 use super::igmp::IgmpWatch;
 use super::link::{LinkCounters, TokenBucket};
-use super::process::Command;
+use super::modelled::ModelledLink;
+use super::tun::Carries;
 
 /// What a network is to be like.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct Builder {
     /// Of the receivers, so many at the end are on the island.
     islanders: usize,
     fast_leave: bool,
+    /// Between the bridge and every receiver: to the receiver, and back.
+    modelled: Option<[LinkConfig; 2]>,
 }
 
 impl Builder {
@@ -55,6 +59,14 @@ impl Builder {
         self
     }
 
+    /// Puts a modelled link in place of each receiver's cable: to the receiver, and back. A [`TokenBucket`] stays in front of
+    /// it, on the bridge's side. Groups, and the messages by which they are joined, pass as they do through a cable.
+    #[must_use]
+    pub fn modelled(mut self, ways: [LinkConfig; 2]) -> Builder {
+        self.modelled = Some(ways);
+        self
+    }
+
     /// Makes the namespaces, the bridge and the links, and waits until the bridge snoops.
     pub fn build(self) -> Network {
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -67,10 +79,14 @@ impl Builder {
             Host { namespace: format!("{id}-{role}"), index, is_islander: index >= hosts - self.islanders }
         };
         let router = (self.islanders > 0).then(|| format!("{id}-router"));
-        let network = Network { bridge: format!("{id}-bridge"), router, hosts: (0..hosts).map(host).collect() };
+        let hosts = (0..hosts).map(host).collect();
+        let mut network = Network { bridge: format!("{id}-bridge"), router, hosts, modelled: Vec::new() };
         network.make_bridges();
         for host in &network.hosts {
+            let modelled = self.modelled.as_ref().filter(|_| host.index > 0);
+            let link = network.cable(host, modelled);
             network.connect(host, self.fast_leave);
+            network.modelled.extend(link);
         }
         let querying = Instant::now();
         for bridge in network.bridges() {
@@ -92,13 +108,15 @@ pub struct Network {
     /// Between the bridges, if there are two.
     router: Option<String>,
     hosts: Vec<Host>,
+    /// Of each receiver, or none.
+    modelled: Vec<ModelledLink>,
 }
 
 impl Network {
     /// A network with no receivers yet.
     #[expect(clippy::new_ret_no_self, reason = "a network is made by its builder")]
     pub fn new() -> Builder {
-        Builder { links: Vec::new(), islanders: 0, fast_leave: true }
+        Builder { links: Vec::new(), islanders: 0, fast_leave: true, modelled: None }
     }
 
     /// The sender.
@@ -157,6 +175,11 @@ impl Network {
         super::pause(span);
         let (after, elapsed) = (self.link_counters(index), start.elapsed());
         Bytes::new(after.sent_bytes - before.sent_bytes).per(elapsed)
+    }
+
+    /// Packets to receiver `index` that its modelled link has lost, and that it has delivered. Panics if there is none.
+    pub fn lost_and_delivered(&self, index: usize) -> (u64, u64) {
+        self.modelled.get(index).expect("the receiver is behind a modelled link").lost_and_delivered()
     }
 
     /// What a host has sent and received.
@@ -236,16 +259,32 @@ impl Network {
         batch(&["-n", router, "-batch", "-"], &own);
     }
 
-    /// A cable from the host's `e0` to its port of the bridge, addresses, and routes for groups.
-    fn connect(&self, host: &Host, fast_leave: bool) {
-        let (port, namespace) = (host.port(), &host.namespace);
+    /// A cable between the host's `e0` and its port of the bridge, or a modelled link.
+    fn cable(&self, host: &Host, modelled: Option<&[LinkConfig; 2]>) -> Option<ModelledLink> {
+        let (port, namespace) = (host.port(), host.namespace.as_str());
         // Duplicate address detection would keep IPv6 waiting for seconds, and nobody else is here.
         set_kernel(namespace, "net/ipv6/conf/default/accept_dad", "0");
+        let Some([there, back]) = modelled else {
+            let cable = format!("link add {port} type veth peer name {INTERFACE} netns {namespace}\n");
+            batch(&["-n", &self.bridge, "-batch", "-"], &cable);
+            return None;
+        };
+        let devices = [(self.bridge.as_str(), port.as_str()), (namespace, INTERFACE)];
+        let link = ModelledLink::start(devices, Carries::Frames, [there, back]);
+        for (namespace, device) in devices {
+            let room = DEVICE_QUEUE.to_string();
+            run("ip", &["-n", namespace, "link", "set", device, "txqueuelen", &room]);
+        }
+        Some(link)
+    }
+
+    /// Addresses, routes for groups, and the port's place in the bridge.
+    fn connect(&self, host: &Host, fast_leave: bool) {
+        let (port, namespace) = (host.port(), &host.namespace);
         let fast_leave = if fast_leave { "on" } else { "off" };
         let bridge = self.bridges()[usize::from(host.is_islander)];
         let bridge_end = format!(
-            "link add {port} type veth peer name {INTERFACE} netns {namespace}\n\
-             link set {port} master {bridge} up\nlink set {port} type bridge_slave mcast_fast_leave {fast_leave}\n"
+            "link set {port} master {bridge} up\nlink set {port} type bridge_slave mcast_fast_leave {fast_leave}\n"
         );
         batch(&["-n", &self.bridge, "-batch", "-"], &bridge_end);
         let host_end = format!(
@@ -264,55 +303,11 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        self.modelled.clear();
         for namespace in self.hosts.iter().map(|host| &host.namespace).chain(&self.router) {
             remove_namespace(namespace);
         }
         remove_namespace(&self.bridge);
-    }
-}
-
-/// A host: a namespace with one interface, `e0`, and its own loopback.
-#[derive(Debug)]
-pub struct Host {
-    namespace: String,
-    index: usize,
-    /// It is behind the router.
-    is_islander: bool,
-}
-
-impl Host {
-    /// A program to be run on this host.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        Command::new(&self.namespace, program.as_ref())
-    }
-
-    /// The name of its interface.
-    pub fn interface(&self) -> &'static str {
-        INTERFACE
-    }
-
-    /// Its address: 10.77.0.1 for the sender, 10.77.0.10 for receiver 0, and so on; on the island 10.78 instead of 10.77.
-    pub fn ipv4(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77 + u8::from(self.is_islander), 0, self.last_octet())
-    }
-
-    /// Its address: fd77::1 for the sender, fd77::a for receiver 0, and so on. It has a link-local one too.
-    pub fn ipv6(&self) -> Ipv6Addr {
-        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.last_octet()))
-    }
-
-    /// The name of its namespace.
-    pub(super) fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn last_octet(&self) -> u8 {
-        if self.index == 0 { 1 } else { u8::try_from(self.index + 9).expect("at most 240 receivers") }
-    }
-
-    /// Its port of the bridge.
-    fn port(&self) -> String {
-        format!("p{}", self.index)
     }
 }
 
@@ -346,7 +341,8 @@ pub(super) fn batch(words: &[&str], script: &str) {
     assert!(done.status.success(), "ip {}: {complaint}in\n{script}", words.join(" "));
 }
 
-const INTERFACE: &str = "e0";
+/// Room for packets that the program of a modelled link has not taken yet: it is the model that drops.
+const DEVICE_QUEUE: u32 = 10_000;
 
 /// Addresses 10 to 249.
 const MAX_RECEIVERS: usize = 240;

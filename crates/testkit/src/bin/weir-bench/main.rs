@@ -110,7 +110,8 @@ enum Part {
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,
-    /// weir on ordinary networks: slow leaves, a ladder to 1 Gbit/s, alone over each link and next to one TCP of the kernel.
+    /// weir on ordinary networks: slow leaves, a ladder to 1 Gbit/s; alone over each link, with random loss, next to one TCP of
+    /// the kernel and next to another session, at round trips of 0 and 40 ms.
     Ordinary,
     /// A live stream (RAP) next to one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,

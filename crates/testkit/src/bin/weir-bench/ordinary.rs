@@ -1,22 +1,29 @@
 //! The tables of ordinary networks (the yardstick's Y9; times count from the start of the sender): a bridge as bridges are by default, which keeps sending for about two
-//! seconds after a leave, a ladder up to 1 Gbit/s, and one TCP of the kernel that was there first.
+//! seconds after a leave, a ladder up to 1 Gbit/s, random loss, and one TCP of the kernel or another session that was or is there.
+
+mod files;
+mod loss;
+mod sessions;
+mod shares;
 
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use weir_testkit::netns::{Delivery, Network, Rival, Scratch, Shares, generated_file, pause};
-use weir_units::{Bytes, Rate};
+use weir_link::LinkConfig;
+use weir_testkit::netns::{Builder, Network};
+use weir_units::{Bytes, Rate, parse_span};
 
-use crate::speed::Job;
-use crate::summary::Spread;
-use crate::weir::Weir;
-use crate::{Options, stream::mark};
+use crate::Options;
 
 /// What can be chosen for the tables of ordinary networks.
 #[derive(Debug, Args)]
 pub(crate) struct OrdinaryOptions {
+    /// Which tables of ordinary networks to fill [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    ordinary_table: Vec<Table>,
+
     /// Schemes of the tables of ordinary networks.
     #[arg(long, value_delimiter = ',', default_value = "sluice")]
     ordinary_schemes: Vec<String>,
@@ -25,114 +32,67 @@ pub(crate) struct OrdinaryOptions {
     #[arg(long, default_value = "256k..1G")]
     ordinary_rates: String,
 
-    /// Leaves out the tables next to a TCP, which take four minutes a scheme.
-    #[arg(long)]
-    ordinary_files_only: bool,
+    /// Round trips of the tables next to a TCP and of two sessions, without the queue. Above 0, a modelled link delays.
+    #[arg(long, value_delimiter = ',', default_value = "0ms,40ms", value_parser = parse_span)]
+    ordinary_rtts: Vec<Duration>,
+}
+
+/// A table of ordinary networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Table {
+    /// One file over each link, with slow leaves and with fast ones.
+    Files,
+    /// One file over each link, with slow leaves, without and with 2 % random loss. A minute more than two files for each.
+    Loss,
+    /// Next to one TCP over 10 Mbit/s. Twice two minutes for each TCP and round trip.
+    Shares,
+    /// Two sessions over 10 Mbit/s. Two minutes for each round trip.
+    Sessions,
 }
 
 /// Measures each scheme in turn.
 pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
-    let mut files = Vec::new();
-    for fast_leave in [false, true] {
-        println!(
-            "\n{}, alone, {} leave: times the ideal",
-            options.unequal_size,
-            if fast_leave { "fast" } else { "slow" }
-        );
-        println!("{:<10}{:<14}{:<28}limit", "scheme", "link", "median [least–greatest]");
-        for scheme in &options.ordinary.ordinary_schemes {
-            for link in &options.links {
-                files.push(file(options, weir, scheme, *link, fast_leave)?);
-            }
-        }
+    let chosen = &options.ordinary.ordinary_table;
+    let wanted = |table| chosen.is_empty() || chosen.contains(&table);
+    let mut tables = json!({ "rates": options.ordinary.ordinary_rates });
+    if wanted(Table::Files) {
+        tables["files"] = files::measure(options, weir)?.into();
     }
-    let mut shares = Vec::new();
-    if !options.ordinary.ordinary_files_only {
-        println!(
-            "\nnext to one TCP over 10 Mbit/s with 100 ms of buffer, slow leave, over a CUBIC in the session's place"
-        );
-        println!("{:<10}{:<8}{:>14}{:>14}{:>14}{:>8}  limit", "scheme", "tcp", "session", "tcp", "in place", "ratio");
-        for control in CONTROLS {
-            let in_place = in_place(options, control);
-            let share = |scheme: &String| share(options, weir, scheme, control, in_place);
-            shares.extend(options.ordinary.ordinary_schemes.iter().map(share));
-        }
+    if wanted(Table::Loss) {
+        tables["loss"] = loss::measure(options, weir)?.into();
     }
-    Ok(json!({ "rates": options.ordinary.ordinary_rates, "files": files, "beside": shares }))
+    if wanted(Table::Shares) {
+        tables["beside"] = shares::measure(options, weir).into();
+    }
+    if wanted(Table::Sessions) {
+        tables["sessions"] = sessions::measure(options, weir).into();
+    }
+    Ok(tables)
 }
 
+/// The words that a scheme's sender gets.
 fn words(options: &Options, scheme: &str) -> Vec<String> {
     ["--cc", scheme, "--rates", &options.ordinary.ordinary_rates].map(str::to_owned).into()
 }
 
-/// One file over one link.
-fn file(options: &Options, weir: &Path, scheme: &str, link: Rate, fast_leave: bool) -> Result<Value, String> {
-    let scratch = Scratch::new();
-    let file = scratch.join("input");
-    generated_file(&file, options.unequal_size.count(), 2);
-    let ideal = (options.unequal_size / link).as_secs_f64();
-    let mut times = Vec::new();
-    for repetition in 1..=options.repeat {
-        eprintln!("{scheme} over {link}, {repetition} of {}", options.repeat);
-        let run = Scratch::new();
-        let folders = [run.folder("0")];
-        let limit = Duration::from_secs_f64(10.0 * ideal + 60.0);
-        let job = Job { file: &file, folders: &folders, scratch: run.path(), limit };
-        let network = Network::new().links([link]).fast_leave(fast_leave).build();
-        let done = Weir { program: weir, send_words: words(options, scheme) }.transfer(&network, &job)?;
-        job.verify()?;
-        times.extend(done.seconds.iter().map(|seconds| seconds / ideal));
-    }
-    let times = Spread::of(times);
-    let limit = if fast_leave { FAST_LIMIT } else { SLOW_LIMIT };
-    let holds = times.median <= limit;
-    println!("{scheme:<10}{:<14}{:<28}{limit} {}", link.to_string(), times.to_string(), mark(holds));
-    let (link, times) = (link.bps(), times.json());
-    Ok(
-        json!({ "scheme": scheme, "link_bps": link, "fast_leave": fast_leave, "times_ideal": times, "limit": limit, "holds": holds }),
-    )
+/// One link of [`SHARED_LINK`] on a bridge with slow leaves, with this round trip.
+fn shared_link(round_trip: Duration) -> Network {
+    let network = Network::new().links([SHARED_LINK]).fast_leave(false);
+    if round_trip.is_zero() { network.build() } else { delayed(network, round_trip).build() }
 }
 
-/// What a CUBIC gets in the session's place.
-fn in_place(options: &Options, control: &str) -> Rate {
-    eprintln!("a CUBIC beside {control}");
-    let network = Network::new().links([LINK]).fast_leave(false).build();
-    let cubic = Rival::start(&network, 0, "cubic");
-    pause(JOINED_BEFORE);
-    let span = Duration::from_secs(options.beside_seconds);
-    Shares::measure(&network, control, WARM_UP, span, || cubic.received_bytes()).weir
+fn delayed(network: Builder, round_trip: Duration) -> Builder {
+    let way = LinkConfig { delay: round_trip / 2, ..LinkConfig::default() };
+    network.modelled([way.clone(), way])
 }
 
-fn share(options: &Options, weir: &Path, scheme: &str, control: &str, in_place: Rate) -> Value {
-    eprintln!("{scheme} beside {control}");
-    let span = Duration::from_secs(options.beside_seconds);
-    let network = Network::new().links([LINK]).fast_leave(false).build();
-    let words = words(options, scheme);
-    // More than the link carries meanwhile.
-    let size: Bytes = LINK * (JOINED_BEFORE + WARM_UP + span);
-    let delivery = Delivery::start(&network, weir, size, words.iter().map(String::as_str));
-    pause(JOINED_BEFORE);
-    let shares = Shares::measure(&network, control, WARM_UP, span, || delivery.received_bytes(0));
-    let ratio = shares.weir.bps() as f64 / in_place.bps().max(1) as f64;
-    let holds = (0.5..=2.0).contains(&ratio);
-    let [session, tcp, place] = [shares.weir, shares.tcp, in_place].map(|rate| rate.to_string());
-    println!("{scheme:<10}{control:<8}{session:>14}{tcp:>14}{place:>14}{ratio:>8.2}  0.5–2 {}", mark(holds));
-    json!({
-        "scheme": scheme,
-        "tcp": control,
-        "session_bps": shares.weir.bps(),
-        "tcp_bps": shares.tcp.bps(),
-        "in_place_bps": in_place.bps(),
-        "ratio": ratio,
-        "holds": holds,
-        "link_dropped_packets": shares.dropped,
-    })
+/// More than [`SHARED_LINK`] carries while a session is watched for `span`.
+fn endless(span: Duration) -> Bytes {
+    SHARED_LINK * (JOINED_BEFORE + WARM_UP + span)
 }
 
-const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
-const LINK: Rate = Rate::from_mbps(10);
-/// For so long the flow has the link to itself.
+const SHARED_LINK: Rate = Rate::from_mbps(10);
+/// For so long the first flow has the link to itself.
 const JOINED_BEFORE: Duration = Duration::from_secs(8);
+/// Start-ups are not what is measured.
 const WARM_UP: Duration = Duration::from_secs(15);
-const SLOW_LIMIT: f64 = 1.3;
-const FAST_LIMIT: f64 = 1.2;
