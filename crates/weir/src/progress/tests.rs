@@ -143,6 +143,7 @@ fn a_sender_says_why_its_highest_rate_is_what_it_is() {
     };
     let table = [
         (Top::Interface, Some(1000), 900, "leaves a tenth of the 1.00 Gbit/s of eth0 free"),
+        (Top::Interface, Some(100), 230, "eth0 has 100 Mbit/s, which is less than the highest rate"),
         (Top::Interface, Some(10_000), 1000, "eth0 has 10.0 Gbit/s; the highest rate is the most"),
         (Top::Virtual, None, 100, "eth0 is virtual, so the highest rate is 100 Mbit/s"),
         (Top::Unknown, None, 100, "eth0 states no speed, so the highest rate is 100 Mbit/s"),

@@ -166,6 +166,9 @@ fn highest(start: &SenderStart) -> Option<String> {
     let highest = Rate::from_bps(start.rates_bps.last().copied().unwrap_or_default());
     let interface = start.interface.as_deref().map_or_else(|| "the interface".to_owned(), name);
     match (start.top, start.interface_speed_bps.map(Rate::from_bps)) {
+        (Top::Interface, Some(speed)) if highest > speed => {
+            Some(format!("{interface} has {speed}, which is less than the highest rate: --rates begins high"))
+        }
         (Top::Interface, Some(speed)) if highest >= top::HIGHEST => {
             Some(format!("{interface} has {speed}; the highest rate is the most that is taken without --rates"))
         }
