@@ -67,7 +67,7 @@ pub struct Layered {
 pub struct OfferedRates {
     /// The lowest.
     pub low: Rate,
-    /// The highest.
+    /// The highest; of an offer, where the sender's interface does not tell its speed.
     pub high: Rate,
     /// Of each to the one below it.
     pub ratio: f64,

@@ -1,7 +1,10 @@
 //! Which network interface a session uses: by name, by address, or the one that the routing table leads to.
 
+mod stated;
+
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::str::FromStr;
 
 use nix::ifaddrs::getifaddrs;
@@ -10,6 +13,10 @@ use nix::sys::socket::{getsockopt, sockopt};
 use weir_units::Bytes;
 
 use crate::error::NetError;
+
+pub use stated::LinkSpeed;
+
+use stated::Stated;
 
 /// What the user said about the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,12 +136,18 @@ impl Interface {
     /// The largest packet that the interface takes, IP header included; `None` where the system does not tell.
     pub fn mtu(&self) -> Option<Bytes> {
         self.ipv4().and_then(route_mtu).or_else(|| {
-            let read = |what| std::fs::read_to_string(format!("/sys/class/net/{}/{what}", self.name)).ok();
-            // What is mounted there may be of another network namespace.
-            let is_ours = read("ifindex")?.trim().parse() == Ok(self.index);
-            let mtu = read("mtu")?.trim().parse().ok().filter(|_| is_ours)?;
+            let mtu = self.stated()?.number("mtu")?;
             Some(Bytes::new(mtu).min(MAX_PACKET))
         })
+    }
+
+    /// How fast its link is, as the system tells now.
+    pub fn speed(&self) -> LinkSpeed {
+        self.stated().map_or(LinkSpeed::Unknown, |stated| stated.speed())
+    }
+
+    fn stated(&self) -> Option<Stated> {
+        Stated::of(Path::new(stated::ROOT), &self.name, self.index)
     }
 }
 
@@ -215,6 +228,7 @@ mod tests {
         assert_eq!(by_name.source_address(GROUP).expect("lo has IPv4"), Ipv4Addr::LOCALHOST);
         assert!(by_name.mtu().is_some_and(|mtu| mtu >= Bytes::new(1280)), "{:?}", by_name.mtu());
         assert!(by_name.to_string().starts_with("lo (127.0.0.1"));
+        assert!(!matches!(by_name.speed(), LinkSpeed::Stated(_)), "{:?}", by_name.speed());
     }
 
     #[test]

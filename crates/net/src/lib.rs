@@ -21,4 +21,4 @@ pub mod tree;
 pub use description::Description;
 pub use error::{Impossible, NetError};
 pub use host::{Application, Host, Tenant};
-pub use interface::{Interface, InterfaceChoice};
+pub use interface::{Interface, InterfaceChoice, LinkSpeed};

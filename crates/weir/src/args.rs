@@ -26,6 +26,7 @@ pub(crate) use values::{RateRange, ValueError};
 use crate::exit;
 use crate::live::Input;
 use crate::stream::{LEAST_PACKET, StreamAddress};
+use crate::top;
 
 /// Sends one thing to many receivers, each at the rate that its own path can fairly carry.
 #[derive(Debug, Parser)]
@@ -268,7 +269,7 @@ pub struct SendFile {
     #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
     pub session: PathBuf,
 
-    /// Write the session description and stop; a later run with the same --tsi, --key and rates sends that session.
+    /// Write the session description and stop; a later run with the same --tsi, --key, --iface and rates sends that session.
     #[arg(long, help_heading = "Session")]
     pub describe: bool,
 
@@ -358,14 +359,21 @@ fn defaults<'a, T: Args>(arguments: impl IntoIterator<Item = &'a str>) -> T {
 impl Rates {
     /// Lets receivers choose between these rates.
     pub fn choose(&mut self, OfferedRates { low, high, ratio }: OfferedRates) {
-        (self.chosen_rates, self.chosen_ratio) = (Some(RateRange { low, high }), Some(ratio));
+        (self.chosen_rates, self.chosen_ratio) = (Some(RateRange { low, high: Some(high) }), Some(ratio));
     }
 
-    /// What the user chose, and the scheme's for what he did not.
+    /// What the user chose, and the scheme's for what he did not, as for an interface whose speed is not known.
     pub fn offered(&self) -> OfferedRates {
-        let OfferedRates { low, high, ratio } = self.cc.rates().expect("the parser lets only layered schemes through");
-        let RateRange { low, high } = self.chosen_rates.unwrap_or(RateRange { low, high });
-        OfferedRates { low, high, ratio: self.chosen_ratio.unwrap_or(ratio) }
+        let scheme = self.cc.rates().expect("the parser lets only layered schemes through");
+        let ratio = self.chosen_ratio.unwrap_or(scheme.ratio);
+        let RateRange { low, high } = self.chosen_rates.unwrap_or(RateRange { low: scheme.low, high: None });
+        let high = high.unwrap_or_else(|| scheme.high.max(top::least(low, ratio)));
+        OfferedRates { low, high, ratio }
+    }
+
+    /// Whether the user said the highest rate.
+    pub(crate) fn has_top(&self) -> bool {
+        self.chosen_rates.is_some_and(|rates| rates.high.is_some())
     }
 }
 

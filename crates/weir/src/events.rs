@@ -275,10 +275,14 @@ pub struct SenderStart {
     pub scheme: String,
     /// Rates of the levels, level 1 first.
     pub rates_bps: Vec<u64>,
+    /// Where the highest of them is from.
+    pub top: Top,
     /// Group and port of the base layer.
     pub address: String,
     /// Interface, by name or address; null if the system chooses.
     pub interface: Option<String>,
+    /// Speed that the interface states; null if it is virtual or states none.
+    pub interface_speed_bps: Option<u64>,
     /// How many files are sent.
     pub files: u64,
     /// Their size.
@@ -287,6 +291,24 @@ pub struct SenderStart {
     pub description: String,
     /// How many receipts are waited for; null for any number.
     pub receipts_wanted: Option<u64>,
+}
+
+/// Where the highest rate of a session is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Top {
+    /// The user said it.
+    #[default]
+    Asked,
+    /// From the speed that the interface states.
+    Interface,
+    /// The scheme's, as the interface is virtual.
+    Virtual,
+    /// The scheme's, as the interface states no speed.
+    Unknown,
+    /// From something that this version has no word for.
+    #[serde(other)]
+    Other,
 }
 
 /// How a sender stands.
@@ -445,11 +467,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lists_every_cause() {
+    fn the_page_lists_every_cause_and_where_tops_are_from() {
         let page = include_str!("../../../docs/events.md");
         let causes = [Cause::Start, Cause::SlowStart, Cause::SlowStartEnd, Cause::Add, Cause::Drop];
         for cause in causes.into_iter().chain([Cause::HostDrops, Cause::Finish, Cause::Other]) {
             let name = serde_json::to_string(&cause).expect("plain data");
+            assert!(page.contains(&format!("`{}`", name.trim_matches('"'))), "{name}");
+        }
+        for top in [Top::Asked, Top::Interface, Top::Virtual, Top::Unknown, Top::Other] {
+            let name = serde_json::to_string(&top).expect("plain data");
             assert!(page.contains(&format!("`{}`", name.trim_matches('"'))), "{name}");
         }
     }

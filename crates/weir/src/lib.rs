@@ -28,6 +28,7 @@ mod send;
 mod session;
 mod several;
 mod stream;
+mod top;
 
 pub use args::{Agent, CciChoice, Output, Rates, Recv, SendFile, SendLive, SendStream, SessionSource};
 pub use exit::{Exit, Failure};

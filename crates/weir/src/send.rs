@@ -1,6 +1,7 @@
 //! `weir send file`: hashes, describes, and sends until the time is up or enough receivers have everything.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use weir_core::ChannelId;
@@ -11,14 +12,14 @@ use weir_net::description::Description;
 use weir_net::host::{Application, Host, Progress, Statistics};
 use weir_net::receipts::ReceiptBook;
 use weir_net::session::SessionConfig;
-use weir_net::{Interface, NetError};
+use weir_net::{Interface, LinkSpeed, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
 use weir_object::source::SourceSet;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::args::SendFile;
-use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Trouble};
+use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
@@ -41,6 +42,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let endpoint = endpoint.expect("an offer has congestion control");
     let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
+    let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer.description)?;
 
     let mut report = Report { observer, started, is_unheard: false };
@@ -49,6 +51,14 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     }
     let start = start_event(args, &offer, &interface, &sources)?;
     report.show(&SenderEvent::Start(start));
+    if had_other_rates {
+        let path = args.session.display();
+        let message = format!(
+            "{path} described this session with other rates until now: give receivers that have it the new one, or send with \
+             the --rates of then"
+        );
+        report.trouble(started, message, None);
+    }
     let carousel = carousel(&offer, sources, args.memory, &clock)?;
     let mut run = FileSender {
         report,
@@ -86,6 +96,13 @@ fn write_description(args: &SendFile, description: &Description) -> Result<(), F
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
+/// Whether receivers may have been told other rates of this session: its description was there before, and has them.
+fn has_other_rates(path: &Path, new: &Description) -> bool {
+    let old = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<Description>().ok());
+    let ladder = |description: &Description| description.control.as_ref().map(|control| control.ladder.clone());
+    old.is_some_and(|old| old.tsi == new.tsi && old.public_key == new.public_key && ladder(&old) != ladder(new))
+}
+
 fn start_event(
     args: &SendFile,
     offer: &Offer,
@@ -101,13 +118,32 @@ fn start_event(
         tsi: u64::from(offer.description.tsi),
         scheme: control.scheme.clone(),
         rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
+        top: top(args, offer.speed),
         address: args.to.to_string(),
         interface: Some(interface.name.clone()),
+        interface_speed_bps: stated(offer.speed).map(Rate::bps),
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
         description: args.session.display().to_string(),
         receipts_wanted: args.receipts.map(u64::from),
     })
+}
+
+/// Where the highest rate is from.
+fn top(args: &SendFile, speed: LinkSpeed) -> Top {
+    match speed {
+        _ if args.rates.has_top() => Top::Asked,
+        LinkSpeed::Stated(_) => Top::Interface,
+        LinkSpeed::Virtual => Top::Virtual,
+        LinkSpeed::Unknown => Top::Unknown,
+    }
+}
+
+fn stated(speed: LinkSpeed) -> Option<Rate> {
+    match speed {
+        LinkSpeed::Stated(speed) => Some(speed),
+        LinkSpeed::Virtual | LinkSpeed::Unknown => None,
+    }
 }
 
 fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> Result<Carousel, Failure> {

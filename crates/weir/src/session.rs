@@ -6,15 +6,16 @@ use std::path::{Component, Path};
 use weir_core::layers::Ladder;
 use weir_core::registry::{ConfigError, OfferedRates};
 use weir_net::description::{Control, Description};
-use weir_net::interface::{Interface, InterfaceChoice};
+use weir_net::interface::{Interface, InterfaceChoice, LinkSpeed};
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
 use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
-use crate::args::{CciChoice, SendFile};
+use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
+use crate::top;
 
 /// A session that can be sent: what receivers are told, and what they are not.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Offer {
     pub(crate) description: Description,
     pub(crate) secret: SecretKey,
     pub(crate) symbol_size: u16,
+    /// How fast the interface is, by which the highest rate goes.
+    pub(crate) speed: LinkSpeed,
 }
 
 /// Makes the session that the options ask for.
@@ -30,7 +33,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     let secret = secret_key(args.key.as_deref())?;
     let random: [u8; 2] = random()?;
     let tsi = args.tsi.unwrap_or(u16::from_be_bytes(random).max(1));
-    let (control, symbol_size) = control(args).map_err(|error| usage(advise(&error)))?;
+    let speed = interface.speed();
+    let (control, symbol_size) = control(args, speed).map_err(|error| usage(advise(&error)))?;
     let channels = control.channel_rates().map_err(|error| usage(advise(&error)))?.len();
     let channels = Description::channels_from(args.to, channels).ok_or_else(|| {
         let group = args.to.ip();
@@ -57,25 +61,41 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;
-    Ok(Offer { description, secret, symbol_size })
+    Ok(Offer { description, secret, symbol_size, speed })
 }
 
-/// The congestion control that the options ask for, and how many bytes of symbol are left in a packet.
-fn control(args: &SendFile) -> Result<(Control, u16), ConfigError> {
-    let rates = &args.rates;
-    let OfferedRates { low, high, ratio } = rates.offered();
-    let widest = Control {
-        scheme: rates.cc.name.to_owned(),
-        settings: rates.cc_set.clone(),
-        ladder: Ladder::geometric(low, high, ratio)?,
-        form: CciForm::Clocked,
-        packet_size: Bytes::new(args.packet_size.into()),
-    };
+/// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.
+fn control(args: &SendFile, speed: LinkSpeed) -> Result<(Control, u16), ConfigError> {
+    let widest = widest(args, offered(args, speed)?)?;
     let form = form(args.cci, &widest.channel_rates()?, args.packet_size);
     let headers = header_len(args.to.ip()) as usize + Profile { tsi: 0, form }.overhead(false);
     let symbol_size = symbol_size(args.packet_size, headers);
     let packet_size = Bytes::new(u64::from(symbol_size) + headers as u64);
     Ok((Control { form, packet_size, ..widest }, symbol_size))
+}
+
+/// The rates that the options ask for on an interface of this speed.
+fn offered(args: &SendFile, speed: LinkSpeed) -> Result<OfferedRates, ConfigError> {
+    let offered = args.rates.offered();
+    match speed {
+        LinkSpeed::Stated(speed) if !args.rates.has_top() => top::within(speed, offered, |rates| {
+            let channels = widest(args, rates)?.channel_rates()?;
+            Ok(channels.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate))
+        }),
+        LinkSpeed::Stated(_) | LinkSpeed::Virtual | LinkSpeed::Unknown => Ok(offered),
+    }
+}
+
+/// These rates, with the widest form of congestion control information and packets of the most bytes.
+fn widest(args: &SendFile, OfferedRates { low, high, ratio }: OfferedRates) -> Result<Control, ConfigError> {
+    let Rates { cc, cc_set, .. } = &args.rates;
+    Ok(Control {
+        scheme: cc.name.to_owned(),
+        settings: cc_set.clone(),
+        ladder: Ladder::geometric(low, high, ratio)?,
+        form: CciForm::Clocked,
+        packet_size: Bytes::new(args.packet_size.into()),
+    })
 }
 
 fn advise(error: &ConfigError) -> String {
@@ -164,6 +184,23 @@ mod tests {
         assert_eq!(form(CciChoice::Auto, &channels(100), 1428), CciForm::Short);
         assert_eq!(form(CciChoice::Auto, &channels(1000), 1428), CciForm::Clocked);
         assert_eq!(form(CciChoice::Short, &channels(1000), 1428), CciForm::Short);
+    }
+
+    #[test]
+    fn the_highest_rate_follows_the_interface_unless_the_user_says_it() {
+        let highest = |choose: Option<OfferedRates>, speed| {
+            let mut args = SendFile::new(vec!["a".into()], "239.255.0.1:5004".parse().expect("a group and a port"));
+            choose.into_iter().for_each(|rates| args.rates.choose(rates));
+            let (control, _) = control(&args, speed).expect("valid options");
+            control.ladder.rates().last().copied()
+        };
+        let gigabit = LinkSpeed::Stated(Rate::from_mbps(1000));
+        assert_eq!(highest(None, gigabit), Some(Rate::from_mbps(900)));
+        for speed in [LinkSpeed::Virtual, LinkSpeed::Unknown] {
+            assert_eq!(highest(None, speed), Some(Rate::from_mbps(100)));
+        }
+        let asked = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(20), ratio: 1.5 };
+        assert_eq!(highest(Some(asked), gigabit), Some(Rate::from_mbps(20)));
     }
 
     #[test]

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::events::{ReceiverEvent, SenderEvent};
+use weir::events::{ReceiverEvent, SenderEvent, Top};
 use weir::{Exit, Recv, SendFile, SessionSource, receive_files, send_files};
+use weir_core::registry::OfferedRates;
+use weir_units::Rate;
 
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -87,6 +89,42 @@ fn an_observer_that_breaks_ends_the_run() {
     });
     assert_eq!(received, Ok(Exit::Interrupted));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn the_highest_rate_on_the_loopback_is_100_mbit_s_and_a_description_with_other_rates_is_spoken_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, description) = (folder.path().join("content.bin"), folder.path().join("session.sdp"));
+    std::fs::write(&file, [7; 1_000]).expect("written");
+    let mut send = sending(&file, &description, "239.255.77.5:50778");
+    (send.receipts, send.tsi, send.key) = (None, Some(7), Some(folder.path().join("key")));
+    let begun = |send: &SendFile| {
+        let (mut starts, mut troubles) = (Vec::new(), Vec::new());
+        let ended = send_files(send, &mut |event: &SenderEvent| {
+            match event {
+                SenderEvent::Start(start) => starts.push(start.clone()),
+                SenderEvent::Error(trouble) => troubles.push(trouble.message.clone()),
+                _ => return ControlFlow::Break(()),
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!((ended, starts.len()), (Ok(Exit::Done), 1));
+        (starts.remove(0), troubles)
+    };
+    send.describe = true;
+    assert_eq!(send_files(&send, &mut |_: &SenderEvent| ControlFlow::Continue(())), Ok(Exit::Done));
+    let described = std::fs::read_to_string(&description).expect("it was described");
+    send.describe = false;
+    let (start, troubles) = begun(&send);
+    assert_eq!((start.top, start.interface_speed_bps), (Top::Virtual, None));
+    assert_eq!((start.rates_bps.last(), troubles), (Some(&100_000_000), Vec::new()));
+    assert_eq!(std::fs::read_to_string(&description).expect("still there"), described);
+
+    let twenty = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(20), ratio: 1.5 };
+    send.rates.choose(twenty);
+    let (start, troubles) = begun(&send);
+    assert_eq!((start.top, start.rates_bps.last()), (Top::Asked, Some(&20_000_000)));
+    assert!(troubles.len() == 1 && troubles[0].contains("other rates"), "{troubles:?}");
 }
 
 #[test]

@@ -246,6 +246,27 @@ fn an_existing_file_is_left_alone_and_a_missing_interface_is_named() {
     assert_failed(&sender.arg(transfer.scratch.join("none.sdp")).start().wait(SHORT), NETWORK, &["eth9"]);
 }
 
+#[test]
+fn on_a_virtual_interface_the_highest_rate_is_100_mbit_s_and_as_it_was_described() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(1).build();
+    let transfer = Transfer::new(&network, Bytes::new(1_000_000), 10, |session| session.words(["--receipts", "1"]));
+    let description = || std::fs::read_to_string(transfer.session.description()).expect("it was described");
+    let described = description();
+    let taker = transfer.recv(0);
+    pause(HEAD_START);
+    let sender = transfer.send(&[]);
+    let start = sender.event("start", SHORT, |_| true);
+    assert_eq!((&start["top"], &start["interface_speed_bps"]), (&Value::from("virtual"), &Value::Null), "{start}");
+    assert_eq!(start["rates_bps"].as_array().and_then(|rates| rates.last()), Some(&Value::from(100_000_000)));
+    assert_verified(&taker.wait(MINUTE));
+    let done = sender.wait(SHORT);
+    assert!(done.is_success() && done.events("error").is_empty(), "{}", done.told());
+    assert_eq!(description(), described);
+}
+
 /// A file on its way to every receiver of a network.
 struct Transfer<'a> {
     network: &'a Network,

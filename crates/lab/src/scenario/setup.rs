@@ -74,7 +74,7 @@ pub struct Session {
     /// On which node the sender is; several such sessions take the nodes of the list in turn. Not in a dumbbell.
     #[serde(default)]
     pub at: Vec<String>,
-    /// What the channels send. Default: with deployed settings, what `weir send file` offers.
+    /// What the channels send. Default: with deployed settings, what `weir send file` offers on an interface that states no speed.
     pub ladder: Option<LadderKeys>,
     /// Bytes of a full packet on the network. Default 1484 if it is deployed, and 1000 in a paper.
     pub packet_size: Option<Text<Bytes>>,
@@ -116,7 +116,7 @@ pub struct Manager {
 
 /// The cumulative rates of a session's levels: either `rates`, or `low`, `high` and `ratio`. For `stair` and `fglm`, `low` is
 /// c0 = n0 or B0, `high` the highest rate without stairs, and `ratio` α, which `fglm` has not (docs/papers/stair.md). With deployed
-/// settings `low`, `high` and `ratio` are by default what `weir send file` offers.
+/// settings `low`, `high` and `ratio` are by default what `weir send file` offers on an interface that states no speed.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LadderKeys {

@@ -18,6 +18,8 @@ Examples:
   weir send file maps/ --to 239.255.0.1:5004 --for 2h --rates 64k..20M --ttl 8
       a folder, for two hours, over up to seven routers, to sites on
       64 kbit/s and better
+  weir send file b.iso --to 239.255.0.1:5004 --iface eth0 --rates 64k..
+      up to what suits eth0, to sites on 64 kbit/s and better
   weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key my.key --describe
       only writes weir.sdp, to be handed out before the session starts
 

@@ -2,6 +2,9 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_core::registry::{self, OfferedRates, SCHEMES, Scheme};
+use weir_units::Rate;
+
+use crate::top;
 
 /// The scheme of a layered session unless the user chooses another.
 pub(crate) const LAYERED_DEFAULT: &str = "sluice";
@@ -22,9 +25,14 @@ pub(super) fn paced() -> impl TypedValueParser<Value = &'static Scheme> {
 
 /// Help about `--rates`.
 pub(super) fn rates_help() -> String {
-    let defaults = defaults_by_scheme(|rates| format!("{}..{}", rates.low.exact(), rates.high.exact()));
+    let defaults = defaults_by_scheme(|rates| format!("{}..", rates.low.exact()));
+    let usual = registry::find(LAYERED_DEFAULT).ok().and_then(Scheme::rates).map_or(Rate::ZERO, |rates| rates.high);
     format!(
-        "Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all {defaults}"
+        "Lowest and highest rate that a receiver can get, in bits a second, such as 256k..100M; or one rate for all. Without a \
+         highest rate all channels together take nine tenths of the speed that the interface states, and the highest rate is {} \
+         at most; it is {} where the interface is virtual or states no speed {defaults}",
+        top::HIGHEST.exact(),
+        usual.exact(),
     )
 }
 

@@ -31,10 +31,21 @@ fn a_scheme_has_rates_of_its_own_and_the_help_names_them() {
     assert_eq!(stair("--rates 512k..20M"), rates(512, 20_000, 1.2));
     assert_eq!(stair("--ratio 2"), rates(1_000, 100_000, 2.0));
     let help = parse("send file --help").expect_err("help is no command");
-    assert!(
-        help.contains("256k..100M; for stair and fglm 1M..100M") && help.contains("1.5; for stair and fglm 1.2"),
-        "{help}"
-    );
+    for expected in
+        ["256k..; for stair and fglm 1M..", "1.5; for stair and fglm 1.2", "is 1G at most; it is 100M where"]
+    {
+        assert!(help.contains(expected), "{help}");
+    }
+}
+
+#[test]
+fn the_highest_rate_may_be_left_open() {
+    let chosen = |words: &str| send(&format!("a --to 239.255.0.1:5004 {words}")).rates;
+    let has_top = |words: &str| chosen(words).has_top();
+    assert_eq!([has_top(""), has_top("--rates 64k.."), has_top("--ratio 1.5")], [false; 3]);
+    assert_eq!([has_top("--rates 64k..8M"), has_top("--rates 4M")], [true; 2]);
+    assert_eq!(chosen("--rates 64k..").offered(), rates(64, 100_000, 1.15));
+    assert_eq!(chosen("--rates 200M.. --ratio 1.5").offered(), rates(200_000, 300_000, 1.5));
 }
 
 #[test]

@@ -10,13 +10,13 @@ use weir_units::{Bytes, Rate};
 
 use crate::stream::{PREFIX, StreamAddress, StreamAddressError};
 
-/// The lowest and the highest rate of a session: `256k..100M`, or one rate, `4M`.
+/// The lowest and the highest rate of a session: `256k..100M`, only the lowest, `256k..`, or one rate, `4M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RateRange {
     /// The rate of the base layer.
     pub(crate) low: Rate,
-    /// The rate of all layers together.
-    pub(crate) high: Rate,
+    /// The rate of all layers together; `None` leaves it to the interface.
+    pub(crate) high: Option<Rate>,
 }
 
 /// Where a session description is read from.
@@ -41,7 +41,7 @@ pub enum ValueError {
     #[error("expected a duration with its unit, such as 30s, 10m, 1h30m or 500ms")]
     Span,
     /// Not a rate range.
-    #[error("expected lowest..highest rate, such as 256k..100M, or one rate, such as 4M, each 1k or more")]
+    #[error("expected lowest..highest rate, such as 256k..100M or 256k.., or one rate, such as 4M, each 1k or more")]
     Rates,
     /// Not a group and port.
     #[error("expected a group and a port, such as 239.255.0.1:5004 or [ff15::77]:5004")]
@@ -77,8 +77,9 @@ impl FromStr for RateRange {
     fn from_str(text: &str) -> Result<RateRange, ValueError> {
         let (low, high) = text.split_once("..").unwrap_or((text, text));
         let rate = |text: &str| text.trim().parse::<Rate>().map_err(|_| ValueError::Rates);
-        let range = RateRange { low: rate(low)?, high: rate(high)? };
-        let usable = range.low >= Rate::from_kbps(1) && range.low <= range.high;
+        let high = if high.trim().is_empty() { None } else { Some(rate(high)?) };
+        let range = RateRange { low: rate(low)?, high };
+        let usable = range.low >= Rate::from_kbps(1) && range.high.is_none_or(|high| range.low <= high);
         usable.then_some(range).ok_or(ValueError::Rates)
     }
 }
@@ -205,10 +206,11 @@ mod tests {
 
     #[test]
     fn rate_ranges_are_two_rates_or_one() {
-        let range = |low, high| Ok(RateRange { low: Rate::from_kbps(low), high: Rate::from_kbps(high) });
+        let range = |low, high| Ok(RateRange { low: Rate::from_kbps(low), high: Some(Rate::from_kbps(high)) });
         assert_eq!("256k..100M".parse(), range(256, 100_000));
         assert_eq!("4M".parse(), range(4_000, 4_000));
-        for text in ["", "..", "256k..", "100M..256k", "0..4M", "1..2..3"] {
+        assert_eq!("256k..".parse(), Ok(RateRange { low: Rate::from_kbps(256), high: None }));
+        for text in ["", "..", "..100M", "0..", "100M..256k", "0..4M", "1..2..3"] {
             assert_eq!(text.parse::<RateRange>(), Err(ValueError::Rates), "{text}");
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::events::{
-    Cause, FileDone, Level, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, Trouble,
+    Cause, FileDone, Level, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
+    Trouble,
 };
 use std::sync::{Arc, Mutex};
 
@@ -127,6 +128,31 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
     }
     assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
+}
+
+#[test]
+fn a_sender_says_why_its_highest_rate_is_what_it_is() {
+    let said = |top, speed_mbps: Option<u64>, highest_mbps: u64| {
+        words::sender_start(&SenderStart {
+            top,
+            interface: Some("eth0".into()),
+            interface_speed_bps: speed_mbps.map(|mbps| mbps * 1_000_000),
+            rates_bps: vec![256_000, highest_mbps * 1_000_000],
+            ..Default::default()
+        })
+    };
+    let table = [
+        (Top::Interface, Some(1000), 900, "leaves a tenth of the 1.00 Gbit/s of eth0 free"),
+        (Top::Interface, Some(100), 230, "eth0 has 100 Mbit/s, which is less than the highest rate"),
+        (Top::Interface, Some(10_000), 1000, "eth0 has 10.0 Gbit/s; the highest rate is the most"),
+        (Top::Virtual, None, 100, "eth0 is virtual, so the highest rate is 100 Mbit/s"),
+        (Top::Unknown, None, 100, "eth0 states no speed, so the highest rate is 100 Mbit/s"),
+    ];
+    for (top, speed, highest, expected) in table {
+        let text = said(top, speed, highest);
+        assert!(text.contains(expected) && text.lines().count() == 3, "{text}");
+    }
+    assert_eq!(said(Top::Asked, Some(1000), 20).lines().count(), 2, "the user knows why");
 }
 
 #[test]

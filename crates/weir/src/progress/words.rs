@@ -4,8 +4,9 @@ use weir_units::{Bytes, Rate};
 
 use crate::events::{
     FileDone, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd,
-    SenderProgress, SenderStart,
+    SenderProgress, SenderStart, Top,
 };
+use crate::top;
 
 /// `text` without control characters: names come from the network, and a terminal obeys what it is sent.
 pub(crate) fn clean(text: &str) -> String {
@@ -148,15 +149,40 @@ pub(super) fn sender_start(start: &SenderStart) -> String {
         None => String::new(),
     };
     format!(
-        "sending {}, {}, to {} (session {}, {}): {}{until}\nreceivers need {}",
+        "sending {}, {}, to {} (session {}, {}): {}{until}\n{}receivers need {}",
         count(start.files, "file"),
         Bytes::new(start.bytes),
         start.address,
         start.tsi,
         start.scheme,
         levels(&start.rates_bps),
+        highest(start).map(|why| why + "\n").unwrap_or_default(),
         name(&start.description),
     )
+}
+
+/// Why the highest rate is what it is, unless the user said it.
+fn highest(start: &SenderStart) -> Option<String> {
+    let highest = Rate::from_bps(start.rates_bps.last().copied().unwrap_or_default());
+    let interface = start.interface.as_deref().map_or_else(|| "the interface".to_owned(), name);
+    match (start.top, start.interface_speed_bps.map(Rate::from_bps)) {
+        (Top::Interface, Some(speed)) if highest > speed => {
+            Some(format!("{interface} has {speed}, which is less than the highest rate: --rates begins high"))
+        }
+        (Top::Interface, Some(speed)) if highest >= top::HIGHEST => {
+            Some(format!("{interface} has {speed}; the highest rate is the most that is taken without --rates"))
+        }
+        (Top::Interface, Some(speed)) => {
+            Some(format!("the highest rate leaves a tenth of the {speed} of {interface} free; --rates chooses another"))
+        }
+        (Top::Virtual, _) => {
+            Some(format!("{interface} is virtual, so the highest rate is {highest}; --rates chooses another"))
+        }
+        (Top::Unknown, _) => {
+            Some(format!("{interface} states no speed, so the highest rate is {highest}; --rates chooses another"))
+        }
+        (Top::Asked | Top::Other | Top::Interface, _) => None,
+    }
 }
 
 pub(super) fn sender_progress(p: &SenderProgress, wanted: u64) -> String {
