@@ -194,7 +194,7 @@ pub enum LevelCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CeilingCause {
-    /// A receiver gets channels that it has given up.
+    /// A receiver's path is full whatever it leaves.
     Flooded,
     /// Sending less did not help.
     Futile,

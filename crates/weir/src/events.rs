@@ -470,7 +470,9 @@ mod tests {
     fn the_page_lists_every_cause_and_where_tops_are_from() {
         let page = include_str!("../../../docs/events.md");
         let causes = [Cause::Start, Cause::SlowStart, Cause::SlowStartEnd, Cause::Add, Cause::Drop];
-        for cause in causes.into_iter().chain([Cause::HostDrops, Cause::Finish, Cause::Other]) {
+        for cause in
+            causes.into_iter().chain([Cause::HostDrops, Cause::Allotted, Cause::Ceiling, Cause::Finish, Cause::Other])
+        {
             let name = serde_json::to_string(&cause).expect("plain data");
             assert!(page.contains(&format!("`{}`", name.trim_matches('"'))), "{name}");
         }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
+use super::announce::MOST_WITHHELD;
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
 
@@ -11,7 +12,8 @@ use crate::observation::CeilingCause;
 ///
 /// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is
 /// carried, and again if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
-/// flood but something else is too much: all levels are sent again, and reports count for nothing for a while. Where reports stay away twice the rate is tried, less and less often if it is too much.
+/// flood, and other traffic fills the path: all levels are sent again, and reports count for nothing for a while. Where reports stay
+/// away, twice the rate is tried, less and less often if it is too much.
 #[derive(Debug)]
 pub(super) struct Ceiling {
     ladder: Ladder,
@@ -26,8 +28,8 @@ pub(super) struct Ceiling {
     /// What was sent before more was tried, and since when more is.
     trial: Option<(usize, Time)>,
     /// Until when reports count for nothing, and for how long the next time.
-    deaf_until: Time,
-    deaf_for: Duration,
+    ignores_until: Time,
+    ignores_for: Duration,
 }
 
 /// The latest cut.
@@ -53,8 +55,8 @@ impl Ceiling {
             wait: FIRST_WAIT,
             is_found: false,
             trial: None,
-            deaf_until: Time::ZERO,
-            deaf_for: FIRST_DEAFNESS,
+            ignores_until: Time::ZERO,
+            ignores_for: FIRST_IGNORING,
         }
     }
 
@@ -70,7 +72,7 @@ impl Ceiling {
 
     /// A receiver's path is full whatever it leaves, and carries only this part of what is sent.
     pub(super) fn on_report(&mut self, now: Time, carried: f64) -> Change {
-        if now < self.deaf_until || !(0.0..=1.0).contains(&carried) {
+        if now < self.ignores_until || !(0.0..=1.0).contains(&carried) {
             return None;
         }
         let Some(cut) = self.cut else { return self.cut(now, self.rate(), carried) };
@@ -91,7 +93,7 @@ impl Ceiling {
         if age < JUDGEMENT && (carried >= ALL || self.levels == self.least()) {
             return self.give_up(now);
         }
-        // Half of this was not too much: a receiver that has not found its rate yet need not decide.
+        // Half of this was not too much, so a report of less is that of a receiver that has not found its rate yet.
         self.cut(now, self.rate(), if self.is_found { carried.max(0.5 / SHARE) } else { carried })
     }
 
@@ -117,8 +119,8 @@ impl Ceiling {
     /// It was of no use.
     fn give_up(&mut self, now: Time) -> Change {
         (self.cut, self.try_at, self.trial, self.is_found) = (None, None, None, false);
-        self.deaf_until = now + self.deaf_for;
-        self.deaf_for = (self.deaf_for * 2).min(LONGEST_WAIT);
+        self.ignores_until = now + self.ignores_for;
+        self.ignores_for = (self.ignores_for * 2).min(LONGEST_WAIT);
         self.set(self.ladder.levels(), CeilingCause::Futile)
     }
 
@@ -155,9 +157,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(7);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// More that was not reported for so long is not too much: receivers hear of it within a second, and need two to tell.
 const TRIAL: Duration = Duration::from_secs(5);
-const FIRST_DEAFNESS: Duration = Duration::from_secs(60);
-/// The wire has eight bits for what is withheld.
-pub(super) const MOST_WITHHELD: usize = 255;
+const FIRST_IGNORING: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

@@ -14,27 +14,8 @@ use crate::layers::Ladder;
 /// τ: a slot.
 pub(super) const SLOT: Duration = Duration::from_millis(100);
 
-/// Slots of a cycle.
+/// Slots of a cycle; a power of two.
 pub(super) const CYCLE: u64 = 8;
-
-/// What the upper four bits of a packet's slot number say in this place of the cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Announces {
-    /// How far apart probes are to be.
-    Interval,
-    /// The lower, or the upper, four bits of how many levels are withheld.
-    WithheldLow,
-    WithheldHigh,
-}
-
-/// What is announced in a place of the cycle.
-pub(super) fn announces(place: u64) -> Announces {
-    match place {
-        2 => Announces::WithheldLow,
-        3 => Announces::WithheldHigh,
-        _ => Announces::Interval,
-    }
-}
 
 /// What is sent in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,9 +89,6 @@ pub(super) fn burst_rate(burst: Burst, ladder: &Ladder, level: usize, margin: f6
     let rates = (0..level).map(|channel| ladder.channel_rate(channel).bps() as f64 * factor(channel));
     Rate::from_bps(rates.sum::<f64>() as u64)
 }
-
-/// Bits of the slot's place in the cycle on the wire; those above announce something.
-pub(super) const CYCLE_BITS: u32 = 3;
 
 const SLOW: Rate = Rate::from_mbps(10);
 const TELLING_EXCESS: f64 = 0.03;

@@ -18,6 +18,8 @@ use super::arrivals::Counts;
 pub(super) struct Flood {
     /// For how long the path must have been full.
     patience: Duration,
+    /// When it last had been full for so long.
+    flooded: Option<Time>,
     /// When channels were given up last.
     left: Option<Time>,
     full: Option<Full>,
@@ -29,7 +31,7 @@ pub(super) struct SlotSeen {
     pub(super) now: Time,
     /// Of the base channel.
     pub(super) base: Counts,
-    /// Much of the last second was lost.
+    /// More than [`Flood::much_loss`] of the last second was lost, beyond chance.
     pub(super) has_lost_much: bool,
     /// The receiver has but the lowest level.
     pub(super) is_lowest: bool,
@@ -46,7 +48,7 @@ struct Full {
 
 impl Default for Flood {
     fn default() -> Flood {
-        Flood { patience: PATIENCE, left: None, full: None }
+        Flood { patience: PATIENCE, flooded: None, left: None, full: None }
     }
 }
 
@@ -63,19 +65,40 @@ impl Flood {
         self.patience = if sends_more { KNOWN_PATIENCE } else { PATIENCE };
     }
 
-    /// A slot has ended.
-    pub(super) fn on_slot(&mut self, seen: &SlotSeen) {
+    /// From which part of the packets on a loss is too much.
+    pub(super) fn much_loss(&self) -> f64 {
+        if self.flooded.is_some() { KNOWN_MUCH_LOSS } else { MUCH_LOSS }
+    }
+
+    /// A slot has ended. Whether the path has been full for long enough, since this slot.
+    pub(super) fn on_slot(&mut self, seen: &SlotSeen) -> bool {
         let has_left = self.left.is_some_and(|at| seen.now.since(at) <= PATIENCE + SECOND);
         let is_in_vain = seen.has_lost_much && (has_left || seen.is_lowest);
         if !is_in_vain && !seen.is_queue_full {
             self.full = None;
-            return;
+            return false;
         }
         let full = self.full.get_or_insert(Full { since: seen.now, base: Counts::default() });
         // At first the queue still takes what is too much.
         if seen.now.since(full.since) >= SECOND {
             full.base = full.base.and(seen.base);
         }
+        let is_flooded = self.is_flooded(seen.now);
+        let is_new = is_flooded && self.flooded < self.full.map(|full| full.since);
+        if is_flooded {
+            self.flooded = Some(seen.now);
+        }
+        is_new
+    }
+
+    /// Whether the path has been full for long enough.
+    pub(super) fn is_flooded(&self, now: Time) -> bool {
+        self.full.is_some_and(|full| now.since(full.since) >= self.patience)
+    }
+
+    /// Whether it was of late, so that a ceiling of which the receiver hears now is for that.
+    pub(super) fn was_flooded(&self, now: Time) -> bool {
+        self.flooded.is_some_and(|at| now.since(at) <= LATE_ANNOUNCEMENT)
     }
 
     /// If the path is full whatever the receiver leaves, the part of what is `sent` that gets through, as far as can be told by a
@@ -84,7 +107,7 @@ impl Flood {
     /// The path carries at least what arrives, and hardly more than the part of the base channel that does: that channel comes first in each
     /// of the sender's periods, when a queue has room most often. The geometric mean of the two halves what is unknown.
     pub(super) fn carried(&self, now: Time, arrived: Rate, sent: Rate) -> Option<f64> {
-        let full = self.full.filter(|full| now.since(full.since) >= self.patience)?;
+        let full = self.full.filter(|_| self.is_flooded(now))?;
         let least = (arrived.bps() as f64 / sent.bps().max(1) as f64).min(1.0);
         let most = (1.0 - full.base.part_lost()).max(least);
         Some(math::sqrt(least * most))
@@ -95,6 +118,12 @@ impl Flood {
 const PATIENCE: Duration = Duration::from_millis(4_500);
 /// Where a leave is not what is waited for, this is longer than a burst of a TCP's slow start.
 const KNOWN_PATIENCE: Duration = Duration::from_millis(1_500);
+/// More than a BBR in a short buffer makes others lose, up to a sixth.
+const MUCH_LOSS: f64 = 0.25;
+/// Where a switch has flooded once, less tells.
+const KNOWN_MUCH_LOSS: f64 = 0.1;
+/// A ceiling is known so long after it has begun to act: some cycles.
+const LATE_ANNOUNCEMENT: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -117,7 +146,7 @@ mod tests {
     fn slots(until: u64, slot: impl Fn(u64) -> SlotSeen) -> Flood {
         let mut flood = Flood::default();
         flood.on_leave(Time::from_secs(1));
-        (1_000..=until).step_by(100).for_each(|millis| flood.on_slot(&slot(millis)));
+        (1_000..=until).step_by(100).for_each(|millis| _ = flood.on_slot(&slot(millis)));
         flood
     }
 
@@ -148,10 +177,22 @@ mod tests {
     #[test]
     fn losses_without_a_leave_are_the_path_s_own_but_at_the_lowest_level() {
         let mut flood = Flood::default();
-        (10..80).for_each(|tenth| flood.on_slot(&seen(tenth * 100, 5, 5)));
+        (10..80).for_each(|tenth| _ = flood.on_slot(&seen(tenth * 100, 5, 5)));
         assert_eq!(per_cent(&flood, 8_000), None);
-        (80..140).for_each(|tenth| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(tenth * 100, 5, 5) }));
+        (80..140).for_each(|tenth| _ = flood.on_slot(&SlotSeen { is_lowest: true, ..seen(tenth * 100, 5, 5) }));
         assert_eq!(per_cent(&flood, 14_000), Some(10.0), "between 2 and 50 %");
+    }
+
+    #[test]
+    fn each_flood_is_told_once() {
+        let mut flood = Flood::default();
+        let mut told = |from: u64, until: u64, lost: u64| {
+            (from..until)
+                .step_by(100)
+                .filter(|millis| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(*millis, 5, lost) }))
+                .count()
+        };
+        assert_eq!([told(1_000, 9_000, 5), told(9_000, 9_200, 0), told(9_200, 20_000, 5)], [1, 0, 1]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! would. After a leave it waits until the leave has acted. `docs/papers/sluice.md` has the equations, and the decisions to which
 //! "decision n" in these files refers.
 
+mod announce;
 mod arrivals;
 mod burst;
 mod ceiling;

@@ -5,10 +5,11 @@ use core::time::Duration;
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::{Layered, Probe, probe};
 
+use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
-use super::cycle::{self, Announces, Burst, CYCLE, CYCLE_BITS, SLOT, START_UP_BURST};
+use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
 use super::flood::{Flood, SlotSeen};
 use super::queue::Queue;
 use super::rules::{Change, Rules, Seen};
@@ -41,15 +42,11 @@ pub struct Receiver {
     share: Share,
     rules: Rules,
     flood: Flood,
-    /// Whether the path is full whatever the receiver leaves, and when it last was.
-    is_flooded: bool,
-    flooded: Option<Time>,
-    /// Levels that the sender withholds, and the lower four bits of what it announces.
+    announced: Announced,
+    /// Levels that the sender withholds.
     withheld: usize,
-    withheld_low: Option<u16>,
     level: usize,
     asks_for_start_up: bool,
-    is_probing: bool,
     /// The slot's place in the cycle; `None` before the first packet.
     place: Option<u16>,
     slot: Slot,
@@ -100,13 +97,10 @@ impl Receiver {
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
             flood: Flood::default(),
-            is_flooded: false,
-            flooded: None,
+            announced: Announced::default(),
             withheld: 0,
-            withheld_low: None,
             level: 0,
             asks_for_start_up: true,
-            is_probing: false,
             place: None,
             slot: Slot::default(),
             measuring: [None; 2],
@@ -175,7 +169,7 @@ impl Receiver {
 
     /// Ends the slots before the one that the packet is of. A place up to half a cycle behind is that of a late packet.
     fn begin_slot_of(&mut self, now: Time, header: &Layered) {
-        let place = header.slot & (CYCLE as u16 - 1);
+        let place = announce::place(header.slot);
         if let Some(current) = self.place {
             let passed = place.wrapping_sub(current) & (CYCLE as u16 - 1);
             if passed == 0 || passed >= CYCLE as u16 / 2 {
@@ -185,32 +179,33 @@ impl Receiver {
         }
         self.place = Some(place);
         self.begin_measuring(header, place);
-        let told = header.slot >> CYCLE_BITS;
-        match cycle::announces(u64::from(place)) {
-            Announces::Interval => self.on_interval(now, Interval::from_octaves(told)),
-            Announces::WithheldLow => self.withheld_low = Some(told & 15),
-            Announces::WithheldHigh => self.on_withheld(now, told & 15),
+        match self.announced.on_slot(header.slot) {
+            Some(Announcement::Interval(interval)) => self.on_interval(now, interval),
+            Some(Announcement::Withheld(levels)) => self.on_withheld(now, levels),
+            None => {}
         }
     }
 
     /// The first one tells how many others there are.
     fn on_interval(&mut self, now: Time, interval: Interval) {
         self.probing.on_interval(interval);
-        if self.config.probes && !self.is_probing {
-            self.is_probing = true;
-            self.probing.start(now, interval.span() / 4);
+        if self.probing.deadline().is_none() {
+            self.probe_soon(now);
         }
     }
 
-    /// The sender announces how many levels it withholds; the lower four bits came a slot ago.
-    fn on_withheld(&mut self, now: Time, high: u16) {
-        let Some(low) = self.withheld_low.take() else { return };
-        let withheld = usize::from(high << 4 | low);
+    fn probe_soon(&mut self, now: Time) {
+        if self.config.probes {
+            self.probing.start(now, self.probing.interval().span() / 4);
+        }
+    }
+
+    fn on_withheld(&mut self, now: Time, withheld: usize) {
         if withheld == self.withheld {
             return;
         }
         self.flood.on_ceiling(withheld < self.withheld);
-        if self.flooded.is_some_and(|at| now.since(at) <= LATE_ANNOUNCEMENT) && withheld > self.withheld {
+        if withheld > self.withheld && self.flood.was_flooded(now) {
             // What was lost in the flood tells nothing of the receiver's share.
             self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
             self.rules.start_again();
@@ -255,7 +250,7 @@ impl Receiver {
         self.queue.on_any_packet(waited);
         self.slot.has_burst |= header.signal;
         // What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
-        // least delay of the slot tells, whoever it is that starts.
+        // least delay of the slot tells, whichever receiver starts.
         let is_after_next_level = self.slot.has_burst && self.place == Some(CYCLE as u16 - 1);
         if header.signal {
             for measuring in self.measuring.iter_mut().flatten() {
@@ -376,26 +371,16 @@ impl Receiver {
 
     /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
     fn look_for_flood(&mut self, now: Time, base: Counts) {
-        self.flood.on_slot(&SlotSeen {
+        let is_new = self.flood.on_slot(&SlotSeen {
             now,
             base,
-            has_lost_much: self.has_lost(if self.flooded.is_some() { MUCH_LOSS } else { OVERWHELMING_LOSS }),
+            has_lost_much: self.has_lost(self.flood.much_loss()),
             is_lowest: self.level == 1,
             is_queue_full: self.queue.is_as_long_as_ever(),
         });
-        let is_flooded = self.carried(now).is_some();
-        if is_flooded {
-            self.flooded = Some(now);
-        }
-        if !core::mem::replace(&mut self.is_flooded, is_flooded) && is_flooded {
-            self.on_flooded(now);
-        }
-    }
-
-    fn on_flooded(&mut self, now: Time) {
-        self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
-        if self.is_probing {
-            self.probing.start(now, self.probing.interval().span() / 4);
+        if is_new {
+            self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
+            self.probe_soon(now);
         }
     }
 
@@ -409,11 +394,11 @@ impl Receiver {
     /// after all, the first one is sent soon.
     fn ask_for_start_up(&mut self, now: Time) {
         let is_starting = self.rules.is_starting();
-        if is_starting && !self.asks_for_start_up && self.config.probes {
-            self.probing.start(now, self.probing.interval().span() / 4);
+        if is_starting && !self.asks_for_start_up {
+            self.probe_soon(now);
         }
         self.asks_for_start_up = is_starting;
-        self.probing.set_rarity(if is_starting || self.is_flooded { 1 } else { RARE });
+        self.probing.set_rarity(if is_starting || self.flood.is_flooded(now) { 1 } else { RARE });
     }
 
     /// Joins or leaves what lies between.
@@ -559,12 +544,8 @@ const NOISE: f64 = 0.05;
 const DEVIATIONS: f64 = 2.0;
 /// More loss than that is no matter of shares.
 const MUCH_LOSS: f64 = 0.1;
-/// And so much more than what a BBR in a short buffer makes others lose, up to a sixth.
-const OVERWHELMING_LOSS: f64 = 0.25;
 /// A receiver that has found its rate measures its round trip twice a minute.
 const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
-/// A ceiling is known so long after it has begun to act: some cycles.
-const LATE_ANNOUNCEMENT: Duration = Duration::from_secs(5);
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);

@@ -6,9 +6,10 @@ use core::time::Duration;
 use weir_units::{Bytes, Ecn, Rate, Time};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
+use super::announce;
 use super::ceiling::{self, Ceiling};
 use super::config::{Config, StartUp};
-use super::cycle::{self, Announces, Burst, CYCLE_BITS, SLOT, START_UP_BURST};
+use super::cycle::{self, Burst, SLOT, START_UP_BURST};
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::observation::Observation;
@@ -18,8 +19,7 @@ use crate::probing::{self, Announcement};
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
 /// were one stream, to within a packet or two, and a burst is what it should be at each of them.
 ///
-/// A packet's `slot` is the slot's place in the cycle and, above it, how far apart probes are to be, or how many levels are withheld; its
-/// `signal` is set in bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
+/// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
 #[derive(Debug)]
 pub struct Sender {
     channels: Vec<Channel>,
@@ -133,7 +133,7 @@ impl Sender {
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
         let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
         self.stamp = Layered {
-            slot: (self.announced(number % cycle::CYCLE) << CYCLE_BITS) | (number % cycle::CYCLE) as u16,
+            slot: announce::field(number, self.announcement.interval(), self.ceiling.withheld()),
             clock_micros: now.as_micros(),
             ..Layered::default()
         };
@@ -159,16 +159,6 @@ impl Sender {
             StartUp::Always => true,
             StartUp::Never => false,
         };
-    }
-
-    /// What the slots in this place of the cycle announce.
-    fn announced(&self, place: u64) -> u16 {
-        let withheld = self.ceiling.withheld().min(ceiling::MOST_WITHHELD) as u16;
-        match cycle::announces(place) {
-            Announces::Interval => self.announcement.interval().to_octaves(),
-            Announces::WithheldLow => withheld & 15,
-            Announces::WithheldHigh => withheld >> 4,
-        }
     }
 
     /// The ceiling is another from here on. Channels that are not sent any more owe nobody anything.

@@ -62,7 +62,7 @@ pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
         tables["loss"] = loss::measure(options, weir)?.into();
     }
     if wanted(Table::Shares) {
-        tables["beside"] = shares::measure(options, weir).into();
+        tables["shares"] = shares::measure(options, weir).into();
     }
     if wanted(Table::Sessions) {
         tables["sessions"] = sessions::measure(options, weir).into();

@@ -1,0 +1,97 @@
+//! The slot field of a packet: the slot's place in the cycle, and above it four bits in which the sender announces something.
+
+use super::cycle::CYCLE;
+use crate::probing::Interval;
+
+/// What receivers are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Announcement {
+    /// How far apart probes are to be.
+    Interval(Interval),
+    /// How many levels the sender withholds.
+    Withheld(usize),
+}
+
+/// The field of packets in slot `number`.
+pub(super) fn field(number: u64, interval: Interval, withheld: usize) -> u16 {
+    let place = number % CYCLE;
+    let withheld = withheld.min(MOST_WITHHELD) as u16;
+    let announced = match place {
+        WITHHELD_LOW => withheld & 15,
+        WITHHELD_HIGH => withheld >> 4,
+        _ => interval.to_octaves(),
+    };
+    announced << PLACE_BITS | place as u16
+}
+
+/// The slot's place in the cycle.
+pub(super) fn place(field: u16) -> u16 {
+    field & (CYCLE as u16 - 1)
+}
+
+/// Puts together what the slots announce. It may miss slots.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    /// The lower four bits of what is withheld, until the next slot.
+    low: Option<u16>,
+}
+
+impl Announced {
+    /// A slot begins with a packet that has this field. Gives what is known now.
+    pub(super) fn on_slot(&mut self, field: u16) -> Option<Announcement> {
+        let announced = field >> PLACE_BITS & 15;
+        let low = self.low.take();
+        match u64::from(place(field)) {
+            WITHHELD_LOW => {
+                self.low = Some(announced);
+                None
+            }
+            WITHHELD_HIGH => low.map(|low| Announcement::Withheld(usize::from(announced << 4 | low))),
+            _ => Some(Announcement::Interval(Interval::from_octaves(announced))),
+        }
+    }
+}
+
+/// What eight bits can say.
+pub(super) const MOST_WITHHELD: usize = 255;
+const PLACE_BITS: u32 = CYCLE.trailing_zeros();
+/// The places whose slots have the lower and the upper four bits of what is withheld.
+const WITHHELD_LOW: u64 = 2;
+const WITHHELD_HIGH: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// What a receiver knows that hears these slots.
+    fn told(slots: impl Iterator<Item = u64>, withheld: usize) -> Vec<Announcement> {
+        let mut announced = Announced::default();
+        slots.filter_map(|number| announced.on_slot(field(number, Interval::from_octaves(5), withheld))).collect()
+    }
+
+    #[test]
+    fn in_a_cycle_a_receiver_hears_of_both() {
+        for withheld in [0, 1, 15, 16, 40, MOST_WITHHELD] {
+            let told = told(8..16, withheld);
+            assert_eq!(told.iter().filter(|told| **told == Announcement::Withheld(withheld)).count(), 1);
+            let interval = Announcement::Interval(Interval::from_octaves(5));
+            assert_eq!(told.iter().filter(|told| **told == interval).count(), 6);
+        }
+        assert_eq!(told(8..16, 1_000), told(8..16, MOST_WITHHELD));
+    }
+
+    #[test]
+    fn halves_of_different_cycles_are_not_put_together() {
+        let withheld = |slots: &[u64]| told(slots.iter().copied(), 40).contains(&Announcement::Withheld(40));
+        assert!(withheld(&[2, 3]));
+        assert!(!withheld(&[3, 4, 5]), "the lower half was not heard");
+        assert!(!withheld(&[2, 4, 11]), "it was of the cycle before");
+    }
+
+    #[test]
+    fn the_field_has_seven_bits_which_is_what_the_short_form_holds() {
+        assert!((0..8).all(|number| field(number, Interval::from_wire(u16::MAX), usize::MAX) < 128));
+        assert!((0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7))) == number % CYCLE));
+    }
+}
