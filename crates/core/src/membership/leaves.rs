@@ -10,9 +10,8 @@ use weir_units::Time;
 /// take effect, so that its congestion is not answered twice, and how long leaves take, so as to leave ahead of need.
 ///
 /// A host hears nothing more of a channel that it has left: its kernel withholds what still comes. What the leave was made for
-/// tells instead. A leave is pending until the queue has fallen by an eighth, and no packet has been lost for
-/// [`QUIET`]. A queue that others keep full need not fall by more than this receiver's part of it, and may not fall at all, so a
-/// leave is pending for `at_most` in any case.
+/// tells instead. A leave is pending until the queue has fallen as far as the scheme asks ([`Fall`]), and no packet has been lost
+/// for [`QUIET`]. A queue that others keep full may not fall at all, so a leave is pending for `at_most` in any case.
 ///
 /// A scheme calls [`Leaves::on_leave`] when it gives up channels to lower its rate, and not when it swaps channels. It tells of every loss
 /// and, every 100 ms or more often, of the queue. Other calls in any order do no harm.
@@ -20,9 +19,19 @@ use weir_units::Time;
 pub(crate) struct Leaves {
     /// How long a leave may be pending; zero where leaves act at once.
     at_most: Duration,
+    fall: Fall,
     pending: Option<Pending>,
     /// The longest that a leave took, a little less with each leave since.
     longest: Duration,
+}
+
+/// How far a queue falls before the leave counts as having acted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fall {
+    /// By an eighth, so that a leave shows next to flows that keep the rest of the queue.
+    Eighth,
+    /// To half, so that the queue which the given-up channels built is not taken for one of those that are left.
+    Half,
 }
 
 /// A leave that may not have taken effect.
@@ -41,14 +50,18 @@ struct Pending {
 
 impl Leaves {
     /// No leave yet. None will be pending for longer than `at_most`.
-    pub(crate) const fn new(at_most: Duration) -> Leaves {
-        Leaves { at_most, pending: None, longest: Duration::ZERO }
+    pub(crate) const fn new(at_most: Duration, fall: Fall) -> Leaves {
+        Leaves { at_most, fall, pending: None, longest: Duration::ZERO }
     }
 
     /// Channels were left to lower the rate. `queue` is the one-way queuing delay now, `packet_time` a packet's at the rate that
     /// is kept: a queue no longer than that is none.
     pub(crate) fn on_leave(&mut self, now: Time, queue: Duration, packet_time: Duration) {
-        let fallen = (queue * 7 / 8).max(packet_time).max(LEAST_QUEUE);
+        let fallen = match self.fall {
+            Fall::Eighth => queue * 7 / 8,
+            Fall::Half => queue / 2,
+        };
+        let fallen = fallen.max(packet_time).max(LEAST_QUEUE);
         self.pending = Some(Pending { left: now, fallen, queue, lost: now, shown: now });
         self.longest = self.longest * 15 / 16;
     }
@@ -124,7 +137,7 @@ mod tests {
 
     /// A leave at 1 s with this queue.
     fn left(queue: u64) -> Leaves {
-        let mut leaves = Leaves::new(LONGEST_LEAVE);
+        let mut leaves = Leaves::new(LONGEST_LEAVE, Fall::Eighth);
         assert!(!leaves.is_pending(at(999)));
         leaves.on_leave(at(1000), ms(queue), PACKET_TIME);
         leaves
@@ -158,6 +171,16 @@ mod tests {
         assert!(!leaves.is_pending(at(3150)));
         leaves.on_queue(at(3200), ms(0));
         assert_eq!(leaves.latency(), ms(1900));
+    }
+
+    #[test]
+    fn a_scheme_that_waits_for_half_the_queue_sees_a_leave_later() {
+        let mut leaves = Leaves::new(LONGEST_LEAVE, Fall::Half);
+        leaves.on_leave(at(1000), ms(100), PACKET_TIME);
+        leaves.on_queue(at(1300), ms(51));
+        assert!(leaves.is_pending(at(1300)), "the queue has not fallen to half");
+        leaves.on_queue(at(1400), ms(50));
+        assert!(!leaves.is_pending(at(1400)));
     }
 
     #[test]
@@ -244,7 +267,7 @@ mod tests {
 
     #[test]
     fn without_a_wait_no_leave_is_ever_pending() {
-        let mut leaves = Leaves::new(Duration::ZERO);
+        let mut leaves = Leaves::new(Duration::ZERO, Fall::Eighth);
         leaves.on_leave(at(1000), ms(100), PACKET_TIME);
         leaves.on_queue(at(1000), ms(100));
         leaves.on_loss(at(1000));

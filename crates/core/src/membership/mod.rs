@@ -12,7 +12,7 @@ mod silence;
 
 pub(crate) use channel::{Membership, Received};
 pub(crate) use host_drops::{HostDrops, is_too_much};
-pub(crate) use leaves::{LONGEST_LEAVE, Leaves};
+pub(crate) use leaves::{Fall, LONGEST_LEAVE, Leaves};
 pub(crate) use memberships::{Memberships, Rejoin};
 pub(crate) use sent_since::was_sent_since;
 

@@ -15,7 +15,7 @@ use super::subscription::{Subscription, SustainedLevel};
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, LossEvents, QueuingDelay};
-use crate::membership::{HostDrops, Leaves, Memberships, Received};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received};
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
 
@@ -89,7 +89,7 @@ impl Receiver {
             controller: Controller::new(session, &config),
             rules: Subscription::new(&config, levels),
             sustained: SustainedLevel::new(&config, levels),
-            leaves: Leaves::new(config.leave_wait),
+            leaves: Leaves::new(config.leave_wait, Fall::Half),
             giving_up: GivingUp::default(),
             host: HostDrops::default(),
             closing: Closing::default(),

@@ -12,7 +12,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{Bursts, DelaySample, DelayWindow, Estimates, InBurst, QueuingDelay};
 use crate::layers::Ladder;
-use crate::membership::{HostDrops, Leaves, Memberships, Received, Rejoin, is_too_much};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 
@@ -88,7 +88,7 @@ impl Receiver {
         Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::new(config.leave_wait),
+            leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             level: 0,

@@ -18,7 +18,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, DelayWindow, QueuingDelay};
 use crate::layers::Ladder;
-use crate::membership::{HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, is_too_much};
+use crate::membership::{Fall, HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 use crate::probing::{self, Interval, Probing, SENDER};
@@ -88,7 +88,7 @@ impl Receiver {
         Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::new(LONGEST_LEAVE),
+            leaves: Leaves::new(LONGEST_LEAVE, Fall::Eighth),
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             probing: Probing::new(config.round_trip, random),

@@ -48,6 +48,7 @@ const fn or_measured(latency: Latency, measured: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::Fall;
 
     #[test]
     fn joins_are_averaged() {
@@ -65,7 +66,7 @@ mod tests {
         let mut told = Latencies::new(Latency::Fixed(Duration::from_secs(2)), Latency::Fixed(Duration::from_secs(1)));
         told.on_joined(Duration::from_secs(9), Duration::ZERO);
         assert_eq!(
-            (told.join(), told.leave(&Leaves::new(Duration::ZERO))),
+            (told.join(), told.leave(&Leaves::new(Duration::ZERO, Fall::Eighth))),
             (Duration::from_secs(2), Duration::from_secs(1))
         );
     }

@@ -16,7 +16,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
-use crate::membership::{HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 use crate::probing::{self, Interval, Probing, SENDER};
@@ -113,7 +113,7 @@ impl Receiver {
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::new(config.leave_wait),
+            leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
