@@ -10,15 +10,20 @@ pub(super) enum Announcement {
     Interval(Interval),
     /// How many levels the sender withholds.
     Withheld(usize),
+    /// Up to which level this cycle's burst shows the next one; `None` if all see theirs.
+    Limit(Option<usize>),
 }
 
 /// The field of packets in slot `number`.
-pub(super) fn field(number: u64, interval: Interval, withheld: usize) -> u16 {
+pub(super) fn field(number: u64, interval: Interval, withheld: usize, limit: Option<usize>) -> u16 {
     let place = number % CYCLE;
-    let withheld = withheld.min(MOST_WITHHELD) as u16;
+    let withheld = withheld.min(MOST_TOLD) as u16;
+    let limit = limit.unwrap_or(0).min(MOST_TOLD) as u16;
     let announced = match place {
         WITHHELD_LOW => withheld & 15,
         WITHHELD_HIGH => withheld >> 4,
+        LIMIT_LOW => limit & 15,
+        LIMIT_HIGH => limit >> 4,
         _ => interval.to_octaves(),
     };
     announced << PLACE_BITS | place as u16
@@ -32,32 +37,38 @@ pub(super) fn place(field: u16) -> u16 {
 /// Puts together what the slots announce. It may miss slots.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// The lower four bits of what is withheld, until the next slot.
-    low: Option<u16>,
+    /// The lower four bits of what has eight and the place of the upper ones, until the next slot.
+    low: Option<(u16, u64)>,
 }
 
 impl Announced {
     /// A slot begins with a packet that has this field. Gives what is known now.
     pub(super) fn on_slot(&mut self, field: u16) -> Option<Announcement> {
         let announced = field >> PLACE_BITS & 15;
-        let low = self.low.take();
-        match u64::from(place(field)) {
-            WITHHELD_LOW => {
-                self.low = Some(announced);
+        let place = u64::from(place(field));
+        let low = self.low.take().filter(|(_, upper)| *upper == place);
+        let whole = low.map(|(low, _)| usize::from(announced << 4 | low));
+        match place {
+            WITHHELD_LOW | LIMIT_LOW => {
+                self.low = Some((announced, place + 1));
                 None
             }
-            WITHHELD_HIGH => low.map(|low| Announcement::Withheld(usize::from(announced << 4 | low))),
+            WITHHELD_HIGH => whole.map(Announcement::Withheld),
+            LIMIT_HIGH => whole.map(|limit| Announcement::Limit((limit > 0).then_some(limit))),
             _ => Some(Announcement::Interval(Interval::from_octaves(announced))),
         }
     }
 }
 
 /// What eight bits can say.
-pub(super) const MOST_WITHHELD: usize = 255;
+pub(super) const MOST_TOLD: usize = 255;
 const PLACE_BITS: u32 = CYCLE.trailing_zeros();
 /// The places whose slots have the lower and the upper four bits of what is withheld.
 const WITHHELD_LOW: u64 = 2;
 const WITHHELD_HIGH: u64 = 3;
+/// And those of the limit.
+const LIMIT_LOW: u64 = 4;
+const LIMIT_HIGH: u64 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -67,18 +78,23 @@ mod tests {
     /// What a receiver knows that hears these slots.
     fn told(slots: impl Iterator<Item = u64>, withheld: usize) -> Vec<Announcement> {
         let mut announced = Announced::default();
-        slots.filter_map(|number| announced.on_slot(field(number, Interval::from_octaves(5), withheld))).collect()
+        let limit = withheld.checked_sub(1);
+        slots
+            .filter_map(|number| announced.on_slot(field(number, Interval::from_octaves(5), withheld, limit)))
+            .collect()
     }
 
     #[test]
-    fn in_a_cycle_a_receiver_hears_of_both() {
-        for withheld in [0, 1, 15, 16, 40, MOST_WITHHELD] {
+    fn in_a_cycle_a_receiver_hears_of_each() {
+        for withheld in [0, 1, 15, 16, 40, MOST_TOLD] {
             let told = told(8..16, withheld);
             assert_eq!(told.iter().filter(|told| **told == Announcement::Withheld(withheld)).count(), 1);
             let interval = Announcement::Interval(Interval::from_octaves(5));
-            assert_eq!(told.iter().filter(|told| **told == interval).count(), 6);
+            assert_eq!(told.iter().filter(|told| **told == interval).count(), 4);
+            let limit = Announcement::Limit(withheld.checked_sub(1).filter(|limit| *limit > 0));
+            assert_eq!(told.iter().filter(|told| **told == limit).count(), 1);
         }
-        assert_eq!(told(8..16, 1_000), told(8..16, MOST_WITHHELD));
+        assert_eq!(told(8..16, 1_001), told(8..16, 2_001));
     }
 
     #[test]
@@ -87,11 +103,12 @@ mod tests {
         assert!(withheld(&[2, 3]));
         assert!(!withheld(&[3, 4, 5]), "the lower half was not heard");
         assert!(!withheld(&[2, 4, 11]), "it was of the cycle before");
+        assert_eq!(told([2, 5].into_iter(), 40), [], "the upper half is of something else");
     }
 
     #[test]
     fn the_field_has_seven_bits_which_is_what_the_short_form_holds() {
-        assert!((0..8).all(|number| field(number, Interval::from_wire(u16::MAX), usize::MAX) < 128));
-        assert!((0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7))) == number % CYCLE));
+        assert!((0..8).all(|number| field(number, Interval::from_wire(u16::MAX), usize::MAX, Some(usize::MAX)) < 128));
+        assert!((0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7, Some(7)))) == number % CYCLE));
     }
 }

@@ -10,6 +10,8 @@ use super::cycle::Burst;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measuring {
     kind: Burst,
+    /// The highest level that sees the next one in it, if there is one.
+    limit: Option<usize>,
     /// The rate at which the receiver's channels are sent in it, and for how long.
     rate: Rate,
     length: Duration,
@@ -23,6 +25,8 @@ pub(super) struct Measuring {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Verdict {
     pub(super) kind: Burst,
+    /// The highest level that saw the next one, if there was one.
+    pub(super) limit: Option<usize>,
     /// The rate of the burst, and its length.
     pub(super) rate: Rate,
     pub(super) length: Duration,
@@ -34,8 +38,8 @@ pub(super) struct Verdict {
 }
 
 impl Measuring {
-    pub(super) const fn new(kind: Burst, rate: Rate, length: Duration, begun: u32) -> Measuring {
-        Measuring { kind, rate, length, begun, packets: 0, line: Line::EMPTY }
+    pub(super) const fn new(kind: Burst, limit: Option<usize>, rate: Rate, length: Duration, begun: u32) -> Measuring {
+        Measuring { kind, limit, rate, length, begun, packets: 0, line: Line::EMPTY }
     }
 
     /// Whether what was sent at `clock` was sent after the burst. The one that stands for the next level is waited for a little,
@@ -56,12 +60,18 @@ impl Measuring {
         self.line.add(f64::from(since) * 1e-6, waited);
     }
 
-    /// The burst is over. `None` if it had too few packets to tell.
+    /// The burst is over. `None` if it had too few packets to tell. One that stands for the next level and cannot have more tells by what is
+    /// missing alone: a receiver of a few packets a second has to try what it cannot be shown.
     pub(super) fn verdict(&self, packet_size: Bytes) -> Option<Verdict> {
-        let Measuring { kind, rate, length, packets, .. } = *self;
+        let Measuring { kind, limit, rate, length, packets, .. } = *self;
         let expected = rate.packets_per_sec(packet_size) * length.as_secs_f64();
-        let slope = self.line.slope().filter(|_| packets >= FEWEST_PACKETS)?;
-        Some(Verdict { kind, rate, length, slope, packets: packets as f64, expected })
+        let is_slow = kind == Burst::NextLevel && expected < FEWEST_PACKETS as f64 + 1.0;
+        let slope = match self.line.slope() {
+            Some(slope) if packets >= FEWEST_PACKETS => slope,
+            _ if is_slow => 0.0,
+            _ => return None,
+        };
+        Some(Verdict { kind, limit, rate, length, slope, packets: packets as f64, expected })
     }
 }
 
@@ -69,9 +79,17 @@ impl Verdict {
     /// Whether the path carries that: the queue did not grow by more than half a packet at this rate, or what hosts vary by, and
     /// hardly anything is missing.
     pub(super) fn fits(&self, packet_time: Duration) -> bool {
-        let growth = self.slope * self.length.as_secs_f64();
-        let allowed = (packet_time / 2).max(LEAST_GROWTH);
-        growth <= allowed.as_secs_f64() && self.missing() <= 0.03 * self.expected + 1.0
+        self.growth() <= allowed_growth(packet_time) && self.missing() <= 0.03 * self.expected + 1.0
+    }
+
+    /// Whether it is clearly more than the path carries. What is not and does not fit either is too close to tell.
+    pub(super) fn is_too_much(&self, packet_time: Duration) -> bool {
+        self.growth() > CLEARLY * allowed_growth(packet_time)
+    }
+
+    /// Seconds by which the queuing delay grew in the burst.
+    fn growth(&self) -> f64 {
+        self.slope * self.length.as_secs_f64()
     }
 
     /// What the path carries, at least: what came at a rate B and made the queue grow by b seconds a second has met B / (1 + b).
@@ -89,6 +107,11 @@ impl Verdict {
     fn missing(&self) -> f64 {
         (self.expected - self.packets).max(0.0)
     }
+}
+
+/// Of the queuing delay, in seconds, in a burst that fits.
+fn allowed_growth(packet_time: Duration) -> f64 {
+    (packet_time / 2).max(LEAST_GROWTH).as_secs_f64()
 }
 
 /// A straight line through points, by least squares.
@@ -123,6 +146,8 @@ const FEWEST_PACKETS: u64 = 5;
 /// 20 ms of a burst that is 8 % too much.
 const FULL_SLOPE: f64 = 0.08;
 const GRACE: Duration = Duration::from_millis(40);
+/// Three times what one that fits may grow by is beyond what two bursts of the same rate differ by.
+const CLEARLY: f64 = 3.0;
 /// Clocks and hosts vary by this much.
 const LEAST_GROWTH: Duration = Duration::from_micros(500);
 
@@ -135,7 +160,7 @@ mod tests {
     /// A burst of 20 Mbit/s for 100 ms into a path that carries `mbps`, which `lost` packets do not pass.
     fn burst(mbps: f64, lost: usize) -> Verdict {
         let mut measuring =
-            Measuring::new(Burst::NextLevel, Rate::from_mbps(20), Duration::from_millis(100), u32::MAX - 9);
+            Measuring::new(Burst::NextLevel, None, Rate::from_mbps(20), Duration::from_millis(100), u32::MAX - 9);
         for i in lost as u32..200 {
             let sent = i * 500;
             let waited = f64::from(sent) * 1e-6 * (20.0 / mbps - 1.0).max(0.0);
@@ -150,6 +175,8 @@ mod tests {
         assert!(burst(19.95, 0).fits(Duration::from_millis(1)), "a quarter of a millisecond");
         assert!(!burst(19.8, 0).fits(Duration::from_millis(1)), "a millisecond");
         assert!(!burst(20.0, 10).fits(Duration::from_millis(1)), "five per cent are missing");
+        let is_too_much = |mbps| burst(mbps, 0).is_too_much(Duration::from_millis(1));
+        assert!(!is_too_much(19.8) && is_too_much(19.6), "a millisecond may be chance, and two are not");
     }
 
     #[test]
@@ -161,8 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn of_a_burst_of_a_few_packets_what_is_missing_tells() {
+        let slow = |packets: u32, kind| {
+            let mut measuring = Measuring::new(kind, None, Rate::from_kbps(300), Duration::from_millis(100), 0);
+            (0..packets).for_each(|i| measuring.on_packet(i * 33_000, f64::from(i)));
+            measuring.verdict(SIZE).map(|verdict| verdict.fits(Duration::from_millis(33)))
+        };
+        assert_eq!([3, 2, 1].map(|packets| slow(packets, Burst::NextLevel)), [Some(true), Some(true), Some(false)]);
+        assert_eq!(slow(3, Burst::StartUp), None, "it is not to be taken for the path's rate");
+    }
+
+    #[test]
     fn packets_after_its_length_or_before_it_do_not_count() {
-        let mut measuring = Measuring::new(Burst::StartUp, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
+        let mut measuring = Measuring::new(Burst::StartUp, None, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
         (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
         measuring.on_packet(999, 9.0);
         assert_eq!(measuring.verdict(SIZE), None);

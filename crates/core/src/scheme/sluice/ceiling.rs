@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
-use super::announce::MOST_WITHHELD;
+use super::announce::MOST_TOLD;
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
 
@@ -135,7 +135,7 @@ impl Ceiling {
 
     /// What the wire can say.
     fn least(&self) -> usize {
-        self.ladder.levels().saturating_sub(MOST_WITHHELD).max(1)
+        self.ladder.levels().saturating_sub(MOST_TOLD).max(1)
     }
 
     fn highest_within(&self, rate: Rate) -> usize {

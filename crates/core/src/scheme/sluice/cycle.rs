@@ -4,6 +4,10 @@
 //! sent so that a receiver of any level k sees m·r(k+1), what the next level would be with a little more. In the others, while somebody starts,
 //! channels are sent at a multiple of their rate for the first [`START_UP_BURST`] of the slot. What is sent more then is sent
 //! less in the rest, so that each channel has its rate over a cycle.
+//!
+//! A bottleneck carries the channels of the highest receiver behind it, so that its burst fills it for those below. Every second cycle
+//! therefore shows the next level only to receivers up to a level, the [`limit`], and level limit + 1 to nobody above: who is below one
+//! that has more sees in such a cycle that nothing speaks against the next level.
 
 use core::time::Duration;
 
@@ -31,6 +35,18 @@ pub(super) fn burst(number: u64) -> Burst {
     if number % CYCLE == CYCLE - 1 { Burst::NextLevel } else { Burst::StartUp }
 }
 
+/// The highest level to which the burst of this cycle shows the next one; `None` if all see theirs. Of `levels` that are sent each one below
+/// the topmost has its turn, far apart ones after each other (van der Corput's sequence).
+pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
+    let limits = levels.saturating_sub(1);
+    if cycle % 2 == 0 || limits == 0 {
+        return None;
+    }
+    let turns = (limits as u64).next_power_of_two();
+    let turn = (cycle / 2 % turns).reverse_bits() >> (u64::BITS - turns.trailing_zeros()).min(u64::BITS - 1);
+    Some(1 + (turn * limits as u64 / turns) as usize)
+}
+
 /// How long a start-up burst is, at the beginning of its slot.
 pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
 
@@ -46,18 +62,24 @@ pub(super) fn rest_factor(start_up_factor: f64) -> f64 {
     (1.0 - start_up_factor * share) / (1.0 - share)
 }
 
-/// By channel: the factor of its rate in the burst that stands for the next level.
+/// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle's limit leaves it out.
 ///
-/// Σ f(j)·c(j) over the channels j < k is m·r(k+1) for every level k. The topmost channel pauses, as there is nothing above its
-/// level. A step of the ladder that is more than [`MOST_FACTOR`] times the one below is not shown in full.
-pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64) -> f64 {
-    let bps = |rate: Rate| rate.bps() as f64;
-    let step = bps(ladder.channel_rate(channel + 1));
-    let seen = if channel == 0 { bps(ladder.level_rate(1)) + step } else { step };
-    if channel + 1 == ladder.levels() && channel > 0 {
-        return 0.0;
+/// Σ f(j)·c(j) over the channels j < k is m·r(k+1) for every level k up to the limit x. Level x+1 sees no more than level x, as its own
+/// channel pauses, and those above what they have. The topmost channel pauses too, as there is nothing above its level. A step of the ladder that is
+/// more than [`MOST_FACTOR`] times the one below is not shown in full.
+pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64, limit: Option<usize>) -> Option<f64> {
+    let bps = |level: usize| ladder.level_rate(level.min(ladder.levels())).bps() as f64;
+    let seen = |level: usize| match limit {
+        _ if level == 0 => 0.0,
+        Some(limit) if level > limit + 1 => bps(level),
+        Some(limit) if level == limit + 1 => bps(level) * margin,
+        _ => bps(level + 1) * margin,
+    };
+    if limit.is_some_and(|limit| channel > limit + 1) {
+        return None;
     }
-    (seen * margin / bps(ladder.channel_rate(channel))).min(MOST_FACTOR)
+    let own = (seen(channel + 1) - seen(channel)).max(0.0);
+    Some((own / ladder.channel_rate(channel).bps() as f64).min(MOST_FACTOR))
 }
 
 /// How long the burst that stands for the next level is for receivers of a level with this rate: until 3 % too much have made a
@@ -74,10 +96,17 @@ pub(super) fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
     (1.0 - next_level_factor * part) / (1.0 - part)
 }
 
-/// The rate that receivers of `level` see in a burst.
-pub(super) fn burst_rate(burst: Burst, ladder: &Ladder, level: usize, margin: f64, packet_size: Bytes) -> Rate {
+/// The rate that receivers of `level` see in a burst, if none of their channels is left out of it.
+pub(super) fn burst_rate(
+    burst: Burst,
+    ladder: &Ladder,
+    level: usize,
+    margin: f64,
+    limit: Option<usize>,
+    packet_size: Bytes,
+) -> Rate {
     let factor = |channel: usize| {
-        let next_level = next_level_factor(ladder, channel, margin);
+        let next_level = next_level_factor(ladder, channel, margin, limit).unwrap_or(1.0);
         match burst {
             Burst::NextLevel => next_level,
             Burst::StartUp => {
@@ -99,6 +128,8 @@ const MOST_FACTOR: f64 = 6.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
 
     const SIZE: Bytes = Bytes::new(1500);
 
@@ -111,20 +142,52 @@ mod tests {
         let ladder = ladder();
         for level in 1..ladder.levels() {
             let wanted = ladder.level_rate(level + 1).bps() as f64 * 1.03;
-            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, SIZE).bps() as f64;
+            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, None, SIZE).bps() as f64;
             assert!((seen / wanted - 1.0).abs() < 1e-5, "level {level} sees {seen} and not {wanted}");
         }
         let top = ladder.level_rate(ladder.levels()).bps() as f64;
-        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, SIZE).bps() as f64;
+        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, None, SIZE).bps() as f64;
         assert!((seen / top - 1.03).abs() < 1e-5, "nobody goes beyond the top");
+    }
+
+    #[test]
+    fn with_a_limit_levels_below_see_the_next_one_and_levels_above_what_they_have() {
+        let ladder = ladder();
+        for limit in [1, 2, 20, ladder.levels() - 1] {
+            for level in 1..=ladder.levels() {
+                let own = ladder.level_rate(level).bps() as f64;
+                let next = ladder.level_rate((level + 1).min(ladder.levels())).bps() as f64 * 1.03;
+                let wanted = match level {
+                    _ if level <= limit => next,
+                    _ if level == limit + 1 => own * 1.03,
+                    _ => own,
+                };
+                let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Some(limit), SIZE).bps() as f64;
+                assert!((seen / wanted - 1.0).abs() < 1e-5, "limit {limit}, level {level}: {seen} and not {wanted}");
+            }
+        }
+        assert_eq!(next_level_factor(&ladder, 20, 1.03, Some(20)), Some(0.0), "it pauses");
+        assert_eq!(next_level_factor(&ladder, 22, 1.03, Some(20)), None, "it has no burst");
+    }
+
+    #[test]
+    fn every_second_cycle_has_a_limit_and_each_level_its_turn() {
+        for levels in [1, 2, 3, 30, 58, 64, 65, 255] {
+            let limits: Vec<_> = (0..1024).map(|cycle| limit(cycle, levels)).collect();
+            assert!(limits.iter().step_by(2).all(Option::is_none));
+            let seen: BTreeSet<_> = limits.iter().flatten().copied().collect();
+            assert_eq!(seen, (1..levels).collect(), "{levels} levels");
+        }
+        let first: Vec<_> = (1..16).step_by(2).filter_map(|cycle| limit(cycle, 65)).collect();
+        assert_eq!(first, [1, 33, 17, 49, 9, 41, 25, 57]);
     }
 
     #[test]
     fn a_ladder_of_wide_steps_leaves_something_for_the_other_slots() {
         let ladder = Ladder::from_rates([1, 100].map(Rate::from_mbps).into()).expect("rising");
-        assert!(plain_factor(next_level_factor(&ladder, 0, 1.03), SLOT) > 0.2);
+        assert!(plain_factor(next_level_factor(&ladder, 0, 1.03, None).expect("shown"), SLOT) > 0.2);
         let one = Ladder::from_rates([Rate::from_mbps(1)].into()).expect("one rate");
-        assert!((next_level_factor(&one, 0, 1.03) - 1.03).abs() < 1e-9);
+        assert!((next_level_factor(&one, 0, 1.03, None).expect("shown") - 1.03).abs() < 1e-9);
     }
 
     #[test]
@@ -138,7 +201,7 @@ mod tests {
         let ladder = ladder();
         for level in 1..=ladder.levels() {
             let rate = ladder.level_rate(level).bps() as f64;
-            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, SIZE).bps() as f64 / rate;
+            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, None, SIZE).bps() as f64 / rate;
             let expected = if rate <= 10e6 { 4.0 } else { 2.0 + 2.0 * 9.7e6 / rate };
             assert!((seen / expected - 0.98).abs() < 0.03, "level {level} sees {seen}");
         }

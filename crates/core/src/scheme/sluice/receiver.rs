@@ -45,6 +45,8 @@ pub struct Receiver {
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
+    /// The limit of this cycle's burst, once it is known.
+    limit: Option<Option<usize>>,
     level: usize,
     asks_for_start_up: bool,
     /// The slot's place in the cycle; `None` before the first packet.
@@ -99,6 +101,7 @@ impl Receiver {
             flood: Flood::default(),
             announced: Announced::default(),
             withheld: 0,
+            limit: None,
             level: 0,
             asks_for_start_up: true,
             place: None,
@@ -177,11 +180,15 @@ impl Receiver {
             }
             self.end_slot(now, current);
         }
+        if self.place.is_some_and(|before| place < before) {
+            self.limit = None;
+        }
         self.place = Some(place);
         self.begin_measuring(header, place);
         match self.announced.on_slot(header.slot) {
             Some(Announcement::Interval(interval)) => self.on_interval(now, interval),
             Some(Announcement::Withheld(levels)) => self.on_withheld(now, levels),
+            Some(Announcement::Limit(limit)) => self.limit = Some(limit),
             None => {}
         }
     }
@@ -216,15 +223,18 @@ impl Receiver {
         }
     }
 
-    /// A slot begins with this packet: its burst, if it has one, tells of the channels that were there before.
+    /// A slot begins with this packet: its burst, if it has one, tells of the channels that were there before. One that leaves out the
+    /// highest of them does not, nor does one of which the receiver did not hear whether it does.
     fn begin_measuring(&mut self, header: &Layered, place: u16) {
         let kind = cycle::burst(u64::from(place));
-        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, self.packet_size);
-        let length = match kind {
-            Burst::NextLevel => cycle::next_level_length(self.rate(), self.packet_size),
-            Burst::StartUp => START_UP_BURST,
+        let (limit, length) = match (kind, self.limit) {
+            (Burst::NextLevel, None) => return,
+            (Burst::NextLevel, Some(Some(limit))) if limit < self.level => return,
+            (Burst::NextLevel, Some(limit)) => (limit, cycle::next_level_length(self.rate(), self.packet_size)),
+            (Burst::StartUp, _) => (None, START_UP_BURST),
         };
-        self.measuring[kind as usize] = Some(Measuring::new(kind, rate, length, header.clock_micros as u32));
+        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, limit, self.packet_size);
+        self.measuring[kind as usize] = Some(Measuring::new(kind, limit, rate, length, header.clock_micros as u32));
     }
 
     /// A burst is judged as soon as it is over, so that what is joined in the start is there when the next one begins.

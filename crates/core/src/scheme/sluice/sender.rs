@@ -9,21 +9,24 @@ use weir_wire::{CciForm, Layered, Probe, probe};
 use super::announce;
 use super::ceiling::{self, Ceiling};
 use super::config::{Config, StartUp};
-use super::cycle::{self, Burst, SLOT, START_UP_BURST};
+use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
+use crate::layers::Ladder;
 use crate::observation::Observation;
 use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
-/// were one stream, to within a packet or two, and a burst is what it should be at each of them.
+/// were one stream, to within three packets, and a burst is what it should be at each of them.
 ///
 /// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
 #[derive(Debug)]
 pub struct Sender {
     channels: Vec<Channel>,
+    ladder: Ladder,
     packet_size: Bytes,
+    margin: f64,
     form: CciForm,
     period: Duration,
     start_up: StartUp,
@@ -34,6 +37,8 @@ pub struct Sender {
     /// The slot that is being sent, and whether it begins with a start-up burst.
     slot: u64,
     has_start_up_burst: bool,
+    /// Up to which level this cycle shows the next one.
+    limit: Option<usize>,
     announcement: Announcement,
     ceiling: Ceiling,
     answers: Outbox,
@@ -51,7 +56,10 @@ struct Channel {
     /// Packets to send now, and whether they are of a burst.
     due: u32,
     in_burst: bool,
-    next_level_factor: f64,
+    /// In this cycle's burst; `None` if it leaves the channel out.
+    next_level_factor: Option<f64>,
+    /// Outside of bursts: what the cycle before sent too much in its burst is sent less.
+    plain_factor: f64,
     next_level_length: Duration,
     start_up_factor: f64,
     /// The wire number of its next packet, before truncation.
@@ -61,12 +69,12 @@ struct Channel {
 impl Channel {
     /// What it is sent at, as a factor of its rate, `within` a slot; and whether that is a burst.
     fn factor(&self, burst: Option<Burst>, within: Duration) -> (f64, bool) {
-        let plain = cycle::plain_factor(self.next_level_factor, self.next_level_length);
-        match burst {
-            Some(Burst::NextLevel) if within < self.next_level_length => (self.next_level_factor, true),
-            Some(Burst::StartUp) if within < START_UP_BURST => (plain * self.start_up_factor, true),
-            Some(Burst::StartUp) => (plain * cycle::rest_factor(self.start_up_factor), false),
-            Some(Burst::NextLevel) | None => (plain, false),
+        let plain = self.plain_factor;
+        match (burst, self.next_level_factor) {
+            (Some(Burst::NextLevel), Some(factor)) if within < self.next_level_length => (factor, true),
+            (Some(Burst::StartUp), _) if within < START_UP_BURST => (plain * self.start_up_factor, true),
+            (Some(Burst::StartUp), _) => (plain * cycle::rest_factor(self.start_up_factor), false),
+            _ => (plain, false),
         }
     }
 }
@@ -80,7 +88,8 @@ impl Sender {
             lacking: 0.0,
             due: 0,
             in_burst: false,
-            next_level_factor: cycle::next_level_factor(ladder, number, config.margin),
+            next_level_factor: cycle::next_level_factor(ladder, number, config.margin, None),
+            plain_factor: 1.0,
             next_level_length: cycle::next_level_length(ladder.level_rate(number + 1), session.packet_size),
             start_up_factor: cycle::start_up_factor(ladder, number),
             sequence: 0,
@@ -88,7 +97,9 @@ impl Sender {
         Sender {
             channels: (0..ladder.levels()).map(channel).collect(),
             emitting: ladder.levels(),
+            ladder: ladder.clone(),
             packet_size: session.packet_size,
+            margin: config.margin,
             form: session.form,
             period: config.period,
             start_up: config.start_up,
@@ -97,6 +108,7 @@ impl Sender {
             starting_until: Time::ZERO,
             slot: 0,
             has_start_up_burst: false,
+            limit: None,
             announcement: Announcement::new(config.probes_per_sec),
             ceiling: Ceiling::new(ladder),
             answers: Outbox::default(),
@@ -133,7 +145,7 @@ impl Sender {
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
         let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
         self.stamp = Layered {
-            slot: announce::field(number, self.announcement.interval(), self.ceiling.withheld()),
+            slot: announce::field(number, self.announcement.interval(), self.ceiling.withheld(), self.limit),
             clock_micros: now.as_micros(),
             ..Layered::default()
         };
@@ -153,12 +165,26 @@ impl Sender {
     }
 
     fn begin_slot(&mut self, now: Time, number: u64) {
+        if number / CYCLE != self.slot / CYCLE {
+            self.begin_cycle(number / CYCLE);
+        }
         self.slot = number;
         self.has_start_up_burst = match self.start_up {
             StartUp::Asked => now < self.starting_until,
             StartUp::Always => true,
             StartUp::Never => false,
         };
+    }
+
+    fn begin_cycle(&mut self, number: u64) {
+        self.limit = cycle::limit(number, self.ceiling.levels().min(announce::MOST_TOLD));
+        for (number, channel) in self.channels.iter_mut().enumerate() {
+            channel.plain_factor = match channel.next_level_factor {
+                Some(factor) => cycle::plain_factor(factor, channel.next_level_length),
+                None => 1.0,
+            };
+            channel.next_level_factor = cycle::next_level_factor(&self.ladder, number, self.margin, self.limit);
+        }
     }
 
     /// The ceiling is another from here on. Channels that are not sent any more owe nobody anything.
@@ -249,7 +275,6 @@ mod tests {
     use super::*;
     use crate::definition::Habitat;
     use crate::endpoint::Origin;
-    use crate::layers::Ladder;
     use crate::probing::PROBE_SIZE;
 
     const SIZE: Bytes = Bytes::new(1484);
@@ -306,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_last_slot_of_a_cycle_each_level_sees_the_next_one_to_within_a_packet_or_two() {
+    fn in_the_last_slot_of_a_cycle_each_level_up_to_the_limit_sees_the_next_one_to_within_three_packets() {
         let sent = sent(&mut sender(StartUp::Never), Time::from_secs(8));
         for level in 1..ladder().levels() {
             let rate = ladder().level_rate(level);
@@ -314,9 +339,13 @@ mod tests {
             for cycle in 0..10 {
                 let begins = cycle * 800 + 700;
                 let seen = share(&sent, level, begins, begins + length);
-                let wanted = 1.03 * ladder().level_rate(level + 1).bps() as f64 / rate.bps() as f64;
+                let limit = cycle::limit(cycle, ladder().levels());
+                // Above the limit it is a slot as any other.
+                let off = if limit.is_some_and(|limit| level > limit) { 3.5 } else { 3.0 };
+                let burst = cycle::burst_rate(Burst::NextLevel, &ladder(), level, 1.03, limit, SIZE);
+                let wanted = burst.bps() as f64 / rate.bps() as f64;
                 let packets = rate.packets_per_sec(SIZE) * length as f64 / 1e3;
-                assert!((seen - wanted).abs() * packets < 2.5, "level {level}, cycle {cycle}: {seen} and not {wanted}");
+                assert!((seen - wanted).abs() * packets < off, "level {level}, cycle {cycle}: {seen} and not {wanted}");
             }
         }
         let in_bursts = sent.iter().filter(|(_, layered)| layered.signal);
