@@ -13,6 +13,7 @@ mod ceiling;
 mod config;
 mod cycle;
 mod flood;
+mod others;
 mod queue;
 mod receiver;
 mod rules;

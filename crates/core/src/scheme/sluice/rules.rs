@@ -9,6 +9,7 @@ use weir_units::{Rate, Time};
 use super::burst::Verdict;
 use super::config::Config;
 use super::cycle::Burst;
+use super::others::Others;
 use crate::layers::Ladder;
 use crate::observation::LevelCause;
 
@@ -69,11 +70,8 @@ pub(super) struct Rules {
     trying: Option<Trying>,
     /// Bursts in a row that fitted.
     fitted: u32,
-    /// Bursts without a limit in a row that were clearly too much.
-    misfits: u32,
-    /// A level that others behind the same bottleneck have, and how many levels to join at once on the way there.
-    others: Option<usize>,
-    stride: usize,
+    /// Receivers behind the same bottleneck that have more.
+    others: Others,
     /// By level: how often it was too much, and until when it is not tried.
     too_much: Vec<(u32, Time)>,
     /// In the start, next to others: when the rate was raised last.
@@ -100,9 +98,7 @@ impl Rules {
             changed: Time::ZERO,
             trying: None,
             fitted: 0,
-            misfits: 0,
-            others: None,
-            stride: 1,
+            others: Others::default(),
             too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
             raised: None,
         }
@@ -126,7 +122,7 @@ impl Rules {
         *times = (*times + 1).min(MOST_BACK_OFFS);
         *until = now + self.back_off * ((1 << *times) - 1);
         self.fitted = 0;
-        self.forget_others();
+        self.others.forget();
         Some((trying.back, LevelCause::Drop))
     }
 
@@ -217,18 +213,20 @@ impl Rules {
     fn probe(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
         let fits = verdict.fits(seen.packet_time) && seen.is_empty;
         self.fitted = if fits { self.fitted + 1 } else { 0 };
-        self.look_for_others(seen, verdict, fits);
+        self.others.on_burst(verdict, fits, seen.packet_time);
         let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
         let pause = seen.mean_interval.unwrap_or_default() * 3;
         let pause = pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         let has_paused = seen.latest_loss_event.is_none_or(|at| seen.now.since(at) >= pause);
-        let below_others = self.others.filter(|level| seen.is_empty && *level > seen.level);
-        if !has_paused || self.is_barred(seen.now, seen.level + 1) || below_others.is_none() && self.fitted < needed {
+        let is_below_others = seen.is_empty && self.others.have_more_than(seen.level);
+        if !has_paused || self.is_barred(seen.now, seen.level + 1) || !is_below_others && self.fitted < needed {
             return None;
         }
         self.trying = Some(Trying { since: seen.now, back: seen.level });
-        if let Some(others) = below_others {
-            return Some((self.stride_up(seen, others), LevelCause::Add));
+        if is_below_others {
+            let most = self.others.stride_from(seen.level);
+            let allowed = (seen.level + 1..=most).take_while(|level| !self.is_barred(seen.now, *level));
+            return allowed.last().map(|level| (level, LevelCause::Add));
         }
         self.climbed += 1;
         if self.climbed >= AGREEING && seen.latest_loss_event.is_none() {
@@ -236,33 +234,6 @@ impl Rules {
             self.start_again();
         }
         Some((seen.level + 1, LevelCause::Add))
-    }
-
-    /// Others behind the same bottleneck have what is above a limit if the burst with it fits and those without one are clearly too much:
-    /// these show what they show to the highest of them.
-    fn look_for_others(&mut self, seen: &Seen, verdict: &Verdict, fits: bool) {
-        let is_too_much = verdict.is_too_much(seen.packet_time);
-        match verdict.limit {
-            None if is_too_much => self.misfits += 1,
-            None => {
-                self.misfits = 0;
-                self.forget_others();
-            }
-            Some(limit) if fits && self.misfits >= AGREEING => self.others = self.others.max(Some(limit + 1)),
-            Some(limit) if is_too_much && self.others > Some(limit) => self.forget_others(),
-            Some(_) => {}
-        }
-    }
-
-    fn forget_others(&mut self) {
-        (self.others, self.stride) = (None, 1);
-    }
-
-    /// Towards a level that others have: first the next one, then twice as many each time.
-    fn stride_up(&mut self, seen: &Seen, others: usize) -> usize {
-        let most = others.min(seen.level + self.stride);
-        self.stride *= 2;
-        (seen.level + 1..=most).take_while(|level| !self.is_barred(seen.now, *level)).last().unwrap_or(seen.level)
     }
 
     /// Whether the level was too much a short while ago, or there is none.
@@ -389,48 +360,25 @@ mod tests {
         Seen { verdict: burst(Burst::NextLevel, 4.3, 0.0), ..seen(millis) }
     }
 
-    /// The same burst in a cycle with a limit.
-    fn limited(limit: usize, slope: f64) -> Option<Verdict> {
-        burst(Burst::NextLevel, 4.19 * 1.03, slope).map(|verdict| Verdict { limit: Some(limit), ..verdict })
-    }
-
     #[test]
-    fn who_is_below_others_of_the_session_joins_what_they_have_in_growing_strides() {
+    fn who_is_below_others_goes_there_and_past_no_level_that_is_left_alone() {
+        let limited = |slope| burst(Burst::NextLevel, 4.3, slope).map(|verdict| Verdict { limit: Some(29), ..verdict });
         let mut rules = rules();
-        let (whole, fits) = (burst(Burst::NextLevel, 4.19 * 1.03, 0.15), limited(29, 0.0));
-        let mut probe = |millis: u64, level: usize, verdict| {
-            let change = rules.on_burst(&Seen { level, verdict, ..seen(millis) });
-            if change.is_some() {
-                rules.on_change(Time::from_millis(millis));
-            }
-            change.map(|(level, _)| level)
+        let mut at = |millis: u64, level: usize, verdict| {
+            rules.on_burst(&Seen { level, verdict, ..seen(millis) }).map(|(level, _)| level)
         };
-        assert_eq!(probe(60_000, 20, whole), None);
-        assert_eq!(probe(60_800, 20, limited(35, 0.15)), None, "others have 35 at most");
-        assert_eq!(probe(61_600, 20, whole), None);
-        assert_eq!(probe(62_400, 20, fits), Some(21), "others have 30");
-        assert_eq!(probe(63_200, 21, whole), Some(23));
-        assert_eq!(probe(64_000, 23, whole), Some(27));
-        assert_eq!(probe(64_800, 27, whole), Some(30));
-        assert_eq!(probe(65_600, 30, whole), None);
-    }
-
-    #[test]
-    fn what_others_have_is_forgotten_when_a_burst_says_otherwise_or_a_stride_was_too_far() {
-        let below = || Rules { others: Some(30), stride: 4, misfits: 2, ..rules() };
-        let (whole, fits) = (burst(Burst::NextLevel, 4.19 * 1.03, 0.15), limited(29, 0.0));
-        let probe =
-            |rules: &mut Rules, verdict| rules.on_burst(&Seen { verdict, ..seen(63_000) }).map(|(level, _)| level);
-        assert_eq!(probe(&mut below(), whole), Some(24));
-        assert_eq!(probe(&mut below(), limited(25, 0.15)), None, "they have 25 at most");
-
-        let mut alone = below();
-        assert_eq!(probe(&mut alone, burst(Burst::NextLevel, 4.3, 0.0)), Some(21), "there is room for the next level");
-        let mut too_far = below();
-        assert_eq!(probe(&mut too_far, whole), Some(24));
-        assert_eq!(too_far.take_back(Time::from_millis(61_000), 24), Some((20, LevelCause::Drop)));
-        assert_eq!(probe(&mut too_far, whole), None);
-        assert_eq!(probe(&mut too_far, fits), Some(21), "24 was too much, and 21 was not");
+        let whole = burst(Burst::NextLevel, 4.3, 0.15);
+        assert_eq!(
+            [at(60_000, 20, whole), at(61_600, 20, whole), at(62_400, 20, limited(0.0))],
+            [None, None, Some(21)]
+        );
+        assert_eq!(at(63_200, 21, whole), Some(23));
+        assert_eq!(rules.take_back(Time::from_millis(64_000), 23), Some((21, LevelCause::Drop)));
+        let mut at =
+            |millis: u64, verdict| rules.on_burst(&Seen { level: 21, verdict, ..seen(millis) }).map(|(level, _)| level);
+        assert_eq!(at(64_800, whole), None, "it does not know of others any more");
+        assert_eq!(at(65_600, limited(0.0)), Some(22));
+        assert_eq!(at(66_400, whole), Some(22), "23 was too much");
     }
 
     #[test]
