@@ -15,8 +15,8 @@ use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 use examples::{
-    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES,
-    STREAM_EXAMPLES, TOP_EXAMPLES,
+    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES, RECV_EXAMPLES,
+    SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
@@ -51,6 +51,9 @@ pub(crate) enum Command {
     Agent(Box<Agent>),
     /// Say in words what a session description holds.
     Describe(Describe),
+    /// Check what Weir needs of this host and its network: interface, route, groups, IGMP, firewall, buffers, clock.
+    #[command(after_help = DOCTOR_EXAMPLES, after_long_help = with_exit_codes(DOCTOR_EXAMPLES))]
+    Doctor(Box<Doctor>),
     /// List the congestion control schemes, where they come from, and their settings.
     Schemes,
     /// Show it on this machine: one sender, several receivers behind modelled links, and a report of how each fared.
@@ -472,6 +475,34 @@ pub(crate) struct Describe {
     /// The session description: a file, - for standard input, or an http(s) address.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionSource,
+}
+
+/// `weir doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Check for this session: a description's file, - for standard input, or an http(s) address [default: for any session].
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<SessionSource>,
+
+    /// Without a session: the multicast group and port to try.
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, default_value = "239.255.0.1:5004", conflicts_with = "session")]
+    pub(crate) to: SocketAddr,
+
+    /// Network interface to check, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR")]
+    pub(crate) iface: Option<String>,
+
+    /// How many routers the packets to other hosts may pass, plus one; 1 keeps them in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1)]
+    pub(crate) ttl: u8,
+
+    /// How long to listen: for the session, for a querier, and for other hosts on which weir doctor runs at the same time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span, default_value = "5s")]
+    pub(crate) duration: Duration,
+
+    /// Print events as JSON, one a line, instead of a table; docs/events.md describes them.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `weir demo`.

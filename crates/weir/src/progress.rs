@@ -120,6 +120,7 @@ impl Display {
                 let share = words::share(progress.useful_bytes, progress.needed_bytes);
                 self.progress(progress.t_s, share, || words::receiver_progress(progress));
             }
+            ReceiverEvent::Waiting(waiting) => self.trouble(&waiting.message),
             ReceiverEvent::File(file) => {
                 self.say("");
                 return self.result(&words::file(file));

@@ -10,6 +10,7 @@ use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
+use weir_net::groups;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
 use weir_net::receipts::ReceiptSender;
 use weir_net::session::SessionConfig;
@@ -25,11 +26,12 @@ use weir_wire::receipt::{Kind, Receipt};
 use crate::args::{Recv, SessionSource};
 use crate::collector::Collector;
 use crate::events::{
-    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble,
+    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble, Waiting,
 };
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::silence::Silence;
 use crate::{fetch, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
@@ -42,7 +44,7 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let clock = Clock::new();
     let buffer = tenant.capabilities().buffer;
-    let mut run = FileReceiver::begin(args, &wanted, observer, clock.now())?;
+    let mut run = FileReceiver::begin(args, &wanted, observer, 0, clock.now())?;
     if buffer.granted < highest_rate(&wanted.description) * SHORTEST_TURN {
         run.trouble(run.started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
@@ -67,6 +69,10 @@ impl Wanted {
     pub(crate) fn fetch(source: &SessionSource, iface: Option<&str>, out: PathBuf) -> Result<Wanted, Failure> {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        for channel in &description.channels {
+            let has_source = description.source.is_some();
+            groups::check(channel.ip(), has_source).map_err(Failure::of(Exit::Session, source.to_string()))?;
+        }
         let choice = session::interface_choice(iface);
         let group = description.channels[0].ip();
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
@@ -175,6 +181,7 @@ pub(crate) struct FileReceiver<'a> {
     levels: usize,
     level_rate: Rate,
     slot: Option<SlotReport>,
+    silence: Silence,
     /// Where round-trip probes go, until the user has been told that none is answered.
     probes_to: Option<SocketAddr>,
     round_trip: Option<Duration>,
@@ -247,6 +254,11 @@ impl Application<Content> for FileReceiver<'_> {
         self.statistics.clone_from(statistics);
         self.collector.tick();
         self.drain_store(now);
+        if self.completed.is_none()
+            && let Some(waiting) = self.silence.look(now, statistics, &self.collector.progress())
+        {
+            self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
+        }
         if self.receipt.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
@@ -276,11 +288,12 @@ impl Application<Content> for FileReceiver<'_> {
 }
 
 impl<'a> FileReceiver<'a> {
-    /// A receiver of a session, whose store is open.
+    /// A receiver of a session, whose store is open. `number` is the session's place among those of its host.
     pub(crate) fn begin(
         args: &Recv,
         wanted: &Wanted,
         observer: &'a mut dyn Observer<ReceiverEvent>,
+        number: usize,
         started: Time,
     ) -> Result<FileReceiver<'a>, Failure> {
         let description = &wanted.description;
@@ -299,6 +312,7 @@ impl<'a> FileReceiver<'a> {
             levels: wanted.levels.len().max(1),
             level_rate: Rate::ZERO,
             slot: None,
+            silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
             round_trip: None,
             lost_packets: 0,

@@ -9,6 +9,7 @@ use weir_core::Observation;
 use weir_core::observation::CeilingCause;
 use weir_net::clock::Clock;
 use weir_net::description::Description;
+use weir_net::groups;
 use weir_net::host::{Application, Host, Progress, Statistics};
 use weir_net::receipts::ReceiptBook;
 use weir_net::session::SessionConfig;
@@ -59,6 +60,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         );
         report.trouble(started, message, None);
     }
+    if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
+        report.trouble(started, beyond_one_source(args.to), None);
+    }
     let carousel = carousel(&offer, sources, args.memory, &clock)?;
     let mut run = FileSender {
         report,
@@ -73,6 +77,14 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
+}
+
+/// What to tell of a source-specific session to groups of any source.
+fn beyond_one_source(to: SocketAddr) -> String {
+    format!(
+        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send          receivers what others send there, too",
+        to.ip()
+    )
 }
 
 /// Why the sockets cannot be had.

@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use weir_core::layers::Ladder;
 use weir_core::registry::{ConfigError, OfferedRates};
 use weir_net::description::{Control, Description};
+use weir_net::groups;
 use weir_net::interface::{Interface, InterfaceChoice, LinkSpeed};
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
@@ -42,6 +43,10 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
             "{channels} channels from {group} on do not fit into the multicast addresses; choose a lower group"
         ))
     })?;
+    let refused = channels.iter().find_map(|channel| groups::check(channel.ip(), args.source_specific).err());
+    if let Some(error) = refused {
+        return Err(usage(format!("cannot send to {} channels from {} on: {error}", channels.len(), args.to.ip())));
+    }
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
     let description = Description {

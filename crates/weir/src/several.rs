@@ -51,10 +51,10 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     let mut consoles: Vec<Console> = wanted.iter().map(|wanted| console.of_session(&wanted.description.name)).collect();
     let mut first_channel = 0;
     let mut members = Vec::new();
-    for (wanted, console) in wanted.iter().zip(&mut consoles) {
+    for (number, (wanted, console)) in wanted.iter().zip(&mut consoles).enumerate() {
         first_channel += u16::try_from(wanted.description.channels.len()).unwrap_or(u16::MAX);
         members.push(Member {
-            run: FileReceiver::begin(args, wanted, console, clock.now())?,
+            run: FileReceiver::begin(args, wanted, console, number, clock.now())?,
             channels_end: first_channel,
             control: wanted.description.control_address,
             progress: Progress::Continue,

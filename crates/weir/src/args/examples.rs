@@ -75,6 +75,16 @@ Examples:
 A receiver that was stopped goes on where it was when it is started again
 with the same --out.";
 
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  weir doctor --iface eth0
+      on the sender and on a receiver at the same time: each hears the other
+  weir doctor weir.sdp --for 130s
+      whether the session's packets come here, and who asks for memberships
+
+It changes nothing. As root it sees more: queriers, and packets that this host
+drops.";
+
 pub(super) const DEMO_EXAMPLES: &str = "\
 Examples:
   weir demo

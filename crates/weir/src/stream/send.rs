@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use weir_core::registry::Setting;
 use weir_core::{ChannelId, Observation, PeerId};
+use weir_net::groups;
 use weir_net::host::{Application, Host, PeerChange, Progress, Statistics};
 use weir_net::session::SessionConfig;
 use weir_net::socket::SendConfig;
@@ -51,6 +52,8 @@ fn from(
     observer: &mut dyn Observer<StreamEvent>,
 ) -> Result<Exit, Failure> {
     let network = |error| Failure::of(Exit::Network, "cannot send")(error);
+    // A stream has no description that could name its one source.
+    groups::check(args.to.ip(), false).map_err(Failure::of(Exit::Usage, "cannot send a stream"))?;
     let choice = session::interface_choice(args.iface.as_deref());
     let interface = Interface::choose(&choice, args.to.ip()).map_err(network)?;
     let local = interface.source_address(args.to.ip()).map_err(network)?;
