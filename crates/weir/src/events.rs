@@ -298,9 +298,11 @@ pub struct Trouble {
 pub struct ReceiverEnd {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// True if every file came and is verified.
+    /// True if every file came.
+    pub complete: bool,
+    /// True if every file came and is what the sender signed.
     pub verified: bool,
-    /// How many files came and are verified.
+    /// How many files came, verified unless any sender is taken.
     pub files: u64,
     /// Their size.
     pub bytes: u64,

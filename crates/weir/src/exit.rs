@@ -55,7 +55,7 @@ impl Exit {
     /// What the number means, for the table in the help.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Exit::Done => "all done; everything received is verified",
+            Exit::Done => "all done; everything received is verified, or with --any-sender complete",
             Exit::Internal => "a claim does not hold (lab verify), or else a fault of weir itself",
             Exit::Usage => "the command line cannot be used",
             Exit::Session => "the session description cannot be read or used",

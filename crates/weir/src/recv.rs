@@ -187,6 +187,8 @@ pub(crate) struct FileReceiver<'a> {
     round_trip: Option<Duration>,
     lost_packets: u64,
     statistics: Statistics,
+    /// Only what the sender's key has signed is taken.
+    is_signed: bool,
     files: u64,
     file_bytes: u64,
     /// Bytes of files that an earlier run had received.
@@ -317,6 +319,7 @@ impl<'a> FileReceiver<'a> {
             round_trip: None,
             lost_packets: 0,
             statistics: Statistics::default(),
+            is_signed: description.public_key.is_some() && !args.any_sender,
             files: 0,
             file_bytes: 0,
             resumed: BTreeMap::new(),
@@ -404,7 +407,7 @@ impl FileReceiver<'_> {
                     new_bytes: if already_there { 0 } else { bytes.saturating_sub(before) },
                     seconds: self.t_s(now),
                     blake3: digest.map_or_else(String::new, |digest| blake3::Hash::from_bytes(digest).to_string()),
-                    verified: digest.is_some(),
+                    verified: digest.is_some() && self.is_signed,
                 };
                 self.show(&ReceiverEvent::File(event));
             }
@@ -520,7 +523,8 @@ impl FileReceiver<'_> {
         let until = self.completed.unwrap_or(now);
         let event = ReceiverEnd {
             t_s: now.since(self.started).as_secs_f64(),
-            verified: self.completed.is_some() && exit == Exit::Done,
+            complete: self.completed.is_some() && exit == Exit::Done,
+            verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
             files: self.files,
             bytes: self.file_bytes,
             seconds: until.since(self.started).as_secs_f64(),

@@ -119,7 +119,7 @@ pub(super) fn file(file: &FileDone) -> String {
     } else {
         Rate::ZERO
     };
-    let verdict = if file.verified { "verified" } else { "NOT what the sender signed" };
+    let verdict = if file.verified { "verified" } else { "complete, not signed" };
     format!("{}  {} in {} ({rate}), {verdict}", name(&file.name), Bytes::new(file.bytes), seconds(file.seconds))
 }
 
@@ -131,6 +131,8 @@ pub(super) fn receiver_end(end: &ReceiverEnd) -> String {
     let took = seconds(end.seconds);
     let outcome = if end.verified {
         format!("{} verified in {took}", count(end.files, "file"))
+    } else if end.complete {
+        format!("{} complete, not signed, in {took}", count(end.files, "file"))
     } else {
         format!("not complete after {took}")
     };
@@ -239,6 +241,13 @@ mod tests {
     fn names_from_the_network_cannot_steer_a_terminal() {
         assert_eq!(name("a\u{1b}[2Jb\n\u{202e}c\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}");
         assert_eq!(clean("two\nlines"), "two\nlines");
+    }
+
+    #[test]
+    fn what_nobody_signed_is_complete_and_never_verified() {
+        assert!(file(&FileDone::default()).ends_with(", complete, not signed"));
+        let end = ReceiverEnd { complete: true, files: 1, seconds: 2.0, ..Default::default() };
+        assert!(receiver_end(&end).starts_with("1 file complete, not signed, in 2.00 s: "));
     }
 
     #[test]
