@@ -15,8 +15,8 @@ use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 use examples::{
-    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES, RECV_EXAMPLES,
-    SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
+    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, KEY_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES,
+    RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
@@ -51,6 +51,9 @@ pub(crate) enum Command {
     Agent(Box<Agent>),
     /// Say in words what a session description holds.
     Describe(Describe),
+    /// Make the key by which receivers know a sender, or show it.
+    #[command(subcommand, after_help = KEY_EXAMPLES)]
+    Key(Key),
     /// Check what Weir needs of this host and its network: interface, route, groups, IGMP, firewall, buffers, clock.
     #[command(after_help = DOCTOR_EXAMPLES, after_long_help = with_exit_codes(DOCTOR_EXAMPLES))]
     Doctor(Box<Doctor>),
@@ -132,7 +135,7 @@ pub struct SendStream {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub tsi: Option<u16>,
 
-    /// File with the secret key that signs the stream's digest (Ed25519), made if missing [default: a new key each time].
+    /// File with the secret key that signs the stream's digest (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
@@ -280,11 +283,11 @@ pub struct SendFile {
     #[arg(long, value_name = "TEXT", help_heading = "Session")]
     pub name: Option<String>,
 
-    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: a random one].
+    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: one of the key, the group and the name, or with a new key each time a random one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
     pub tsi: Option<u16>,
 
-    /// File with the secret key that signs what is sent (Ed25519), made if missing [default: a new key each time].
+    /// File with the secret key that signs what is sent (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
@@ -428,6 +431,10 @@ pub struct Recv {
     #[arg(long)]
     pub any_sender: bool,
 
+    /// Take only what this sender has signed, its description included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
+    #[arg(long, value_name = "KEY|FILE", conflicts_with = "any_sender")]
+    pub sender_key: Option<String>,
+
     /// Most memory to use for received data, in bytes; the rest waits on disk.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = values::size)]
     pub memory: Bytes,
@@ -475,6 +482,35 @@ pub(crate) struct Describe {
     /// The session description: a file, - for standard input, or an http(s) address.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionSource,
+}
+
+/// `weir key`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Make a new key: the secret one in a file of your own, the public one next to it.
+    New(KeyNew),
+    /// Print the public key that receivers need.
+    Show(KeyShow),
+}
+
+/// `weir key new`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyNew {
+    /// File for the secret key; the public one goes to FILE.pub [default: $XDG_CONFIG_HOME/weir/sender.key, which `weir send` takes by itself].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Replace a key that is there. Receivers that know the old one will refuse the new one.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `weir key show`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyShow {
+    /// File of a secret key, a public key or a session description [default: $XDG_CONFIG_HOME/weir/sender.key].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// `weir doctor`.

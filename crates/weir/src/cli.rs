@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, doctor, lab, live, recv, schemes, send, several, stream};
+use crate::{demo, describe, doctor, key, lab, live, recv, schemes, send, several, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -55,6 +55,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             _ => recv::files(&args, &mut Console::new(&args.output)?),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
+        Command::Key(what) => key::run(&what).map(|text| shown(&text)),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schemes => Ok(shown(&schemes::listing())),
         Command::Demo(args) => demo::run(&args),

@@ -17,7 +17,9 @@ mod doctor;
 pub mod events;
 mod exit;
 mod fetch;
+mod folders;
 mod interrupt;
+mod key;
 mod lab;
 mod live;
 mod observer;
@@ -31,6 +33,7 @@ mod several;
 mod silence;
 mod stream;
 mod top;
+mod trust;
 
 pub use args::{Agent, CciChoice, Output, Rates, Recv, SendFile, SendLive, SendStream, SessionSource};
 pub use doctor::events as doctor_events;

@@ -32,11 +32,13 @@ use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::silence::Silence;
+use crate::trust::Trust;
 use crate::{fetch, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
-    let wanted = Wanted::fetch(&args.sessions[0], args.iface.as_deref(), out_folder(args).to_owned())?;
+    let trust = Trust::of(args)?;
+    let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), out_folder(args).to_owned())?;
     let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
     let endpoint = endpoint.map_err(|error| wanted.refuse(error))?;
     let config = session_config(args, receive_buffer(&wanted.description))?;
@@ -60,15 +62,23 @@ pub(crate) struct Wanted {
     /// The rates between which the receiver chooses.
     pub(crate) levels: Vec<Rate>,
     interface: Interface,
+    /// What the user is to know of how far it can be believed.
+    told: Vec<String>,
     /// The folder for its files.
     pub(crate) out: PathBuf,
 }
 
 impl Wanted {
     /// Reads the description of a session.
-    pub(crate) fn fetch(source: &SessionSource, iface: Option<&str>, out: PathBuf) -> Result<Wanted, Failure> {
+    pub(crate) fn fetch(
+        source: &SessionSource,
+        trust: &Trust,
+        iface: Option<&str>,
+        out: PathBuf,
+    ) -> Result<Wanted, Failure> {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        let told = trust.check(source, &text, &description)?;
         for channel in &description.channels {
             let has_source = description.source.is_some();
             groups::check(channel.ip(), has_source).map_err(Failure::of(Exit::Session, source.to_string()))?;
@@ -78,7 +88,7 @@ impl Wanted {
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
         let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels);
         let levels = levels.map_err(Failure::of(Exit::Session, source.to_string()))?;
-        Ok(Wanted { source: source.clone(), description, levels, interface, out })
+        Ok(Wanted { source: source.clone(), description, levels, interface, told, out })
     }
 
     /// The session cannot be received as it is described.
@@ -330,6 +340,7 @@ impl<'a> FileReceiver<'a> {
             worst: None,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
+        wanted.told.iter().for_each(|told| run.trouble(started, told.clone(), None));
         Ok(run)
     }
 }

@@ -25,6 +25,7 @@ use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::session::{self, Offer};
+use crate::trust;
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -32,7 +33,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let interface = Interface::choose(&choice, args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
     let offer = session::offer(args, &interface)?;
     if args.describe {
-        write_description(args, &offer.description)?;
+        write_description(args, &offer)?;
         return Ok(Exit::Done);
     }
     let clock = Clock::new();
@@ -44,7 +45,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
-    write_description(args, &offer.description)?;
+    write_description(args, &offer)?;
 
     let mut report = Report { observer, started, is_unheard: false };
     for (path, reason) in sources.skipped() {
@@ -99,11 +100,11 @@ fn refused(error: &NetError) -> Failure {
     Failure::new(Exit::Network, format!("cannot send: {error}{advice}"))
 }
 
-fn write_description(args: &SendFile, description: &Description) -> Result<(), Failure> {
+fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
     let path = &args.session;
     // Written to a file next to it and renamed, so that a receiver never reads half of it.
     let new = path.with_extension("sdp.new");
-    std::fs::write(&new, description.to_string())
+    std::fs::write(&new, trust::signed(&offer.description.to_string(), &offer.secret))
         .and_then(|()| std::fs::rename(&new, path))
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }

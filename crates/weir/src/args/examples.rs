@@ -75,6 +75,17 @@ Examples:
 A receiver that was stopped goes on where it was when it is started again
 with the same --out.";
 
+pub(super) const KEY_EXAMPLES: &str = "\
+Examples:
+  weir key new
+      on the sender, once; from then on `weir send` signs with it
+  weir key show
+      what receivers give as `weir recv --sender-key`
+  weir key new site.key && weir send file a.iso --to 239.255.0.1:5004 --key site.key
+
+A receiver that fetches descriptions from the web remembers their key the first
+time, and refuses another one later.";
+
 pub(super) const DOCTOR_EXAMPLES: &str = "\
 Examples:
   weir doctor --iface eth0

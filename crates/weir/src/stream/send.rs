@@ -25,7 +25,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Input;
 use crate::live::{Source, Supply};
 use crate::observer::Observer;
-use crate::session;
+use crate::{key, session};
 
 /// Sends bytes in order to all members of a tree, until all have them.
 pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
@@ -59,7 +59,7 @@ fn from(
     let local = interface.source_address(args.to.ip()).map_err(network)?;
     let port = args.to.port().checked_add(1).unwrap_or(1024);
     let listen = args.listen.unwrap_or(SocketAddr::new(local, port));
-    let key = session::secret_key(args.key.as_deref())?;
+    let key = key::secret(args.key.as_deref())?;
     let address = StreamAddress {
         sender: SocketAddr::new(if listen.ip().is_unspecified() { local } else { listen.ip() }, listen.port())
             .to_string(),
