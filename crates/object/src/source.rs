@@ -77,6 +77,16 @@ impl SourceSet {
         self.files.iter().map(|file| file.length).sum()
     }
 
+    /// The same for the same content under the same names.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new();
+        for file in &self.files {
+            hasher.update(&(file.name.as_str().len() as u64).to_be_bytes()).update(file.name.as_str().as_bytes());
+            hasher.update(&file.length.to_be_bytes()).update(&file.digest);
+        }
+        *hasher.finalize().as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes")
+    }
+
     /// What was found and not taken, with the reason.
     pub fn skipped(&self) -> &[(PathBuf, &'static str)] {
         &self.skipped

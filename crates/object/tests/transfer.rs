@@ -186,6 +186,23 @@ fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
 }
 
 #[test]
+fn a_sender_that_was_told_what_was_sent_repeats_no_symbol() {
+    use std::collections::HashSet;
+    let bytes = content(300_000, 6);
+    let symbols = |skipped_cycles, cycles: u64| {
+        let mut sender = Sender::new(&[("a", &bytes)], &CarouselOptions { skipped_cycles, ..options(ladder(1, 1.0)) });
+        let mut seen = HashSet::new();
+        while sender.carousel.stats().cycles < cycles {
+            let (content, _) = sender.carousel.next(0).expect("a packet");
+            seen.extend((content.toi > 0).then_some((content.toi, content.payload_id)));
+        }
+        seen
+    };
+    let (first, second) = (symbols(0, 2), symbols(3, 2));
+    assert!(first.len() > 400 && second.len() > 400 && first.is_disjoint(&second));
+}
+
+#[test]
 fn any_subset_of_a_ladder_finishes_an_8_mb_file_within_3_percent() {
     let bytes = content(8_400_000, 7);
     let rates = ladder(12, 1.5);

@@ -81,10 +81,15 @@ pub(crate) fn read_public(path: &Path) -> Result<PublicKey, Failure> {
     })
 }
 
+/// The file of the sender's key, if it has one.
+pub(crate) fn file(path: Option<&Path>) -> Option<PathBuf> {
+    path.map(Path::to_owned).or_else(|| folders::usual_key().filter(|path| path.exists()))
+}
+
 /// The sender's secret key: the named file's, made if missing; or else the usual one's if it is there; or else a new one for this run.
 pub(crate) fn secret(path: Option<&Path>) -> Result<SecretKey, Failure> {
     let files = |error: KeyError| Failure::new(Exit::Files, error.to_string());
-    match path.map(Path::to_owned).or_else(|| folders::usual_key().filter(|path| path.exists())) {
+    match file(path) {
         Some(path) if path.exists() => SecretKey::load(&path).map_err(files),
         Some(path) => {
             let key = SecretKey::from_seed(session::random()?);
@@ -93,11 +98,6 @@ pub(crate) fn secret(path: Option<&Path>) -> Result<SecretKey, Failure> {
         }
         None => Ok(SecretKey::from_seed(session::random()?)),
     }
-}
-
-/// Whether a sender with these options has the same key the next time.
-pub(crate) fn lasts(path: Option<&Path>) -> bool {
-    path.is_some() || folders::usual_key().is_some_and(|path| path.exists())
 }
 
 fn usual() -> Result<PathBuf, Failure> {

@@ -28,6 +28,7 @@ mod recv;
 mod report;
 mod schemes;
 mod send;
+mod sent;
 mod session;
 mod several;
 mod silence;

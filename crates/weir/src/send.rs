@@ -24,8 +24,9 @@ use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgres
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::trust;
+use crate::{key, trust};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -64,7 +65,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
         report.trouble(started, beyond_one_source(args.to), None);
     }
-    let carousel = carousel(&offer, sources, args.memory, &clock)?;
+    let sent = account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
+    let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
+    let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
     let mut run = FileSender {
         report,
         receipts: offer.description.receipt_key.map(|key| ReceiptBook::new(key, offer.description.tsi)),
@@ -74,6 +77,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
+        sent,
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
@@ -159,7 +163,36 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     }
 }
 
-fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> Result<Carousel, Failure> {
+/// What was sent of the session before, where its key lasts.
+fn account(
+    args: &SendFile,
+    offer: &Offer,
+    sources: &SourceSet,
+    tell: impl FnOnce(String),
+) -> Result<Option<Sent>, Failure> {
+    let Some(key) = key::file(args.key.as_deref()) else { return Ok(None) };
+    let control = offer.description.control.as_ref().expect("an offer has congestion control");
+    let rates = control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    let rate = rates.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate);
+    let ahead = sent::passes_ahead(rate, Bytes::new(sources.bytes()));
+    match Sent::open(&key, offer.description.tsi, sources.fingerprint(), ahead) {
+        Ok(sent) => Ok(Some(sent)),
+        Err(error) => {
+            tell(format!(
+                "what is sent cannot be noted next to the key, so that a sender started again repeats it: {error}"
+            ));
+            Ok(None)
+        }
+    }
+}
+
+fn carousel(
+    offer: &Offer,
+    sources: SourceSet,
+    memory: Bytes,
+    skipped_cycles: u64,
+    clock: &Clock,
+) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let options = CarouselOptions {
         tsi: offer.description.tsi,
@@ -168,6 +201,7 @@ fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> 
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
         memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
+        skipped_cycles,
         expires: expires(clock),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
@@ -222,6 +256,8 @@ impl Report<'_> {
 struct FileSender<'a> {
     report: Report<'a>,
     carousel: Carousel,
+    /// The account of what was sent, while it can be written.
+    sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
     wanted: Option<u64>,
     ends: Option<Time>,
@@ -264,6 +300,12 @@ impl Application<Content> for FileSender<'_> {
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
+        }
+        let cycles = self.carousel.stats().cycles;
+        if let Some(error) = self.sent.as_mut().and_then(|sent| sent.note(cycles).err()) {
+            self.sent = None;
+            let message = format!("what is sent cannot be noted any more next to the key: {error}");
+            self.report.trouble(now, message, None);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);

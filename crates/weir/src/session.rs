@@ -35,7 +35,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     let name = args.name.clone().unwrap_or_else(|| default_name(&args.paths[0]));
     let tsi = match args.tsi {
         Some(tsi) => tsi,
-        None if key::lasts(args.key.as_deref()) => own_number(&secret, args.to, &name),
+        None if key::file(args.key.as_deref()).is_some() => own_number(&secret, args.to, &name),
         None => u16::from_be_bytes(random()?).max(1),
     };
     let speed = interface.speed();

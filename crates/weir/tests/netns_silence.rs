@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root};
+use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root, same_content};
 
 /// One network, one sender, and a receiver for each way to wait for nothing.
 #[test]
@@ -23,6 +23,9 @@ fn a_waiting_receiver_says_what_it_saw_and_what_to_check() {
     let session = Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "1M..2M", "--for", "60s"]);
     session.describe(network.sender());
     let text = std::fs::read_to_string(session.description()).expect("it was described");
+    // Nobody has signed what is changed here.
+    let is_unsigned = |line: &&str| !line.starts_with("a=weir-signature:");
+    let text: String = text.lines().filter(is_unsigned).map(|line| line.to_owned() + "\r\n").collect();
     let described = |name: &str, from: &str, to: &str| -> PathBuf {
         assert!(text.contains(from), "{from}: {text}");
         let path = scratch.join(name);
@@ -117,6 +120,47 @@ fn a_doctor_tells_two_hosts_of_each_other_and_a_host_without_the_group_what_is_w
     assert_eq!(down.wait(LIMIT).code(), Some(0), "IPv6 groups work, too");
 }
 
+#[test]
+fn a_sender_killed_half_way_and_started_again_with_its_key_goes_on_with_fresh_symbols() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(1).build();
+    let scratch = Scratch::new();
+    let (file, key, description) = (scratch.join("input"), scratch.join("sender.key"), scratch.join("weir.sdp"));
+    let bytes = 4_000_000;
+    generated_file(&file, bytes, 3);
+    let host = network.sender();
+    let made = host.command(WEIR).args(["key", "new"]).arg(&key).start().wait(LIMIT);
+    assert!(made.is_success(), "{}", made.told());
+    let public = std::fs::read_to_string(scratch.join("sender.key.pub")).expect("the public key");
+    let send = || {
+        let command = host.command(WEIR).args(["send", "file"]).arg(&file).args(["--to", "239.255.0.1:5004", "--json"]);
+        let command = command.args(["--iface", host.interface(), "--rates", "8M", "--for", "60s"]);
+        command.arg("--key").arg(&key).arg("--session").arg(&description).start()
+    };
+    let first = send();
+    first.event("start", LIMIT, |_| true);
+    let taker = network.receiver(0).command(WEIR).arg("recv").arg(&description).args(["--iface", "e0", "--json"]);
+    let taker = taker.args(["--sender-key", public.trim()]).arg("--out").arg(scratch.folder("out")).start();
+    let half = |progress: &Value| progress["useful_bytes"].as_u64() > Some(bytes / 2);
+    taker.event("progress", LIMIT, half);
+    first.kill();
+    let second = send();
+    let done = taker.wait(LIMIT);
+    let end = done.last_event("end");
+    assert!(done.is_success() && end["verified"] == true, "{}", done.told());
+    assert!(same_content(&file, &scratch.join("out").join("input")));
+    let received = end["received_bytes"].as_u64().expect("the end has its bytes");
+    eprintln!("{received} bytes received for a file of {bytes}");
+    assert!(received * 100 <= bytes * 115, "{received} bytes received for a file of {bytes}");
+    // Another key is refused before the first packet.
+    let other = network.receiver(0).command(WEIR).arg("recv").arg(&description).args(["--iface", "e0", "--json"]);
+    let refused = other.args(["--sender-key", OTHER_KEY]).arg("--out").arg(scratch.folder("out2")).start().wait(LIMIT);
+    assert_eq!(refused.code(), Some(UNVERIFIED), "{}", refused.told());
+    drop(second);
+}
+
 fn message(told: &Value) -> &str {
     told["message"].as_str().unwrap_or_default()
 }
@@ -124,5 +168,6 @@ fn message(told: &Value) -> &str {
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
 const NETWORK: i32 = 4;
+const UNVERIFIED: i32 = 6;
 /// A point of the curve that is nobody's key here: RFC 8032 §7.1, test 1.
 const OTHER_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
