@@ -135,6 +135,11 @@ impl SourceFile {
         })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the file, which must still be the one that was hashed.
     pub(crate) fn open(&self) -> Result<File, SourceError> {
         let file = File::open(&self.path).map_err(|source| SourceError::Io { path: self.path.clone(), source })?;

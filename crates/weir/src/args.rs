@@ -259,6 +259,10 @@ pub struct SendFile {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
     pub receipts: Option<u32>,
 
+    /// Stop as soon as all hosts in this file have everything, a name a line and perhaps its public key; a table at the end tells of each. With --for, whichever comes first.
+    #[arg(long, value_name = "FILE", conflicts_with = "receipts", help_heading = "When to stop")]
+    pub expect: Option<PathBuf>,
+
     /// The session's priority for hosts that receive several at once, 1 to 1000: a higher number goes first, unless the receiver says otherwise.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
     pub priority: Option<u16>,
@@ -434,6 +438,10 @@ pub struct Recv {
     /// Take only what this sender has signed, its description included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
     #[arg(long, value_name = "KEY|FILE", conflicts_with = "any_sender")]
     pub sender_key: Option<String>,
+
+    /// What senders that ask for receipts call this receiver [default: this host's name]. Several receivers on a host need several names.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
 
     /// Most memory to use for received data, in bytes; the rest waits on disk.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = values::size)]

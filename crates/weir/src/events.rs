@@ -38,6 +38,8 @@ pub enum SenderEvent {
     Progress(SenderProgress),
     /// A receiver has everything.
     Receipt(ReceiptReceived),
+    /// What became of a host, at the end.
+    Result(HostResult),
     /// Something failed.
     Error(Trouble),
     /// The last event.
@@ -395,7 +397,9 @@ pub struct ReceiptReceived {
     pub t_s: f64,
     /// The receiver's address and port.
     pub from: String,
-    /// The receiver's random number, in hexadecimal.
+    /// What the receiver calls itself.
+    pub name: String,
+    /// The receiver's public key, in base64.
     pub receiver: String,
     /// What it received for the session, all headers included.
     pub received_bytes: u64,
@@ -403,6 +407,43 @@ pub struct ReceiptReceived {
     pub seconds: f64,
     /// Receivers that have sent a receipt, this one included.
     pub receipts: u64,
+}
+
+/// What became of a host.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HostResult {
+    /// Its name.
+    pub host: String,
+    /// Whether it was expected.
+    pub expected: bool,
+    /// How it ended.
+    pub outcome: HostOutcome,
+    /// How much of the content it has, as it last said.
+    pub percent: f64,
+    /// When it was last heard, in seconds since the `start` event; null if never.
+    pub heard_s: Option<f64>,
+    /// How long it took to have everything; null if it has not.
+    pub seconds: Option<f64>,
+    /// Its public key, in base64; null if it was never heard.
+    pub receiver: Option<String>,
+    /// How many receivers say that this is their name.
+    pub claimants: u64,
+}
+
+/// How a host ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostOutcome {
+    /// It has everything, verified.
+    Complete,
+    /// It has a part.
+    Partial,
+    /// Nothing was heard of it.
+    #[default]
+    NeverHeard,
+    /// An end that this version has no word for.
+    #[serde(other)]
+    Other,
 }
 
 /// The sender is done.
@@ -459,12 +500,13 @@ mod tests {
             SenderEvent::Start(SenderStart { role: Role::Sender, ..Default::default() }),
             SenderEvent::Progress(SenderProgress::default()),
             SenderEvent::Receipt(ReceiptReceived::default()),
+            SenderEvent::Result(HostResult::default()),
             SenderEvent::Error(Trouble::default()),
             SenderEvent::End(SenderEnd::default()),
         ];
         all.iter().for_each(|event| match event {
             SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
-            SenderEvent::Error(_) | SenderEvent::End(_) => {}
+            SenderEvent::Result(_) | SenderEvent::Error(_) | SenderEvent::End(_) => {}
         });
         all
     }

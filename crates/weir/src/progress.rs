@@ -152,6 +152,10 @@ impl Display {
                 self.progress(progress.t_s, share, || words::sender_progress(progress, wanted));
             }
             SenderEvent::Receipt(receipt) => self.say(&words::receipt_received(receipt, self.receipts_wanted)),
+            SenderEvent::Result(result) => {
+                self.panel.finish_and_clear();
+                return self.result(&words::host(result));
+            }
             SenderEvent::Error(trouble) => self.trouble(&trouble.message),
             SenderEvent::End(end) => {
                 self.panel.finish_and_clear();

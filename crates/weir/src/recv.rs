@@ -12,16 +12,15 @@ use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
 use weir_net::groups;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
-use weir_net::receipts::ReceiptSender;
+use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::session::SessionConfig;
 use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
-use weir_units::{Bytes, Random, Rate, Time};
+use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
-use weir_wire::receipt::{Kind, Receipt};
 
 use crate::args::{Recv, SessionSource};
 use crate::collector::Collector;
@@ -31,9 +30,10 @@ use crate::events::{
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::proof::Content as Held;
 use crate::silence::Silence;
 use crate::trust::Trust;
-use crate::{fetch, session};
+use crate::{fetch, identity, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
@@ -204,10 +204,12 @@ pub(crate) struct FileReceiver<'a> {
     /// Bytes of files that an earlier run had received.
     resumed: BTreeMap<Name, u64>,
     completed: Option<Time>,
-    /// The key and the session of the receipt that the sender asks for.
-    receipt_wanted: Option<([u8; 32], u16)>,
-    /// The receipt on its way.
+    /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
+    /// The files that are there, of which the receipt proves that they are.
+    held: Held,
+    out: PathBuf,
+    tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
     /// What went wrong with a file while others went on.
@@ -244,15 +246,16 @@ impl Application<Content> for FileReceiver<'_> {
         }
     }
 
-    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+    fn message(&mut self, now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
         if let Some(receipt) = &mut self.receipt {
-            receipt.on_message(message);
+            receipt.on_message(now, message);
         }
         None
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
-        self.receipt.as_mut()?.poll(now).map(|message| (PeerId(0), message.to_vec()))
+        let standing = self.standing(now);
+        self.receipt.as_mut()?.poll(now, || standing).map(|message| (PeerId(0), message))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -271,19 +274,19 @@ impl Application<Content> for FileReceiver<'_> {
         {
             self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
         }
-        if self.receipt.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
+        if self.outcome.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
-            if self.completed.is_some() {
+            if self.completed.is_some() && self.worst.is_none() {
                 self.begin_receipt(now);
             }
         }
         match (self.outcome, &self.receipt) {
             (None, _) => host::Progress::Continue,
-            (Some(_), Some(receipt)) if receipt.deadline().is_some() && !self.observer.is_interrupted() => {
+            (Some(_), Some(receipt)) if receipt.is_confirming() && !self.observer.is_interrupted() => {
                 host::Progress::Finish
             }
             _ => host::Progress::Stop,
@@ -309,6 +312,7 @@ impl<'a> FileReceiver<'a> {
         started: Time,
     ) -> Result<FileReceiver<'a>, Failure> {
         let description = &wanted.description;
+        let (receipt, not_kept) = reporter(args, description, started)?;
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
@@ -334,13 +338,15 @@ impl<'a> FileReceiver<'a> {
             file_bytes: 0,
             resumed: BTreeMap::new(),
             completed: None,
-            receipt_wanted: description.receipt_key.map(|key| (key, description.tsi)),
-            receipt: None,
+            receipt,
+            held: Held::default(),
+            out: wanted.out.clone(),
+            tsi: description.tsi,
             outcome: None,
             worst: None,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
-        wanted.told.iter().for_each(|told| run.trouble(started, told.clone(), None));
+        wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
         Ok(run)
     }
 }
@@ -410,6 +416,7 @@ impl FileReceiver<'_> {
             Event::Done { name, bytes, digest, already_there } => {
                 self.files += 1;
                 self.file_bytes += bytes;
+                self.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
                 let before = self.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
@@ -489,27 +496,32 @@ impl FileReceiver<'_> {
 
     /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
     fn begin_receipt(&mut self, now: Time) {
-        let Some((key, tsi)) = self.receipt_wanted else { return };
-        let (receiver, seed) = match session::random::<16>() {
-            Ok(random) => halves(random),
+        let standing = self.standing(self.completed.unwrap_or(now));
+        let Some(receipt) = &mut self.receipt else { return };
+        match self.held.proof(receipt.key(), self.tsi) {
+            Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
-            Err(failure) => return self.trouble(now, format!("cannot send a receipt: {failure}"), None),
-        };
-        let completed = self.completed.unwrap_or(now);
-        let receipt = Receipt {
-            kind: Kind::Receipt,
-            tsi,
-            receiver,
+            Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
+        }
+    }
+
+    /// How far this receiver is.
+    fn standing(&self, now: Time) -> Standing {
+        let store = self.collector.progress();
+        let needed = if store.manifest_complete { store.bytes_needed.max(1) } else { u64::MAX };
+        let share = u128::from(store.bytes_useful.min(needed)) * 10_000 / u128::from(needed);
+        Standing {
             received_bytes: self.statistics.received.bytes.count(),
-            elapsed_millis: u64::try_from(completed.since(self.started).as_millis()).unwrap_or(u64::MAX),
-        };
-        self.receipt = Some(ReceiptSender::new(receipt, key, now, RECEIPT_SPREAD, Random::new(seed, "receipt")));
+            elapsed_millis: u64::try_from(now.since(self.started).as_millis()).unwrap_or(u64::MAX),
+            // All of it is said by a receipt alone.
+            share: (share as u16).min(9_999),
+        }
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.
     pub(crate) fn end(mut self, now: Time) -> Exit {
         let mut exit = self.outcome.unwrap_or(Exit::Internal);
-        if let Some(receipt) = &self.receipt {
+        if let Some(receipt) = self.receipt.as_ref().filter(|receipt| receipt.tries() > 0) {
             let (acknowledged, tries) = (receipt.is_acknowledged(), receipt.tries());
             let event = ReceiptSent { t_s: self.t_s(now), acknowledged, tries };
             self.show(&ReceiverEvent::Receipt(event));
@@ -572,9 +584,20 @@ fn flooded(received: Rate) -> String {
     )
 }
 
-fn halves(bytes: [u8; 16]) -> (u64, u64) {
-    let number = u128::from_be_bytes(bytes);
-    ((number >> 64) as u64, number as u64)
+/// What tells the sender how far this receiver is, if it asks; and what the user is to know of it.
+fn reporter(
+    args: &Recv,
+    description: &Description,
+    now: Time,
+) -> Result<(Option<ReceiptSender>, Option<String>), Failure> {
+    let Some(key) = description.receipt_key else { return Ok((None, None)) };
+    let (identity, told) = identity::of(args.name.as_deref())?;
+    let sender = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
+    let is_sender_s = Box::new(move |bytes: &[u8], signature: &[u8; 64]| {
+        sender.is_none_or(|sender| sender.verifies(bytes, signature))
+    });
+    let random = session::random_stream("receipt")?;
+    Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
 }
 
 /// A sender that said goodbye and is silent for this long has gone.

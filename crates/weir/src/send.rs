@@ -11,10 +11,11 @@ use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::groups;
 use weir_net::host::{Application, Host, Progress, Statistics};
-use weir_net::receipts::ReceiptBook;
+use weir_net::receipts::{ReceiptBook, Verdicts};
 use weir_net::session::SessionConfig;
 use weir_net::{Interface, LinkSpeed, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
+use weir_object::keys::PublicKey;
 use weir_object::source::SourceSet;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
@@ -22,8 +23,10 @@ use weir_wire::alc::Content;
 use crate::args::SendFile;
 use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble};
 use crate::exit::{Exit, Failure};
+use crate::hosts::{self, Expected};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::proof::Content as Held;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
 use crate::{key, trust};
@@ -44,6 +47,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?;
     let endpoint = endpoint.expect("an offer has congestion control");
     let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
+    let expected = args.expect.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
@@ -52,7 +56,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     for (path, reason) in sources.skipped() {
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
-    let start = start_event(args, &offer, &interface, &sources)?;
+    let wanted = args.expect.as_ref().map(|_| expected.len() as u64).or(args.receipts.map(u64::from));
+    let start = start_event(args, &offer, &interface, &sources, wanted)?;
     report.show(&SenderEvent::Start(start));
     if had_other_rates {
         let path = args.session.display();
@@ -67,11 +72,13 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     }
     let sent = account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
+    let receipts = book(&offer, &sources);
     let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
     let mut run = FileSender {
         report,
-        receipts: offer.description.receipt_key.map(|key| ReceiptBook::new(key, offer.description.tsi)),
-        wanted: args.receipts.map(u64::from),
+        receipts,
+        wanted,
+        expected,
         ends: args.duration.map(|duration| started + duration),
         shown: started,
         shown_bytes: 0,
@@ -125,6 +132,7 @@ fn start_event(
     offer: &Offer,
     interface: &Interface,
     sources: &SourceSet,
+    receipts_wanted: Option<u64>,
 ) -> Result<SenderStart, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let levels = control.levels().map_err(Failure::of(Exit::Usage, "cannot send"))?;
@@ -142,7 +150,7 @@ fn start_event(
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
         description: args.session.display().to_string(),
-        receipts_wanted: args.receipts.map(u64::from),
+        receipts_wanted,
     })
 }
 
@@ -161,6 +169,23 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
         LinkSpeed::Stated(speed) => Some(speed),
         LinkSpeed::Virtual | LinkSpeed::Unknown => None,
     }
+}
+
+/// The book of receipts, if the session asks for them.
+fn book(offer: &Offer, sources: &SourceSet) -> Option<ReceiptBook> {
+    let key = offer.description.receipt_key?;
+    let (tsi, secret) = (offer.description.tsi, offer.secret.clone());
+    let mut content = Held::default();
+    for file in sources.files() {
+        content.add(file.name.to_string(), file.length, file.path().to_owned());
+    }
+    let verdicts = Verdicts {
+        is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
+        // A file that cannot be read any more ends the session elsewhere.
+        has_content: Box::new(move |receiver, proof| content.proof(receiver, tsi).is_ok_and(|own| own == *proof)),
+        sign: Box::new(move |bytes| secret.sign(bytes)),
+    };
+    Some(ReceiptBook::new(key, tsi, verdicts))
 }
 
 /// What was sent of the session before, where its key lasts.
@@ -260,6 +285,8 @@ struct FileSender<'a> {
     sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
     wanted: Option<u64>,
+    /// The hosts that are waited for, if they are named.
+    expected: Vec<Expected>,
     ends: Option<Time>,
     shown: Time,
     shown_bytes: u64,
@@ -280,21 +307,22 @@ impl Application<Content> for FileSender<'_> {
 
     fn message(&mut self, now: Time, from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
         let book = self.receipts.as_mut()?;
-        let before = book.receivers();
         let mut new = None;
-        let answer = book.on_message(message, |receipt| new = Some(*receipt));
+        let answer = book.on_message(now, message, |receipt| new = Some(*receipt));
         if let Some(receipt) = new {
             let event = ReceiptReceived {
                 t_s: self.report.t_s(now),
                 from: from.to_string(),
-                receiver: format!("{:016x}", receipt.receiver),
+                name: receipt.name().to_owned(),
+                receiver: PublicKey::from_bytes(&receipt.receiver)
+                    .map_or_else(|_| String::new(), |key| key.to_string()),
                 received_bytes: receipt.received_bytes,
                 seconds: receipt.elapsed_millis as f64 / 1e3,
-                receipts: before + 1,
+                receipts: self.receivers(),
             };
             self.report.show(&SenderEvent::Receipt(event));
         }
-        answer.map(|answer| answer.to_vec())
+        answer
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
@@ -337,9 +365,10 @@ impl FileSender<'_> {
         }
     }
 
-    /// Receivers that have everything.
+    /// Receivers that have everything, of those that are waited for.
     fn receivers(&self) -> u64 {
-        self.receipts.as_ref().map_or(0, ReceiptBook::receivers)
+        let Some(book) = &self.receipts else { return 0 };
+        if self.expected.is_empty() { book.receivers() } else { hosts::complete(&self.expected, book.entries()) }
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {
@@ -359,6 +388,10 @@ impl FileSender<'_> {
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
         let exit = self.outcome.unwrap_or(Exit::Internal);
+        if let Some(book) = self.receipts.as_ref().filter(|_| !self.expected.is_empty()) {
+            let results = hosts::results(&self.expected, book.entries(), |at| self.report.t_s(at));
+            results.into_iter().for_each(|result| self.report.show(&SenderEvent::Result(result)));
+        }
         let event = SenderEnd {
             t_s: self.report.t_s(now),
             seconds: self.report.t_s(now),

@@ -53,6 +53,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     }
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
+    let wants_receipts = args.receipts.is_some() || args.expect.is_some();
     let description = Description {
         name,
         tsi,
@@ -63,8 +64,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
-        control_address: (args.rates.cc.probes() || args.receipts.is_some()).then(|| control_address(local, args.to)),
-        receipt_key: args.receipts.map(|_| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
+        control_address: (args.rates.cc.probes() || wants_receipts).then(|| control_address(local, args.to)),
+        receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
         sessions: args.sessions,
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root, same_content};
+use weir_units::Rate;
 
 /// One network, one sender, and a receiver for each way to wait for nothing.
 #[test]
@@ -161,6 +162,74 @@ fn a_sender_killed_half_way_and_started_again_with_its_key_goes_on_with_fresh_sy
     drop(second);
 }
 
+#[test]
+fn a_sender_that_expects_hosts_ends_with_what_became_of_each() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([50_000, 500].map(Rate::from_kbps)).receivers(1).build();
+    let scratch = Scratch::new();
+    let (file, hosts) = (scratch.join("input"), scratch.join("hosts.txt"));
+    generated_file(&file, 2_000_000, 4);
+    std::fs::write(&hosts, "alpha\nbeta  # behind a slow link\ngamma\n").expect("room for a list");
+    let expecting = |words: &[&str]| {
+        let expected = hosts.to_str().expect("a path in UTF-8");
+        let session =
+            Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "256k..8M", "--expect", expected]);
+        session.words(words.iter().copied())
+    };
+    let session = expecting(&["--for", "14s"]);
+    session.describe(network.sender());
+    let recv = |index: usize, name: &str, out: &str, words: &[&str]| {
+        let host = network.receiver(index);
+        let command = host.command("env").arg(format!("XDG_STATE_HOME={}", scratch.join("state").display())).arg(WEIR);
+        let command =
+            command.arg("recv").arg(session.description()).args(["--iface", host.interface(), "--name", name]);
+        command.arg("--out").arg(scratch.join(out)).args(words).start()
+    };
+    let sender = session.send(network.sender()).start();
+    let slow = recv(1, "beta", "beta", &["--json"]);
+    // Twice the same, and one whom nobody expects.
+    for (name, out) in [("alpha", "alpha"), ("alpha", "again"), ("omega", "omega")] {
+        let done = recv(0, name, out, &["--json"]).wait(LIMIT);
+        assert!(done.is_success() && done.last_event("receipt")["acknowledged"] == true, "{}", done.told());
+    }
+    let unsigned = recv(0, "alpha", "unsigned", &["--any-sender"]).wait(LIMIT);
+    assert!(unsigned.is_success(), "{}", unsigned.told());
+    assert!(
+        unsigned.told().contains("complete, not signed") && !unsigned.told().contains("verified"),
+        "{}",
+        unsigned.told()
+    );
+    let done = sender.wait(LIMIT);
+    drop(slow);
+    assert_eq!(done.code(), Some(RECEIPTS), "{}", done.told());
+    assert_eq!(done.last_event("end")["receipts"], 1, "{}", done.told());
+    let results = done.events("result");
+    let outcomes: Vec<_> =
+        results.iter().map(|it| (&it["host"], &it["expected"], &it["outcome"], &it["claimants"])).collect();
+    let [alpha, beta, gamma, omega] = ["alpha", "beta", "gamma", "omega"].map(Value::from);
+    let (yes, no, one, none) = (true.into(), false.into(), 1.into(), 0.into());
+    let [complete, partial, never] = ["complete", "partial", "never_heard"].map(Value::from);
+    let expected = [
+        (&alpha, &yes, &complete, &one),
+        (&beta, &yes, &partial, &one),
+        (&gamma, &yes, &never, &none),
+        (&omega, &no, &complete, &one),
+    ];
+    assert_eq!(outcomes, expected, "{}", done.told());
+    let percent = results[1]["percent"].as_f64().expect("a number");
+    assert!(percent > 0.0 && percent < 100.0, "{}", results[1]);
+
+    // Once all have everything it is over, and that is a success.
+    std::fs::write(&hosts, "alpha\n").expect("room for a list");
+    let sender = expecting(&["--for", "60s"]).send(network.sender()).start();
+    let done = recv(0, "alpha", "alpha", &["--overwrite", "--json"]).wait(LIMIT);
+    assert!(done.is_success(), "{}", done.told());
+    let done = sender.wait(LIMIT);
+    assert!(done.is_success() && done.events("result").len() == 1, "{}", done.told());
+}
+
 fn message(told: &Value) -> &str {
     told["message"].as_str().unwrap_or_default()
 }
@@ -169,5 +238,6 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
 const NETWORK: i32 = 4;
 const UNVERIFIED: i32 = 6;
+const RECEIPTS: i32 = 8;
 /// A point of the curve that is nobody's key here: RFC 8032 §7.1, test 1.
 const OTHER_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";

@@ -69,13 +69,13 @@ impl AlcProfile {
     /// A datagram that came to the control port.
     fn on_control<'d>(&self, datagram: &'d [u8]) -> Found<'d, Content> {
         match datagram.len() {
+            _ if receipt::is_receipt(datagram) => Found::Message(datagram),
             probe::LEN => match Probe::decode(datagram) {
                 Ok((probe, tsi)) if tsi == self.tsi => {
                     Found::Packet { header: Header::Probe(probe), label: None, payload: &[] }
                 }
                 _ => Found::Foreign,
             },
-            receipt::LEN => Found::Message(datagram),
             _ => Found::Foreign,
         }
     }

@@ -64,7 +64,8 @@ impl Session {
     /// A receiver that puts its files in `out`, printing events.
     pub fn recv(&self, receiver: &Host, out: &Path) -> Command {
         let command = receiver.command(&self.program).arg("recv").arg(self.description()).arg("--out").arg(out);
-        command.args(["--iface", receiver.interface(), "--json"])
+        // The hosts share a name and a home, and are different receivers.
+        command.args(["--iface", receiver.interface(), "--json", "--name", receiver.namespace()])
     }
 
     fn send_command(&self, sender: &Host) -> Command {
