@@ -63,7 +63,9 @@ impl Exit {
             Exit::Incomplete => {
                 "the time was up, or the other end of a stream gone, before all had come; what came is kept"
             }
-            Exit::Unverified => "what came is not what the sender signed; nothing took its final name",
+            Exit::Unverified => {
+                "what came is not what the sender signed, or not of the sender that is believed; nothing took its final name"
+            }
             Exit::Files => "a file cannot be read or written (exists, disk full, no permission)",
             Exit::Receipts => "the time was up with fewer receipts than --receipts asks for",
             Exit::Interrupted => "interrupted; what came is kept for the next try",

@@ -79,6 +79,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         receipts,
         wanted,
         expected,
+        complete: (0, 0),
         ends: args.duration.map(|duration| started + duration),
         shown: started,
         shown_bytes: 0,
@@ -287,6 +288,8 @@ struct FileSender<'a> {
     wanted: Option<u64>,
     /// The hosts that are waited for, if they are named.
     expected: Vec<Expected>,
+    /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
+    complete: (u64, u64),
     ends: Option<Time>,
     shown: Time,
     shown_bytes: u64,
@@ -318,7 +321,7 @@ impl Application<Content> for FileSender<'_> {
                     .map_or_else(|_| String::new(), |key| key.to_string()),
                 received_bytes: receipt.received_bytes,
                 seconds: receipt.elapsed_millis as f64 / 1e3,
-                receipts: self.receivers(),
+                receipts: self.count(),
             };
             self.report.show(&SenderEvent::Receipt(event));
         }
@@ -367,8 +370,18 @@ impl FileSender<'_> {
 
     /// Receivers that have everything, of those that are waited for.
     fn receivers(&self) -> u64 {
-        let Some(book) = &self.receipts else { return 0 };
-        if self.expected.is_empty() { book.receivers() } else { hosts::complete(&self.expected, book.entries()) }
+        match &self.receipts {
+            Some(book) if self.expected.is_empty() => book.receivers(),
+            _ => self.complete.1,
+        }
+    }
+
+    /// The same, after a receipt has come.
+    fn count(&mut self) -> u64 {
+        if let Some(book) = self.receipts.as_ref().filter(|book| book.receivers() != self.complete.0) {
+            self.complete = (book.receivers(), hosts::complete(&self.expected, book.entries()));
+        }
+        self.receivers()
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {

@@ -28,6 +28,8 @@ pub(crate) struct Silence {
     /// A look at the interface itself, while nothing comes and where this user may.
     watch: Option<Watch>,
     may_watch: bool,
+    /// How long nothing may come.
+    patience: Duration,
     packets: u64,
     first_packet: Option<Time>,
     last_packet: Time,
@@ -64,12 +66,13 @@ impl Silence {
             before: diagnosis::facts(interface),
             watch: None,
             may_watch: true,
+            patience: patience(description),
             packets: 0,
             first_packet: None,
             last_packet: now,
             strangers_before: Vec::new(),
             next: now,
-            interval: PATIENCE,
+            interval: patience(description),
             told: None,
         }
     }
@@ -78,17 +81,18 @@ impl Silence {
     pub(crate) fn look(&mut self, now: Time, statistics: &Statistics, store: &Progress) -> Option<Waiting> {
         self.note_packets(now, statistics);
         let Some(lack) = self.lack(now, store) else {
-            (self.next, self.interval, self.told) = (now, PATIENCE, None);
+            (self.next, self.interval, self.told) = (now, self.patience, None);
             return None;
         };
         let seen = self.seen(lack, statistics, store);
         let told = (lack, seen.iter().map(|seen| (seen.what, seen.tsi)).collect());
         let is_news = self.told.as_ref().is_some_and(|before| *before != told);
-        let is_due = now >= self.next || is_news && now + self.interval >= self.next + PATIENCE;
+        let is_due = now >= self.next || is_news && now + self.interval >= self.next + self.patience;
         if !is_due {
             return None;
         }
-        (self.next, self.interval) = (now + self.interval, (self.interval * 2).min(LONGEST_INTERVAL));
+        (self.next, self.interval) =
+            (now + self.interval, (self.interval * 2).min(LONGEST_INTERVAL.max(self.patience)));
         self.told = Some(told);
         let waited = now.since(if lack == Lack::Packets { self.last_packet } else { self.first_packet? });
         Some(self.tell(lack, waited, seen))
@@ -115,11 +119,11 @@ impl Silence {
     fn lack(&self, now: Time, store: &Progress) -> Option<Lack> {
         let has_table = store.manifest_complete || store.files_total > 0;
         let since_first = self.first_packet.map_or(Duration::ZERO, |first| now.since(first));
-        if now.since(self.last_packet) >= PATIENCE {
+        if now.since(self.last_packet) >= self.patience {
             Some(Lack::Packets)
-        } else if !has_table && store.rejected_manifests > 0 && since_first >= PATIENCE {
+        } else if !has_table && store.rejected_manifests > 0 && since_first >= self.patience {
             Some(Lack::GoodTables)
-        } else if !has_table && since_first >= PATIENCE_FOR_TABLES {
+        } else if !has_table && since_first >= PATIENCE_FOR_TABLES.max(self.patience) {
             Some(Lack::Tables)
         } else {
             None
@@ -177,6 +181,15 @@ impl Silence {
     }
 }
 
+/// As long as a user waits before he wonders, or a few packets of the lowest rate take.
+fn patience(description: &Description) -> Duration {
+    let lowest = description.control.as_ref().and_then(|control| {
+        let rate = control.ladder.rates().first()?;
+        Some(control.packet_size / *rate * PACKETS_TO_WAIT_FOR)
+    });
+    lowest.unwrap_or(Duration::ZERO).max(PATIENCE)
+}
+
 fn of_stranger(stranger: &Stranger, packets: u64) -> Seen {
     let (what, number) = match stranger.why {
         Strange::Session(tsi) => (SeenWhat::OtherSession, Some(tsi)),
@@ -200,6 +213,8 @@ impl Seen {
 
 /// A user who waits for this long begins to wonder. It has to be below five seconds with what a busy machine adds.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// So many lost in a row are no accident.
+const PACKETS_TO_WAIT_FOR: u32 = 3;
 /// From now on it is worth looking closer.
 const SOON: Duration = Duration::from_secs(1);
 /// A large table on the lowest channel alone takes a while.

@@ -34,7 +34,7 @@ pub(crate) fn signed(text: &str, key: &SecretKey) -> String {
 }
 
 /// Whether a text bears `key`'s signature; `None` if it bears none.
-fn is_signed(text: &str, key: &PublicKey) -> Option<bool> {
+pub(crate) fn is_signed(text: &str, key: &PublicKey) -> Option<bool> {
     let at = text.find(&format!("\n{SIGNATURE}"))? + 1;
     let (before, line) = text.split_at(at);
     let mut lines = line.lines();

@@ -43,6 +43,14 @@ fn who_hears_nothing_is_told_what_to_check_ever_more_seldom() {
 }
 
 #[test]
+fn a_slow_session_is_given_the_time_of_its_packets() {
+    let patience = |rate: u64| {
+        patience(&silence(&format!("a=weir-cc:avmrc\na=weir-packet:1250\na=weir-ladder:{rate}\n")).description)
+    };
+    assert_eq!([patience(1_000), patience(256_000)], [30, 4].map(Duration::from_secs));
+}
+
+#[test]
 fn packets_end_a_silence_and_the_next_one_is_told_again() {
     let mut silence = silence("");
     let table = Progress { manifest_complete: true, ..Progress::default() };
