@@ -3,12 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use weir_net::receipts::Entry;
+use weir_net::receipts::{Entry, ReceiptBook, Verdicts};
 use weir_object::keys::PublicKey;
+use weir_object::source::SourceSet;
 use weir_units::Time;
 
 use crate::events::{HostOutcome, HostResult};
 use crate::exit::{Exit, Failure};
+use crate::proof::Content;
+use crate::session::Offer;
 
 /// A receiver that is expected: by its name, and by its key where that is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,23 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Expected>, Failure> {
     let refuse = |error: String| Failure::new(Exit::Usage, format!("--expect {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
     parse(&text).map_err(refuse)
+}
+
+/// The book of receipts, if the session asks for them.
+pub(crate) fn book(offer: &Offer, sources: &SourceSet) -> Option<ReceiptBook> {
+    let key = offer.description.receipt_key?;
+    let (tsi, secret) = (offer.description.tsi, offer.secret.clone());
+    let mut content = Content::default();
+    for file in sources.files() {
+        content.add(file.name.to_string(), file.length, file.path().to_owned());
+    }
+    let verdicts = Verdicts {
+        is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
+        // A file that cannot be read any more ends the session elsewhere.
+        has_content: Box::new(move |receiver, proof| content.proof(receiver, tsi).is_ok_and(|own| own == *proof)),
+        sign: Box::new(move |bytes| secret.sign(bytes)),
+    };
+    Some(ReceiptBook::new(key, tsi, verdicts))
 }
 
 /// A host a line: its name, and perhaps its public key. What follows a number sign is for people.

@@ -5,14 +5,32 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use weir_net::receipts::Identity;
-use weir_object::keys::{KeyError, SecretKey};
+use weir_net::description::Description;
+use weir_net::receipts::{Identity, ReceiptSender};
+use weir_object::keys::{KeyError, PublicKey, SecretKey};
+use weir_units::Time;
 
 use crate::exit::Failure;
 use crate::{folders, session};
 
+/// What tells the sender how far this receiver is, if it asks; and what the user is to know of it.
+pub(crate) fn reporter(
+    name: Option<&str>,
+    description: &Description,
+    now: Time,
+) -> Result<(Option<ReceiptSender>, Option<String>), Failure> {
+    let Some(key) = description.receipt_key else { return Ok((None, None)) };
+    let (identity, told) = of(name)?;
+    let sender = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
+    let is_sender_s = Box::new(move |bytes: &[u8], signature: &[u8; 64]| {
+        sender.is_none_or(|sender| sender.verifies(bytes, signature))
+    });
+    let random = session::random_stream("receipt")?;
+    Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
+}
+
 /// The receiver of this name, or else of this host's; and what the user is to know.
-pub(crate) fn of(name: Option<&str>) -> Result<(Identity, Option<String>), Failure> {
+fn of(name: Option<&str>) -> Result<(Identity, Option<String>), Failure> {
     let host = || fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let name = name.map(str::to_owned).or_else(host).filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| "localhost".to_owned());

@@ -312,7 +312,7 @@ impl<'a> FileReceiver<'a> {
         started: Time,
     ) -> Result<FileReceiver<'a>, Failure> {
         let description = &wanted.description;
-        let (receipt, not_kept) = reporter(args, description, started)?;
+        let (receipt, not_kept) = identity::reporter(args.name.as_deref(), description, started)?;
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
@@ -582,22 +582,6 @@ fn flooded(received: Rate) -> String {
          fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \
          switch, or have the sender send with a lower --rates"
     )
-}
-
-/// What tells the sender how far this receiver is, if it asks; and what the user is to know of it.
-fn reporter(
-    args: &Recv,
-    description: &Description,
-    now: Time,
-) -> Result<(Option<ReceiptSender>, Option<String>), Failure> {
-    let Some(key) = description.receipt_key else { return Ok((None, None)) };
-    let (identity, told) = identity::of(args.name.as_deref())?;
-    let sender = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
-    let is_sender_s = Box::new(move |bytes: &[u8], signature: &[u8; 64]| {
-        sender.is_none_or(|sender| sender.verifies(bytes, signature))
-    });
-    let random = session::random_stream("receipt")?;
-    Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
 }
 
 /// A sender that said goodbye and is silent for this long has gone.

@@ -11,7 +11,7 @@ use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::groups;
 use weir_net::host::{Application, Host, Progress, Statistics};
-use weir_net::receipts::{ReceiptBook, Verdicts};
+use weir_net::receipts::ReceiptBook;
 use weir_net::session::SessionConfig;
 use weir_net::{Interface, LinkSpeed, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
@@ -26,10 +26,9 @@ use crate::exit::{Exit, Failure};
 use crate::hosts::{self, Expected};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::proof::Content as Held;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::{key, trust};
+use crate::trust;
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -70,9 +69,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
         report.trouble(started, beyond_one_source(args.to), None);
     }
-    let sent = account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
+    let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
-    let receipts = book(&offer, &sources);
+    let receipts = hosts::book(&offer, &sources);
     let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
     let mut run = FileSender {
         report,
@@ -169,46 +168,6 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     match speed {
         LinkSpeed::Stated(speed) => Some(speed),
         LinkSpeed::Virtual | LinkSpeed::Unknown => None,
-    }
-}
-
-/// The book of receipts, if the session asks for them.
-fn book(offer: &Offer, sources: &SourceSet) -> Option<ReceiptBook> {
-    let key = offer.description.receipt_key?;
-    let (tsi, secret) = (offer.description.tsi, offer.secret.clone());
-    let mut content = Held::default();
-    for file in sources.files() {
-        content.add(file.name.to_string(), file.length, file.path().to_owned());
-    }
-    let verdicts = Verdicts {
-        is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
-        // A file that cannot be read any more ends the session elsewhere.
-        has_content: Box::new(move |receiver, proof| content.proof(receiver, tsi).is_ok_and(|own| own == *proof)),
-        sign: Box::new(move |bytes| secret.sign(bytes)),
-    };
-    Some(ReceiptBook::new(key, tsi, verdicts))
-}
-
-/// What was sent of the session before, where its key lasts.
-fn account(
-    args: &SendFile,
-    offer: &Offer,
-    sources: &SourceSet,
-    tell: impl FnOnce(String),
-) -> Result<Option<Sent>, Failure> {
-    let Some(key) = key::file(args.key.as_deref()) else { return Ok(None) };
-    let control = offer.description.control.as_ref().expect("an offer has congestion control");
-    let rates = control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?;
-    let rate = rates.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate);
-    let ahead = sent::passes_ahead(rate, Bytes::new(sources.bytes()));
-    match Sent::open(&key, offer.description.tsi, sources.fingerprint(), ahead) {
-        Ok(sent) => Ok(Some(sent)),
-        Err(error) => {
-            tell(format!(
-                "what is sent cannot be noted next to the key, so that a sender started again repeats it: {error}"
-            ));
-            Ok(None)
-        }
     }
 }
 

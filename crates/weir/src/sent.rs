@@ -8,7 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weir_object::source::SourceSet;
 use weir_units::{Bytes, Rate};
+
+use crate::args::SendFile;
+use crate::exit::{Exit, Failure};
+use crate::key;
+use crate::session::Offer;
 
 /// The account of one session.
 #[derive(Debug)]
@@ -23,9 +29,32 @@ pub(crate) struct Sent {
     ahead: u64,
 }
 
+/// What was sent of the session before, where its key lasts.
+pub(crate) fn account(
+    args: &SendFile,
+    offer: &Offer,
+    sources: &SourceSet,
+    tell: impl FnOnce(String),
+) -> Result<Option<Sent>, Failure> {
+    let Some(key) = key::file(args.key.as_deref()) else { return Ok(None) };
+    let control = offer.description.control.as_ref().expect("an offer has congestion control");
+    let rates = control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    let rate = rates.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate);
+    let ahead = passes_ahead(rate, Bytes::new(sources.bytes()));
+    match Sent::open(&key, offer.description.tsi, sources.fingerprint(), ahead) {
+        Ok(sent) => Ok(Some(sent)),
+        Err(error) => {
+            tell(format!(
+                "what is sent cannot be noted next to the key, so that a sender started again repeats it: {error}"
+            ));
+            Ok(None)
+        }
+    }
+}
+
 impl Sent {
     /// The account of session `tsi` of a key; `ahead` is how many passes may be sent before [`Sent::note`] is called again.
-    pub(crate) fn open(key: &Path, tsi: u16, set: [u8; 16], ahead: u64) -> io::Result<Sent> {
+    fn open(key: &Path, tsi: u16, set: [u8; 16], ahead: u64) -> io::Result<Sent> {
         let mut folder = key.as_os_str().to_owned();
         folder.push(".sent");
         let file = PathBuf::from(folder).join(tsi.to_string());
@@ -66,7 +95,7 @@ fn passes(text: &str, set: &str) -> u64 {
 }
 
 /// Passes over `bytes` at this rate while nobody looks.
-pub(crate) fn passes_ahead(rate: Rate, bytes: Bytes) -> u64 {
+fn passes_ahead(rate: Rate, bytes: Bytes) -> u64 {
     (rate * UNLOOKED).count().div_ceil(bytes.count().max(1)).max(1)
 }
 

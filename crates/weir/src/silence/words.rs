@@ -132,7 +132,10 @@ impl About<'_> {
         all.push(format!("the sender: that it runs, and sends to {} (weir describe)", self.description.channels[0]));
         all.push(match self.facts.other_interfaces_up {
             0 => format!("the interface: {name} is the only one that is up here; the sender has its own --iface"),
-            more => format!("the interface: {more} more are up besides {name}, which --iface chooses; the sender has its own --iface"),
+            1 => format!("the interface: another one is up besides {name}; --iface chooses, here and at the sender"),
+            more => {
+                format!("the interface: {more} others are up besides {name}; --iface chooses, here and at the sender")
+            }
         });
         all.push(match self.description.ttl {
             0 | 1 => "TTL: the sender's is 1, which passes no router; if one is between, it needs --ttl".to_owned(),
@@ -149,6 +152,9 @@ impl About<'_> {
 
     fn about_querier(&self) -> Option<String> {
         let name = &self.interface.name;
+        if name == "lo" {
+            return None;
+        }
         match self.querier {
             Some(Some(_)) => None,
             Some(None) => Some(format!(
