@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root, same_content};
+use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root, same_content, unsigned};
 use weir_units::Rate;
 
 /// One network, one sender, and a receiver for each way to wait for nothing.
@@ -23,10 +23,7 @@ fn a_waiting_receiver_says_what_it_saw_and_what_to_check() {
     generated_file(&file, 4_000_000, 1);
     let session = Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "1M..2M", "--for", "60s"]);
     session.describe(network.sender());
-    let text = std::fs::read_to_string(session.description()).expect("it was described");
-    // Nobody has signed what is changed here.
-    let is_unsigned = |line: &&str| !line.starts_with("a=weir-signature:");
-    let text: String = text.lines().filter(is_unsigned).map(|line| line.to_owned() + "\r\n").collect();
+    let text = unsigned(&std::fs::read_to_string(session.description()).expect("it was described"));
     let described = |name: &str, from: &str, to: &str| -> PathBuf {
         assert!(text.contains(from), "{from}: {text}");
         let path = scratch.join(name);
@@ -194,13 +191,9 @@ fn a_sender_that_expects_hosts_ends_with_what_became_of_each() {
         let done = recv(0, name, out, &["--json"]).wait(LIMIT);
         assert!(done.is_success() && done.last_event("receipt")["acknowledged"] == true, "{}", done.told());
     }
-    let unsigned = recv(0, "alpha", "unsigned", &["--any-sender"]).wait(LIMIT);
-    assert!(unsigned.is_success(), "{}", unsigned.told());
-    assert!(
-        unsigned.told().contains("complete, not signed") && !unsigned.told().contains("verified"),
-        "{}",
-        unsigned.told()
-    );
+    let taken = recv(0, "alpha", "unsigned", &["--any-sender"]).wait(LIMIT);
+    assert!(taken.is_success(), "{}", taken.told());
+    assert!(taken.told().contains("complete, not signed") && !taken.told().contains("verified"), "{}", taken.told());
     let done = sender.wait(LIMIT);
     drop(slow);
     assert_eq!(done.code(), Some(RECEIPTS), "{}", done.told());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use weir_testkit::netns::{Command, Finished, Scratch, free_port, generated_file};
+use weir_testkit::netns::{Command, Finished, Scratch, free_port, generated_file, unsigned};
 
 #[test]
 fn the_key_of_a_web_address_is_remembered_and_another_is_refused_until_the_user_says_so() {
@@ -41,11 +41,9 @@ fn the_key_of_a_web_address_is_remembered_and_another_is_refused_until_the_user_
     *served.lock().expect("no panic") = text.replace("239.255.", "239.254.");
     let changed = recv(&[]);
     assert!(changed.code() == Some(UNVERIFIED) && changed.told().contains("changed after"), "{}", changed.told());
-    let unsigned: String =
-        text.lines().filter(|line| !line.contains("weir-signature")).map(|line| line.to_owned() + "\r\n").collect();
-    *served.lock().expect("no panic") = unsigned;
-    let unsigned = recv(&[]);
-    assert!(unsigned.code() == Some(UNVERIFIED) && unsigned.told().contains("not signed"), "{}", unsigned.told());
+    *served.lock().expect("no panic") = unsigned(&text);
+    let bare = recv(&[]);
+    assert!(bare.code() == Some(UNVERIFIED) && bare.told().contains("not signed"), "{}", bare.told());
 }
 
 /// The description of a session that this key signs. The key is made if it is not there.

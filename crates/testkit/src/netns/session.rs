@@ -76,6 +76,12 @@ impl Session {
     }
 }
 
+/// A description without its signature, for tests that change what it says: what is changed under the signature is refused.
+pub fn unsigned(description: &str) -> String {
+    let lines = description.lines().filter(|line| !line.starts_with("a=weir-signature:"));
+    lines.map(|line| line.to_owned() + "\r\n").collect()
+}
+
 impl Process {
     /// The first event of this kind that `wanted` accepts, waited for. Panics after `limit`, or if the process ends
     /// without one.
