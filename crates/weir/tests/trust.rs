@@ -46,6 +46,37 @@ fn the_key_of_a_web_address_is_remembered_and_another_is_refused_until_the_user_
     assert!(bare.code() == Some(UNVERIFIED) && bare.told().contains("not signed"), "{}", bare.told());
 }
 
+#[test]
+fn groups_of_others_are_refused_and_odd_ones_are_warned_of() {
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, 1_000, 1);
+    let send = |to: &str, words: &[&str]| {
+        let command =
+            Command::here(WEIR).args(["send", "file"]).arg(&file).args(["--to", to, "--iface", "lo", "--for", "300ms"]);
+        command.arg("--session").arg(scratch.join("weir.sdp")).args(words).start().wait(LIMIT)
+    };
+    let to = |group: &str| format!("{group}:{}", free_port());
+    let refused = |to: String, word: &str| {
+        let done = send(&to, &[]);
+        assert!(done.code() == Some(USAGE) && done.told().contains(word), "{to}: {}", done.told());
+    };
+    refused(to("224.0.0.251"), "224.0.0.0/24");
+    refused(to("232.1.1.1"), "--source-specific");
+    // The base is free, and the channels above it are not.
+    refused(to("239.255.254.250"), "239.255.255.0");
+    let odd = send(&to("239.255.78.2"), &["--source-specific"]);
+    assert!(odd.is_success() && odd.told().contains("no group for source-specific multicast"), "{}", odd.told());
+    let right = send(&to("232.78.1.1"), &["--source-specific"]);
+    assert!(right.is_success() && !right.told().contains("no group"), "{}", right.told());
+
+    let text = describe(&scratch, "one.key");
+    let theirs = scratch.join("theirs.sdp");
+    std::fs::write(&theirs, unsigned(&text).replace("239.255.78.", "224.0.1.")).expect("room for a description");
+    let done = recv(&scratch, theirs.to_str().expect("UTF-8"), &[]);
+    assert!(done.code() == Some(SESSION) && done.told().contains("224.0.1.0/24"), "{}", done.told());
+}
+
 /// The description of a session that this key signs. The key is made if it is not there.
 fn describe(scratch: &Scratch, key: &str) -> String {
     let (file, key) = (scratch.join("input"), scratch.join(key));
@@ -97,5 +128,7 @@ fn serve(text: Arc<Mutex<String>>) -> String {
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
+const USAGE: i32 = 2;
+const SESSION: i32 = 3;
 const INCOMPLETE: i32 = 5;
 const UNVERIFIED: i32 = 6;
