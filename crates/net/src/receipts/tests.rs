@@ -1,6 +1,7 @@
 use super::*;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use weir_units::{Random, Time};
 use weir_wire::receipt::Kind;
 
@@ -162,6 +163,24 @@ fn a_thousand_receivers_report_twenty_times_a_second_and_unheard_ones_ever_less(
     let mut unheard = receiver(1);
     let times: Vec<u64> = (0..8).map(|_| next(&mut unheard).0.as_micros() / 1_000_000).collect();
     assert!(times[7] > 300, "{times:?}");
+}
+
+proptest! {
+    /// Whoever has the description can put its tag on anything.
+    #[test]
+    fn anything_under_the_right_tag_is_answered_or_refused_without_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..260), kind in 0u8..6, is_head in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if is_head && bytes.len() >= 8 {
+            bytes[..8].copy_from_slice(&[b'W', b'R', b'C', b'P', 2, kind, 0, 9]);
+        }
+        let message = [&bytes[..], &tag(&bytes, &KEY)].concat();
+        let (mut book, mut receiver) = (book(), finished(1));
+        let answer = book.on_message(Time::ZERO, &message, |_| {});
+        prop_assert!(answer.is_none(), "nobody signed it");
+        prop_assert!(!receiver.on_message(Time::ZERO, &message));
+    }
 }
 
 #[test]

@@ -45,6 +45,16 @@ fn a_signed_description_survives_other_line_ends_and_no_change() {
     }
 }
 
+/// A tail of any text after the signature, or a signature of any text, is no signature.
+#[test]
+fn a_signature_that_is_not_one_is_refused_without_panic() {
+    for tail in ["", "zz", "00", &"0".repeat(128), &"é".repeat(64), "\r\na=weir-signature:"] {
+        let forged = format!("{}{SIGNATURE}{tail}", text(1));
+        assert_eq!(is_signed(&forged, &secret(1).public()), Some(false), "{tail}");
+    }
+    assert_eq!(is_signed("", &secret(1).public()), None);
+}
+
 #[test]
 fn a_pinned_key_takes_its_sender_alone() {
     let own = trust(Some(1), None);
