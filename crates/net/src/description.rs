@@ -17,6 +17,7 @@
 //! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
+//! | `a=weir-signature:HEX` | at the end | the sender's signature over all lines before it; whoever believes the sender checks it (not read here) |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
 //!
 //! How many channels a ladder makes, and of which rates, the scheme says (`registry::Scheme::channels`).

@@ -7,7 +7,9 @@
 mod all_channels;
 pub mod clock;
 pub mod description;
+pub mod diagnosis;
 mod error;
+pub mod groups;
 pub mod handshake;
 pub mod host;
 pub mod interface;

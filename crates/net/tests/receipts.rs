@@ -10,12 +10,13 @@ use common::{Counting, config, session};
 use weir_core::PeerId;
 use weir_net::Description;
 use weir_net::host::{Application, Host, Progress, Statistics};
-use weir_net::receipts::{ReceiptBook, ReceiptSender};
+use weir_net::receipts::{Identity, ReceiptBook, ReceiptSender, Standing, Verdicts};
 use weir_units::{Random, Time};
 use weir_wire::alc::Content;
-use weir_wire::receipt::{Kind, LEN, Receipt};
+use weir_wire::receipt::LEN;
 
 const KEY: [u8; 32] = [7; 32];
+const SIGNATURE: [u8; 64] = [8; 64];
 
 /// A sender that takes receipts for a while.
 struct Collects {
@@ -26,8 +27,8 @@ struct Collects {
 }
 
 impl Application<Content> for Collects {
-    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
-        let answer = self.book.on_message(message, |_| {}).map(|answer| answer.to_vec());
+    fn message(&mut self, now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        let answer = self.book.on_message(now, message, |_| {});
         self.instead.clone().or(answer)
     }
 
@@ -42,13 +43,13 @@ struct Finished {
 }
 
 impl Application<Content> for Finished {
-    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
-        self.receipt.on_message(message);
+    fn message(&mut self, now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        self.receipt.on_message(now, message);
         None
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
-        self.receipt.poll(now).map(|message| (PeerId(0), message.to_vec()))
+        self.receipt.poll(now, Standing::default).map(|message| (PeerId(0), message))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -68,7 +69,13 @@ fn with_receipts() -> Description {
 
 fn collect(description: &Description, span: Duration, instead: Option<Vec<u8>>) -> (Collects, Statistics) {
     let sender = weir_net::session::sender(description, at_start(&[]), &config()).expect("a sender");
-    let book = ReceiptBook::new(KEY, description.tsi);
+    // Signatures are the applications' business; here any will do.
+    let verdicts = Verdicts {
+        is_signed: |_, _, signature| signature == &SIGNATURE,
+        has_content: Box::new(|_, proof| proof == &[5; 32]),
+        sign: Box::new(|_| SIGNATURE),
+    };
+    let book = ReceiptBook::new(KEY, description.tsi, verdicts);
     let mut collects = Collects { book, time: Counting::for_all_of(span), instead };
     let statistics = Host::run_one(sender, &mut collects).expect("it runs");
     (collects, statistics)
@@ -80,17 +87,18 @@ fn a_receipt_reaches_the_sender_s_application_and_its_acknowledgement_the_receiv
     let of_sender = description.clone();
     let collecting = std::thread::spawn(move || collect(&of_sender, Duration::from_secs(2), None));
     let receiver = weir_net::session::receiver(&description, None, &config()).expect("a receiver");
-    let receipt =
-        Receipt { kind: Kind::Receipt, tsi: description.tsi, receiver: 3, received_bytes: 4, elapsed_millis: 5 };
     let random = Random::new(1, "receipt");
-    let clock = weir_net::clock::Clock::new();
-    let receipt = ReceiptSender::new(receipt, KEY, clock.now(), Duration::from_millis(100), random);
+    let now = weir_net::clock::Clock::new().now();
+    let identity = Identity { key: [3; 32], name: "host".to_owned(), sign: Box::new(|_| SIGNATURE) };
+    let is_signed = Box::new(|_: &[u8], signature: &[u8; 64]| signature == &SIGNATURE);
+    let mut receipt = ReceiptSender::new(identity, description.tsi, KEY, is_signed, now, random);
+    receipt.finish(now, Duration::from_millis(100), Standing::default(), [5; 32]);
     let mut finished = Finished { receipt };
     Host::run_one(receiver, &mut finished).expect("it runs");
     let (collects, _) = collecting.join().expect("no panic");
     assert!(finished.receipt.is_acknowledged());
-    let known: Vec<u64> = collects.book.receipts().map(|receipt| receipt.receiver).collect();
-    assert_eq!((known, collects.book.forged()), (vec![3], 0));
+    let known: Vec<&str> = collects.book.entries().map(|entry| entry.last.name()).collect();
+    assert_eq!((known, collects.book.receivers(), collects.book.forged()), (vec!["host"], 1, 0));
 }
 
 #[test]
@@ -103,8 +111,10 @@ fn an_answer_longer_than_its_message_is_not_sent() {
         std::thread::sleep(Duration::from_millis(100));
         let asking = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
         asking.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
-        asking.send_to(&[0; LEN], control).expect("the loopback takes it");
-        assert_eq!(asking.recv(&mut [0; 100]).ok(), expected);
+        let mut message = [0; LEN];
+        message[..4].copy_from_slice(b"WRCP");
+        asking.send_to(&message, control).expect("the loopback takes it");
+        assert_eq!(asking.recv(&mut [0; 500]).ok(), expected);
         let (_, statistics) = collecting.join().expect("no panic");
         assert_eq!(statistics.refused, refused, "{statistics:?}");
     }

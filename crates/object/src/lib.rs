@@ -4,8 +4,10 @@
 //! Not here: sockets, clocks, or when a packet is due. [`Carousel`] says what the next packet of a channel carries,
 //! [`Store`] takes what arrived; whoever drives them brings the time and the network.
 
+pub mod attributes;
 pub mod carousel;
 pub mod keys;
+pub mod links;
 pub mod manifest;
 pub mod name;
 pub mod partition;

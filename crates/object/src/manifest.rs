@@ -4,17 +4,19 @@
 //! # Weir's own attributes
 //!
 //! They live in the namespace `urn:weir:manifest:1`, which other receivers skip. On the root: `tsi`, `set` (16 bytes in
-//! hexadecimal, equal in all instances of one set of files), `objects`, `folders` and `bytes` (totals of the set, so
+//! hexadecimal, equal in all instances of one set of files), `objects`, `folders`, `links` and `bytes` (totals of the set, so
 //! that a receiver knows when it has seen every instance), `signature`. On a `File`: `digest` (BLAKE3 of the whole
-//! file), `offset` and `file-length` (where an object is one part of a file), `executable`. An empty folder is a
-//! `weir:Folder` element after all `File` elements.
+//! file), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal), `modified`
+//! (seconds since 1970, nine decimals). A folder that is empty, or of other permissions than 755, is a `weir:Folder` element
+//! with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, both after all `File` elements.
 //!
 //! # What is signed
 //!
 //! Ed25519 over the following bytes, numbers big-endian, texts and lists led by their length in 32 bits: the text
-//! `weir manifest 1`; TSI 64 bits; Expires 32; set 16 bytes; objects, folders, bytes 64 bits each; the list of files, each
+//! `weir manifest 1`; TSI 64 bits; Expires 32; set 16 bytes; objects, folders, links, bytes 64 bits each; the list of files, each
 //! TOI 128, name, offset 64, file length 64, transfer length 64, FEC encoding id 8, its 14 bytes of EXT_FTI, digest 32
-//! bytes, executable 8; the list of folders' names. The instance id is not in it: a set may be sent again under others.
+//! bytes, mode 16 and modified 64 and 32 bits (zero if they are not told); the list of folders, each name and mode; the list of
+//! links, each name and target. The instance id is not in it: a set may be sent again under others.
 //! Attributes that are not listed (MD5, content type) are not believed where a key is demanded.
 
 use base64::Engine;
@@ -22,7 +24,9 @@ use base64::engine::general_purpose::STANDARD;
 use quick_xml::escape::escape;
 use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
 
+use crate::attributes::Attributes;
 use crate::keys::{PublicKey, SecretKey, decode_hex, encode_hex};
+use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 
 /// One FDT instance.
@@ -38,8 +42,10 @@ pub struct Manifest {
     pub set: Option<SetTotals>,
     /// The objects.
     pub files: Vec<FileEntry>,
-    /// Folders without anything in them.
-    pub folders: Vec<Name>,
+    /// Folders without anything in them, or of other permissions than most.
+    pub folders: Vec<FolderEntry>,
+    /// Symbolic links.
+    pub links: Vec<LinkEntry>,
     /// Ed25519 signature, where there is one.
     pub signature: Option<[u8; 64]>,
     /// Entries that could not be used, with the reason.
@@ -53,8 +59,10 @@ pub struct SetTotals {
     pub id: [u8; 16],
     /// Objects in all instances.
     pub objects: u64,
-    /// Empty folders in all instances.
+    /// Folders in all instances.
     pub folders: u64,
+    /// Links in all instances.
+    pub links: u64,
     /// Bytes in all instances.
     pub bytes: u64,
 }
@@ -78,8 +86,8 @@ pub struct FileEntry {
     pub digest: Option<[u8; 32]>,
     /// MD5 over the object, where the sender gives it.
     pub md5: Option<[u8; 16]>,
-    /// Whether the file is to be executable.
-    pub executable: bool,
+    /// Its permissions and its time.
+    pub attributes: Attributes,
 }
 
 impl Manifest {
@@ -107,7 +115,7 @@ impl Manifest {
         out.extend(self.expires.to_be_bytes());
         if let Some(set) = &self.set {
             out.extend(set.id);
-            out.extend([set.objects, set.folders, set.bytes].iter().flat_map(|number| number.to_be_bytes()));
+            out.extend([set.objects, set.folders, set.links, set.bytes].iter().flat_map(|number| number.to_be_bytes()));
         }
         out.extend((self.files.len() as u32).to_be_bytes());
         for file in &self.files {
@@ -120,11 +128,17 @@ impl Manifest {
                 out.extend(oti.encode());
             }
             out.extend(file.digest.unwrap_or([0; 32]));
-            out.push(u8::from(file.executable));
+            out.extend(signed_attributes(&file.attributes));
         }
         out.extend((self.folders.len() as u32).to_be_bytes());
         for folder in &self.folders {
-            text(&mut out, folder.as_str());
+            text(&mut out, folder.name.as_str());
+            out.extend(signed_attributes(&folder.attributes));
+        }
+        out.extend((self.links.len() as u32).to_be_bytes());
+        for link in &self.links {
+            text(&mut out, link.name.as_str());
+            text(&mut out, &link.target);
         }
         out
     }
@@ -142,10 +156,11 @@ impl Manifest {
         }
         if let (Some(tsi), Some(set)) = (self.tsi, &self.set) {
             out.push_str(&format!(
-                " weir:tsi=\"{tsi}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:bytes=\"{}\"",
+                " weir:tsi=\"{tsi}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:links=\"{}\" weir:bytes=\"{}\"",
                 encode_hex(&set.id),
                 set.objects,
                 set.folders,
+                set.links,
                 set.bytes
             ));
         }
@@ -157,7 +172,15 @@ impl Manifest {
             file.to_xml(&mut out);
         }
         for folder in &self.folders {
-            out.push_str(&format!("<weir:Folder Content-Location=\"{}\"/>\n", escape(folder.to_location().as_str())));
+            let (location, attributes) = (folder.name.to_location(), folder.attributes.to_xml());
+            out.push_str(&format!("<weir:Folder Content-Location=\"{}\"{attributes}/>\n", escape(location.as_str())));
+        }
+        for link in &self.links {
+            let (location, target) = (link.name.to_location(), escape(link.target.as_str()));
+            out.push_str(&format!(
+                "<weir:Link Content-Location=\"{}\" weir:target=\"{target}\"/>\n",
+                escape(location.as_str())
+            ));
         }
         out.push_str("</FDT-Instance>\n");
         out
@@ -185,6 +208,7 @@ impl Manifest {
             set: read_set(root)?,
             files: Vec::new(),
             folders: Vec::new(),
+            links: Vec::new(),
             signature: match root.attribute((NAMESPACE, "signature")) {
                 Some(text) => STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok()),
                 None => None,
@@ -201,9 +225,17 @@ impl Manifest {
                     }
                 }
                 "Folder" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.folders.len() < max_files => {
-                    manifest.folders.push(Name::from_location(location)?);
+                    let (name, attributes) = (Name::from_location(location)?, attributes(node));
+                    manifest.folders.push(FolderEntry { name, attributes });
                 }
-                "File" | "Folder" => return Err(ManifestError::TooManyFiles { limit: max_files }),
+                "Link" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.links.len() < max_files => {
+                    let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
+                    match LinkEntry::new(Name::from_location(location)?, target) {
+                        Ok(link) => manifest.links.push(link),
+                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error.into())),
+                    }
+                }
+                "File" | "Folder" | "Link" => return Err(ManifestError::TooManyFiles { limit: max_files }),
                 _ => {}
             }
         }
@@ -247,9 +279,7 @@ impl FileEntry {
         if self.is_part() {
             out.push_str(&format!(" weir:offset=\"{}\" weir:file-length=\"{}\"", self.offset, self.file_length));
         }
-        if self.executable {
-            out.push_str(" weir:executable=\"true\"");
-        }
+        out.push_str(&self.attributes.to_xml());
         out.push_str("/>\n");
     }
 
@@ -289,9 +319,23 @@ impl FileEntry {
                 None => None,
             },
             md5: node.attribute("Content-MD5").and_then(|text| STANDARD.decode(text).ok()?.try_into().ok()),
-            executable: node.attribute((NAMESPACE, "executable")) == Some("true"),
+            attributes: attributes(node),
         })
     }
+}
+
+/// Permissions and time of a file or folder.
+fn attributes(node: roxmltree::Node<'_, '_>) -> Attributes {
+    Attributes::read(node.attribute((NAMESPACE, "mode")), node.attribute((NAMESPACE, "modified")))
+}
+
+/// The same as bytes under the signature; what is not told is zero.
+fn signed_attributes(attributes: &Attributes) -> Vec<u8> {
+    let mut out = attributes.mode.unwrap_or(0).to_be_bytes().to_vec();
+    let modified = attributes.modified;
+    out.extend(modified.map_or(0, |modified| modified.secs).to_be_bytes());
+    out.extend(modified.map_or(0, |modified| modified.nanos).to_be_bytes());
+    out
 }
 
 fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, ManifestError> {
@@ -302,7 +346,13 @@ fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, Manifest
         _ => return Err(bad("weir:set", id)),
     };
     let total = |field: &'static str| own(root, field)?.ok_or(ManifestError::Missing { field });
-    Ok(Some(SetTotals { id, objects: total("objects")?, folders: total("folders")?, bytes: total("bytes")? }))
+    Ok(Some(SetTotals {
+        id,
+        objects: total("objects")?,
+        folders: total("folders")?,
+        links: total("links")?,
+        bytes: total("bytes")?,
+    }))
 }
 
 /// The FEC attributes of a file, which may stand on the root for all; `None` where there are none.
@@ -391,6 +441,9 @@ pub enum ManifestError {
         /// The encoding.
         encoding: String,
     },
+    /// A link that does not stay where it is.
+    #[error("it is {0}")]
+    Link(#[from] LinkError),
     /// The FEC scheme is unknown.
     #[error("FEC encoding id {encoding_id} is not supported; have the sender use 6 (RaptorQ) or 0 (Compact No-Code)")]
     Fec {
@@ -424,15 +477,19 @@ mod tests {
             oti: Some(Oti::RaptorQ { transfer_length, symbol_size: 1400, blocks: 3, sub_blocks: 1, alignment: 8 }),
             digest: Some([toi as u8; 32]),
             md5: (toi == 1).then_some([9; 16]),
-            executable: toi == 2,
+            attributes: Attributes::read(Some("755"), Some("1700000000.000000005")),
         };
         Manifest {
             tsi: Some(77),
             expires: 4_000_000_000,
             complete: true,
-            set: Some(SetTotals { id: [5; 16], objects: 3, folders: 1, bytes: 30_000 }),
+            set: Some(SetTotals { id: [5; 16], objects: 3, folders: 1, links: 1, bytes: 30_000 }),
             files: vec![entry(1, "a & b<\".txt", 0, 10_000, 10_000), entry(2, "x/é", 0, 14_000, 20_000)],
-            folders: vec![Name::new("x/empty").expect("valid")],
+            folders: vec![FolderEntry {
+                name: Name::new("x/empty").expect("valid"),
+                attributes: Attributes { mode: Some(0o700), modified: None },
+            }],
+            links: vec![LinkEntry::new(Name::new("x/link").expect("valid"), "a & \"b").expect("stays in x")],
             signature: None,
             refused: Vec::new(),
         }
@@ -457,13 +514,16 @@ mod tests {
         let key = SecretKey::from_seed([1; 32]);
         let mut original = manifest();
         original.sign(&key);
-        let changes: [fn(&mut Manifest); 9] = [
+        let changes: [fn(&mut Manifest); 12] = [
             |m| m.expires += 1,
             |m| m.files[0].name = Name::new("b").expect("valid"),
             |m| m.files[0].digest = Some([3; 32]),
             |m| m.files[1].offset = 1,
             |m| m.files[1].file_length = 1,
-            |m| m.files[0].executable = true,
+            |m| m.files[0].attributes.mode = Some(0o777),
+            |m| m.files[0].attributes.modified = None,
+            |m| m.folders[0].attributes.mode = Some(0o755),
+            |m| m.links.clear(),
             |m| m.files[0].toi = 9,
             |m| m.folders.clear(),
             |m| m.set.as_mut().expect("has a set").bytes = 1,

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use md5::Digest;
 
+use crate::attributes::Attributes;
+use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
 
@@ -17,7 +19,8 @@ use crate::partition::MAX_FILE_BYTES;
 #[derive(Debug, Clone)]
 pub struct SourceSet {
     pub(crate) files: Vec<SourceFile>,
-    pub(crate) empty_folders: Vec<Name>,
+    pub(crate) folders: Vec<FolderEntry>,
+    pub(crate) links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
 }
 
@@ -33,8 +36,8 @@ pub struct SourceFile {
     pub digest: [u8; 32],
     /// MD5 over its content, where asked for.
     pub md5: Option<[u8; 16]>,
-    /// Whether its owner may execute it.
-    pub executable: bool,
+    /// Its permissions and its time.
+    pub attributes: Attributes,
     stamp: Stamp,
 }
 
@@ -42,8 +45,8 @@ impl SourceSet {
     /// Finds and hashes what `paths` name: files as they are, folders with all regular files below them, under the
     /// folder's own name. With `md5`, each file is also hashed for receivers that know no other digest.
     ///
-    /// A link that is given as a path is followed. A link inside a folder is followed to a regular file within that
-    /// folder, and otherwise skipped, as are devices, pipes and sockets: see [`SourceSet::skipped`].
+    /// A link that is given as a path is followed. A link inside a folder stays a link if it leads to something within that
+    /// folder, and is otherwise skipped, as are devices, pipes and sockets: see [`SourceSet::skipped`].
     ///
     /// # Errors
     /// [`SourceError`] for a path that is missing, unreadable, cannot be named at a receiver, or too large, for two
@@ -53,7 +56,7 @@ impl SourceSet {
         for path in paths {
             walk.add_root(path)?;
         }
-        if walk.files.is_empty() && walk.empty_folders.is_empty() {
+        if walk.files.is_empty() && walk.folders.is_empty() && walk.links.is_empty() {
             return Err(SourceError::Nothing);
         }
         let mut buffer = vec![0; HASH_BUFFER];
@@ -61,7 +64,7 @@ impl SourceSet {
         for (name, (path, metadata)) in walk.files {
             files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer)?);
         }
-        Ok(SourceSet { files, empty_folders: walk.empty_folders, skipped: walk.skipped })
+        Ok(SourceSet { files, folders: walk.folders, links: walk.links, skipped: walk.skipped })
     }
 
     /// The files, in the order of their names.
@@ -72,6 +75,16 @@ impl SourceSet {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.length).sum()
+    }
+
+    /// The same for the same content under the same names.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new();
+        for file in &self.files {
+            hasher.update(&(file.name.as_str().len() as u64).to_be_bytes()).update(file.name.as_str().as_bytes());
+            hasher.update(&file.length.to_be_bytes()).update(&file.digest);
+        }
+        *hasher.finalize().as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes")
     }
 
     /// What was found and not taken, with the reason.
@@ -112,7 +125,7 @@ impl SourceFile {
             return Err(SourceError::Changed { path });
         }
         Ok(SourceFile {
-            executable: metadata.mode() & 0o100 != 0,
+            attributes: Attributes::of(metadata),
             digest: *blake.finalize().as_bytes(),
             md5: md5_hasher.map(|hasher| hasher.finalize().into()),
             path,
@@ -120,6 +133,11 @@ impl SourceFile {
             length,
             stamp,
         })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Opens the file, which must still be the one that was hashed.
@@ -163,7 +181,8 @@ impl Stamp {
 #[derive(Default)]
 struct Walk {
     files: BTreeMap<Name, (PathBuf, Metadata)>,
-    empty_folders: Vec<Name>,
+    folders: Vec<FolderEntry>,
+    links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
 }
 
@@ -197,13 +216,31 @@ impl Walk {
         Ok(())
     }
 
+    /// Takes a link below `root` as it is, if it leads to something there.
+    fn add_link(&mut self, root: &Path, path: &Path, name: Name) -> io::Result<()> {
+        let target = fs::read_link(path)?;
+        let link = target.to_str().ok_or(LinkError::Unusable).and_then(|target| LinkEntry::new(name, target));
+        let reason = match (link, path.canonicalize()) {
+            (Ok(link), Ok(end)) if end.starts_with(root) => {
+                self.links.push(link);
+                return Ok(());
+            }
+            (Ok(_), Ok(_)) => LinkError::Outside.reason(),
+            (Ok(_), Err(_)) => "a link to nothing",
+            (Err(error), _) => error.reason(),
+        };
+        self.skipped.push((path.to_owned(), reason));
+        Ok(())
+    }
+
     fn add_folder(&mut self, root: &Path, folder: &Path, name: &Name) -> Result<(), SourceError> {
         let io_error = |source| SourceError::Io { path: folder.to_owned(), source };
         let mut entries: Vec<_> =
             fs::read_dir(folder).map_err(io_error)?.collect::<Result<_, _>>().map_err(io_error)?;
         entries.sort_by_key(fs::DirEntry::file_name);
-        if entries.is_empty() {
-            self.empty_folders.push(name.clone());
+        let attributes = Attributes::of(&fs::metadata(folder).map_err(io_error)?).mode_only();
+        if entries.is_empty() || attributes.mode != Some(USUAL_FOLDER) {
+            self.folders.push(FolderEntry { name: name.clone(), attributes });
         }
         for entry in entries {
             let path = entry.path();
@@ -212,14 +249,7 @@ impl Walk {
             let child = check_name(&path, component.to_str().map(|text| format!("{name}/{text}")).as_deref())?;
             let metadata = fs::symlink_metadata(&path).map_err(io_error)?;
             if metadata.is_symlink() {
-                match path.canonicalize() {
-                    Ok(target) if target.starts_with(root) && target.is_file() => {
-                        let metadata = fs::metadata(&target).map_err(io_error)?;
-                        self.add_file(target, child, metadata)?;
-                    }
-                    Ok(_) => self.skipped.push((path, "a link to a folder or out of the tree")),
-                    Err(_) => self.skipped.push((path, "a link to nothing")),
-                }
+                self.add_link(root, &path, child).map_err(io_error)?;
             } else if metadata.is_dir() {
                 self.add_folder(root, &path, &child)?;
             } else if metadata.is_file() {
@@ -298,13 +328,15 @@ pub enum SourceError {
     },
 }
 
+/// The permissions that folders have mostly. They need not be said.
+const USUAL_FOLDER: u16 = 0o755;
 /// Large enough that system calls do not count, small enough to stay in a core's cache.
 const HASH_BUFFER: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn names(set: &SourceSet) -> Vec<&str> {
         set.files().iter().map(|file| file.name.as_str()).collect()
@@ -315,17 +347,22 @@ mod tests {
         let temporary = tempfile::tempdir().expect("temporary folder");
         let tree = temporary.path().join("tree");
         fs::create_dir_all(tree.join("sub/empty")).expect("folders");
+        let modes = [("", 0o755), ("sub", 0o700), ("sub/empty", 0o755)];
+        for (folder, mode) in modes {
+            fs::set_permissions(tree.join(folder), fs::Permissions::from_mode(mode)).expect("ours");
+        }
         fs::write(tree.join("b"), b"bee").expect("file");
         fs::write(tree.join("sub/a"), b"").expect("file");
         let set = SourceSet::collect(&[tree], true).expect("readable");
         assert_eq!(names(&set), ["tree/b", "tree/sub/a"]);
-        assert_eq!(set.empty_folders.iter().map(Name::as_str).collect::<Vec<_>>(), ["tree/sub/empty"]);
+        let folders = set.folders.iter().map(|folder| (folder.name.as_str(), folder.attributes.mode));
+        assert_eq!(folders.collect::<Vec<_>>(), [("tree/sub", Some(0o700)), ("tree/sub/empty", Some(0o755))]);
         assert_eq!(set.files()[0].digest, *blake3::hash(b"bee").as_bytes());
         assert!(set.files()[0].md5.is_some() && set.bytes() == 3);
     }
 
     #[test]
-    fn links_are_followed_only_within_the_tree() {
+    fn links_stay_links_within_the_tree_and_are_left_out_beyond() {
         let temporary = tempfile::tempdir().expect("temporary folder");
         let tree = temporary.path().join("tree");
         fs::create_dir(&tree).expect("folder");
@@ -335,8 +372,11 @@ mod tests {
         symlink("../secret", tree.join("outside")).expect("link");
         symlink("nowhere", tree.join("broken")).expect("link");
         symlink(".", tree.join("loop")).expect("link");
+        symlink(tree.join("a"), tree.join("absolute")).expect("link");
         let set = SourceSet::collect(&[tree], false).expect("readable");
-        assert_eq!(names(&set), ["tree/a", "tree/inside"]);
+        assert_eq!(names(&set), ["tree/a"]);
+        let links = set.links.iter().map(|link| (link.name.as_str(), link.target.as_str()));
+        assert_eq!(links.collect::<Vec<_>>(), [("tree/inside", "a"), ("tree/loop", ".")]);
         assert_eq!(set.skipped().len(), 3);
     }
 

@@ -137,23 +137,69 @@ fn a_file_that_changes_while_it_is_sent_stops_the_sender_and_is_named() {
 }
 
 #[test]
-fn the_executable_bit_travels() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let path = folder.path().join("run.sh");
-    std::fs::write(&path, b"#!/bin/sh\n").expect("file");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("mode");
-    let set = weir_object::SourceSet::collect(&[path], false).expect("readable");
+fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let scratch = tempfile::tempdir().expect("temporary folder");
+    let tree = scratch.path().join("tree");
+    std::fs::create_dir_all(tree.join("private")).expect("folders");
+    let modes = [("secret", 0o600), ("run.sh", 0o755), ("setuid", 0o4755), ("shared", 0o666), ("private/open", 0o644)];
+    let when = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 7);
+    for (name, mode) in modes {
+        let file = std::fs::File::create(tree.join(name)).expect("file");
+        std::fs::write(tree.join(name), name).expect("file");
+        file.set_permissions(std::fs::Permissions::from_mode(mode)).expect("ours");
+        file.set_modified(when).expect("ours");
+    }
+    std::fs::set_permissions(tree.join("private"), std::fs::Permissions::from_mode(0o700)).expect("ours");
+    std::fs::set_permissions(&tree, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    symlink("secret", tree.join("link")).expect("link");
+    symlink("../run.sh", tree.join("private/up")).expect("link");
+    symlink("/etc/passwd", tree.join("out")).expect("link");
+
+    let set = weir_object::SourceSet::collect(&[tree], false).expect("readable");
+    assert_eq!(set.skipped().len(), 1, "{:?}", set.skipped());
     let mut carousel = weir_object::Carousel::new(set, &CarouselOptions::default()).expect("valid");
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
+    let mut parts = 0;
     while !store.is_complete() {
         let (content, symbol) = carousel.next(0).expect("a packet");
         store.add(&content, symbol).expect("the disk works");
+        let part = std::fs::metadata(out.path().join("tree/shared.part"));
+        parts += usize::from(part.is_ok_and(|part| part.mode() & 0o077 == 0));
     }
-    let mode = std::fs::metadata(out.path().join("run.sh")).expect("received").permissions().mode();
-    assert_ne!(mode & 0o100, 0);
-    assert!(events(&mut store).iter().any(|event| matches!(event, Event::Done { bytes: 10, .. })));
+    assert!(parts > 0, "what is not complete is nobody else's to read");
+    assert_eq!(events(&mut store).iter().filter(|event| matches!(event, Event::Done { .. })).count(), modes.len());
+    let arrived = |name: &str| std::fs::symlink_metadata(out.path().join("tree").join(name)).expect("received");
+    for (name, mode) in modes {
+        let (metadata, expected) = (arrived(name), mode & 0o777);
+        assert_eq!(metadata.mode() & 0o7777 & !expected, 0, "{name} is more open: {:o}", metadata.mode());
+        assert_eq!(metadata.mode() & 0o700, expected & 0o700, "{name}");
+        assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1_000_000_000, 7), "{name}");
+    }
+    assert_eq!(arrived("private").mode() & 0o7777, 0o700);
+    for (name, target) in [("link", "secret"), ("private/up", "../run.sh")] {
+        let link = std::fs::read_link(out.path().join("tree").join(name)).expect("a link");
+        assert_eq!(link.to_str(), Some(target));
+    }
+    assert!(!out.path().join("tree/out").exists());
+}
+
+#[test]
+fn a_sender_that_was_told_what_was_sent_repeats_no_symbol() {
+    use std::collections::HashSet;
+    let bytes = content(300_000, 6);
+    let symbols = |skipped_cycles, cycles: u64| {
+        let mut sender = Sender::new(&[("a", &bytes)], &CarouselOptions { skipped_cycles, ..options(ladder(1, 1.0)) });
+        let mut seen = HashSet::new();
+        while sender.carousel.stats().cycles < cycles {
+            let (content, _) = sender.carousel.next(0).expect("a packet");
+            seen.extend((content.toi > 0).then_some((content.toi, content.payload_id)));
+        }
+        seen
+    };
+    let (first, second) = (symbols(0, 2), symbols(3, 2));
+    assert!(first.len() > 400 && second.len() > 400 && first.is_disjoint(&second));
 }
 
 #[test]

@@ -15,8 +15,8 @@ use weir_link::LinkConfig;
 use weir_units::{Bytes, Rate};
 
 use examples::{
-    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES,
-    STREAM_EXAMPLES, TOP_EXAMPLES,
+    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, KEY_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES,
+    RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
@@ -51,6 +51,12 @@ pub(crate) enum Command {
     Agent(Box<Agent>),
     /// Say in words what a session description holds.
     Describe(Describe),
+    /// Make the key by which receivers know a sender, or show it.
+    #[command(subcommand, after_help = KEY_EXAMPLES)]
+    Key(Key),
+    /// Check what Weir needs of this host and its network: interface, route, groups, IGMP, firewall, buffers, clock.
+    #[command(after_help = DOCTOR_EXAMPLES, after_long_help = with_exit_codes(DOCTOR_EXAMPLES))]
+    Doctor(Box<Doctor>),
     /// List the congestion control schemes, where they come from, and their settings.
     Schemes,
     /// Show it on this machine: one sender, several receivers behind modelled links, and a report of how each fared.
@@ -129,7 +135,7 @@ pub struct SendStream {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub tsi: Option<u16>,
 
-    /// File with the secret key that signs the stream's digest (Ed25519), made if missing [default: a new key each time].
+    /// File with the secret key that signs the stream's digest (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
@@ -253,6 +259,10 @@ pub struct SendFile {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
     pub receipts: Option<u32>,
 
+    /// Stop as soon as all hosts in this file have everything, a name a line and perhaps its public key; a table at the end tells of each. With --for, whichever comes first.
+    #[arg(long, value_name = "FILE", conflicts_with = "receipts", help_heading = "When to stop")]
+    pub expect: Option<PathBuf>,
+
     /// The session's priority for hosts that receive several at once, 1 to 1000: a higher number goes first, unless the receiver says otherwise.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
     pub priority: Option<u16>,
@@ -277,11 +287,11 @@ pub struct SendFile {
     #[arg(long, value_name = "TEXT", help_heading = "Session")]
     pub name: Option<String>,
 
-    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: a random one].
+    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: one of the key, the group and the name, or with a new key each time a random one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
     pub tsi: Option<u16>,
 
-    /// File with the secret key that signs what is sent (Ed25519), made if missing [default: a new key each time].
+    /// File with the secret key that signs what is sent (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
@@ -425,6 +435,14 @@ pub struct Recv {
     #[arg(long)]
     pub any_sender: bool,
 
+    /// Take only what this sender has signed, its description included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
+    #[arg(long, value_name = "KEY|FILE", conflicts_with = "any_sender")]
+    pub sender_key: Option<String>,
+
+    /// What senders that ask for receipts call this receiver [default: this host's name]. Several receivers on a host need several names.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
     /// Most memory to use for received data, in bytes; the rest waits on disk.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = values::size)]
     pub memory: Bytes,
@@ -472,6 +490,63 @@ pub(crate) struct Describe {
     /// The session description: a file, - for standard input, or an http(s) address.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionSource,
+}
+
+/// `weir key`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Make a new key: the secret one in a file of your own, the public one next to it.
+    New(KeyNew),
+    /// Print the public key that receivers need.
+    Show(KeyShow),
+}
+
+/// `weir key new`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyNew {
+    /// File for the secret key; the public one goes to FILE.pub [default: $XDG_CONFIG_HOME/weir/sender.key, which `weir send` takes by itself].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Replace a key that is there. Receivers that know the old one will refuse the new one.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `weir key show`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyShow {
+    /// File of a secret key, a public key or a session description [default: $XDG_CONFIG_HOME/weir/sender.key].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// `weir doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Check for this session: a description's file, - for standard input, or an http(s) address [default: for any session].
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<SessionSource>,
+
+    /// Without a session: the multicast group and port to try.
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, default_value = "239.255.0.1:5004", conflicts_with = "session")]
+    pub(crate) to: SocketAddr,
+
+    /// Network interface to check, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR")]
+    pub(crate) iface: Option<String>,
+
+    /// How many routers the packets to other hosts may pass, plus one; 1 keeps them in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1)]
+    pub(crate) ttl: u8,
+
+    /// How long to listen: for the session, for a querier, and for other hosts on which weir doctor runs at the same time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span, default_value = "5s")]
+    pub(crate) duration: Duration,
+
+    /// Print events as JSON, one a line, instead of a table; docs/events.md describes them.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `weir demo`.

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, lab, live, recv, schemes, send, several, stream};
+use crate::{demo, describe, doctor, key, lab, live, recv, schemes, send, several, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -20,6 +20,7 @@ pub fn run() -> ExitCode {
         Command::Send(SendWhat::Stream(args)) => args.output.json,
         Command::Agent(args) => args.output.json,
         Command::Recv(args) => args.output.json,
+        Command::Doctor(args) => args.json,
         _ => false,
     };
     let exit = dispatch(command).unwrap_or_else(|failure| {
@@ -54,6 +55,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             _ => recv::files(&args, &mut Console::new(&args.output)?),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
+        Command::Key(what) => key::run(&what).map(|text| shown(&text)),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Schemes => Ok(shown(&schemes::listing())),
         Command::Demo(args) => demo::run(&args),
         Command::Lab(what) => lab::run(&what),

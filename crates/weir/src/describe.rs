@@ -3,19 +3,20 @@
 use std::fmt::Write;
 
 use weir_net::description::{Control, Description};
+use weir_object::keys::PublicKey;
 
 use crate::args::Describe;
 use crate::exit::{Exit, Failure};
-use crate::fetch;
+use crate::{fetch, trust};
 
 /// Reads a description and puts it into words.
 pub(crate) fn describe(args: &Describe) -> Result<String, Failure> {
-    let description: Description =
-        fetch::session(&args.session)?.parse().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
-    Ok(in_words(&description))
+    let text = fetch::session(&args.session)?;
+    let description: Description = text.parse().map_err(Failure::of(Exit::Session, args.session.to_string()))?;
+    Ok(in_words(&description, &text))
 }
 
-fn in_words(description: &Description) -> String {
+fn in_words(description: &Description, source: &str) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         writeln!(text, "{name:<12} {value}").expect("writing to a string cannot fail");
@@ -35,11 +36,7 @@ fn in_words(description: &Description) -> String {
         Some(control) => control_in_words(control, &mut line),
         None => line("control", "none: receivers take all channels at whatever rate the sender chose".to_owned()),
     }
-    let signed = description.public_key.map_or_else(
-        || "no".to_owned(),
-        |key| format!("Ed25519 {}", key.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))),
-    );
-    line("signed", signed);
+    line("signed", signed(description, source));
     let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
     line("receipts", receipts.to_owned());
     if let Some(priority) = description.priority {
@@ -49,6 +46,20 @@ fn in_words(description: &Description) -> String {
         line("control port", address.to_string());
     }
     text
+}
+
+/// By whom the content is signed, and whether the description is.
+fn signed(description: &Description, source: &str) -> String {
+    let key = description.public_key.map(|key| PublicKey::from_bytes(&key));
+    match key {
+        None => "no".to_owned(),
+        Some(Err(error)) => error.to_string(),
+        Some(Ok(key)) => match trust::is_signed(source, &key) {
+            Some(true) => format!("{key}, and so is this description"),
+            Some(false) => format!("{key}; THIS DESCRIPTION WAS CHANGED after it was signed"),
+            None => format!("{key}; this description is not"),
+        },
+    }
 }
 
 fn control_in_words(control: &Control, line: &mut impl FnMut(&str, String)) {
@@ -81,7 +92,7 @@ mod tests {
             priority: None,
             sessions: None,
         };
-        let text = in_words(&description);
+        let text = in_words(&description, "");
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");
     }
 }

@@ -16,6 +16,8 @@ pub enum ReceiverEvent {
     Level(Level),
     /// How it stands, several times a second.
     Progress(ReceiverProgress),
+    /// Nothing that can be used comes: what was seen instead, or what to check.
+    Waiting(Waiting),
     /// A file is complete.
     File(FileDone),
     /// The sender acknowledged the receipt, or all tries are used up.
@@ -36,6 +38,8 @@ pub enum SenderEvent {
     Progress(SenderProgress),
     /// A receiver has everything.
     Receipt(ReceiptReceived),
+    /// What became of a host, at the end.
+    Result(HostResult),
     /// Something failed.
     Error(Trouble),
     /// The last event.
@@ -193,6 +197,62 @@ pub struct ReceiverProgress {
     pub target_bps: Option<u64>,
 }
 
+/// Nothing that can be used comes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Seconds since the `start` event.
+    pub t_s: f64,
+    /// For how long.
+    pub waited_s: f64,
+    /// All of it in words, in lines.
+    pub message: String,
+    /// What came and was not taken, the most first.
+    pub seen: Vec<Seen>,
+    /// What to check, if nothing was seen.
+    pub check: Vec<String>,
+}
+
+/// Packets that came and were not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// What they are.
+    pub what: SeenWhat,
+    /// Who sent them; null if that is not known.
+    pub from: Option<String>,
+    /// Number of the session that they are of, if that is why.
+    pub tsi: Option<u64>,
+    /// FEC encoding id, if that is why.
+    pub fec: Option<u64>,
+    /// How many came.
+    pub packets: u64,
+}
+
+/// Why packets were not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeenWhat {
+    /// They are of another session.
+    OtherSession,
+    /// They are not from the sender that the description names.
+    OtherSource,
+    /// They are of another channel of the session.
+    OtherChannel,
+    /// Their FEC scheme is not known.
+    UnknownFec,
+    /// They cannot be read.
+    Unreadable,
+    /// Tables of files that the sender's key has not signed.
+    UnsignedTable,
+    /// They reach the interface for groups that were not joined.
+    Flooded,
+    /// They reach the interface and not the program.
+    Blocked,
+    /// A reason that this version has no word for.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
 /// A file is complete.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FileDone {
@@ -240,9 +300,11 @@ pub struct Trouble {
 pub struct ReceiverEnd {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// True if every file came and is verified.
+    /// True if every file came.
+    pub complete: bool,
+    /// True if every file came and is what the sender signed.
     pub verified: bool,
-    /// How many files came and are verified.
+    /// How many files came, verified unless any sender is taken.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
@@ -335,7 +397,9 @@ pub struct ReceiptReceived {
     pub t_s: f64,
     /// The receiver's address and port.
     pub from: String,
-    /// The receiver's random number, in hexadecimal.
+    /// What the receiver calls itself.
+    pub name: String,
+    /// The receiver's public key, in base64.
     pub receiver: String,
     /// What it received for the session, all headers included.
     pub received_bytes: u64,
@@ -343,6 +407,43 @@ pub struct ReceiptReceived {
     pub seconds: f64,
     /// Receivers that have sent a receipt, this one included.
     pub receipts: u64,
+}
+
+/// What became of a host.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HostResult {
+    /// Its name.
+    pub host: String,
+    /// Whether it was expected.
+    pub expected: bool,
+    /// How it ended.
+    pub outcome: HostOutcome,
+    /// How much of the content it has, as it last said.
+    pub percent: f64,
+    /// When it was last heard, in seconds since the `start` event; null if never.
+    pub heard_s: Option<f64>,
+    /// How long it took to have everything; null if it has not.
+    pub seconds: Option<f64>,
+    /// Its public key, in base64; null if it was never heard.
+    pub receiver: Option<String>,
+    /// How many receivers say that this is their name.
+    pub claimants: u64,
+}
+
+/// How a host ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostOutcome {
+    /// It has everything, verified.
+    Complete,
+    /// It has a part.
+    Partial,
+    /// Nothing was heard of it.
+    #[default]
+    NeverHeard,
+    /// An end that this version has no word for.
+    #[serde(other)]
+    Other,
 }
 
 /// The sender is done.
@@ -367,7 +468,7 @@ pub struct SenderEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{live, stream};
+    use crate::{doctor, live, stream};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -378,6 +479,7 @@ mod tests {
             ReceiverEvent::Start(ReceiverStart { rates_bps: vec![256_000, 384_000], ..Default::default() }),
             ReceiverEvent::Level(level),
             ReceiverEvent::Progress(ReceiverProgress { loss_event_rate: Some(0.01), ..Default::default() }),
+            ReceiverEvent::Waiting(Waiting { seen: vec![Seen::default()], ..Default::default() }),
             ReceiverEvent::File(FileDone { name: "a\nb\u{202e}".into(), ..Default::default() }),
             ReceiverEvent::Receipt(ReceiptSent::default()),
             ReceiverEvent::Error(Trouble::default()),
@@ -387,7 +489,8 @@ mod tests {
             // A new kind needs a line above too.
             ReceiverEvent::Start(_) | ReceiverEvent::Level(_) | ReceiverEvent::Progress(_) | ReceiverEvent::File(_) => {
             }
-            ReceiverEvent::Receipt(_) | ReceiverEvent::Error(_) | ReceiverEvent::End(_) => {}
+            ReceiverEvent::Waiting(_) | ReceiverEvent::Receipt(_) | ReceiverEvent::Error(_) => {}
+            ReceiverEvent::End(_) => {}
         });
         all
     }
@@ -397,12 +500,13 @@ mod tests {
             SenderEvent::Start(SenderStart { role: Role::Sender, ..Default::default() }),
             SenderEvent::Progress(SenderProgress::default()),
             SenderEvent::Receipt(ReceiptReceived::default()),
+            SenderEvent::Result(HostResult::default()),
             SenderEvent::Error(Trouble::default()),
             SenderEvent::End(SenderEnd::default()),
         ];
         all.iter().for_each(|event| match event {
             SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
-            SenderEvent::Error(_) | SenderEvent::End(_) => {}
+            SenderEvent::Result(_) | SenderEvent::Error(_) | SenderEvent::End(_) => {}
         });
         all
     }
@@ -456,8 +560,9 @@ mod tests {
         let viewers =
             live::receiver_samples().into_iter().map(|event| ("weir recv HOST:PORT", serde_json::to_value(event)));
         let live = live::sender_samples().into_iter().map(|event| ("weir send live", serde_json::to_value(event)));
+        let doctor = doctor::samples().into_iter().map(|event| ("weir doctor", serde_json::to_value(event)));
         let streams = stream::samples().into_iter().map(|event| ("Streams over a tree", serde_json::to_value(event)));
-        for (role, event) in receivers.chain(senders).chain(viewers).chain(live).chain(streams) {
+        for (role, event) in receivers.chain(senders).chain(viewers).chain(live).chain(streams).chain(doctor) {
             let Ok(Value::Object(fields)) = event else { panic!("an event is an object") };
             let kind = fields["event"].as_str().expect("the kind is a text").to_owned();
             let names = fields.keys().filter(|name| *name != "event");

@@ -55,7 +55,7 @@ impl Exit {
     /// What the number means, for the table in the help.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Exit::Done => "all done; everything received is verified",
+            Exit::Done => "all done; everything received is verified, or with --any-sender complete",
             Exit::Internal => "a claim does not hold (lab verify), or else a fault of weir itself",
             Exit::Usage => "the command line cannot be used",
             Exit::Session => "the session description cannot be read or used",
@@ -63,7 +63,9 @@ impl Exit {
             Exit::Incomplete => {
                 "the time was up, or the other end of a stream gone, before all had come; what came is kept"
             }
-            Exit::Unverified => "what came is not what the sender signed; nothing took its final name",
+            Exit::Unverified => {
+                "what came is not what the sender signed, or not of the sender that is believed; nothing took its final name"
+            }
             Exit::Files => "a file cannot be read or written (exists, disk full, no permission)",
             Exit::Receipts => "the time was up with fewer receipts than --receipts asks for",
             Exit::Interrupted => "interrupted; what came is kept for the next try",

@@ -120,6 +120,7 @@ impl Display {
                 let share = words::share(progress.useful_bytes, progress.needed_bytes);
                 self.progress(progress.t_s, share, || words::receiver_progress(progress));
             }
+            ReceiverEvent::Waiting(waiting) => self.trouble(&waiting.message),
             ReceiverEvent::File(file) => {
                 self.say("");
                 return self.result(&words::file(file));
@@ -151,6 +152,10 @@ impl Display {
                 self.progress(progress.t_s, share, || words::sender_progress(progress, wanted));
             }
             SenderEvent::Receipt(receipt) => self.say(&words::receipt_received(receipt, self.receipts_wanted)),
+            SenderEvent::Result(result) => {
+                self.panel.finish_and_clear();
+                return self.result(&words::host(result));
+            }
             SenderEvent::Error(trouble) => self.trouble(&trouble.message),
             SenderEvent::End(end) => {
                 self.panel.finish_and_clear();

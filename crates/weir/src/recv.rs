@@ -10,31 +10,35 @@ use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
+use weir_net::groups;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
-use weir_net::receipts::ReceiptSender;
+use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::session::SessionConfig;
 use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
-use weir_units::{Bytes, Random, Rate, Time};
+use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
-use weir_wire::receipt::{Kind, Receipt};
 
 use crate::args::{Recv, SessionSource};
 use crate::collector::Collector;
 use crate::events::{
-    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble,
+    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble, Waiting,
 };
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::{fetch, session};
+use crate::proof::Content as Held;
+use crate::silence::Silence;
+use crate::trust::Trust;
+use crate::{fetch, identity, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
-    let wanted = Wanted::fetch(&args.sessions[0], args.iface.as_deref(), out_folder(args).to_owned())?;
+    let trust = Trust::of(args)?;
+    let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), out_folder(args).to_owned())?;
     let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
     let endpoint = endpoint.map_err(|error| wanted.refuse(error))?;
     let config = session_config(args, receive_buffer(&wanted.description))?;
@@ -42,7 +46,7 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let clock = Clock::new();
     let buffer = tenant.capabilities().buffer;
-    let mut run = FileReceiver::begin(args, &wanted, observer, clock.now())?;
+    let mut run = FileReceiver::begin(args, &wanted, observer, 0, clock.now())?;
     if buffer.granted < highest_rate(&wanted.description) * SHORTEST_TURN {
         run.trouble(run.started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
@@ -58,21 +62,33 @@ pub(crate) struct Wanted {
     /// The rates between which the receiver chooses.
     pub(crate) levels: Vec<Rate>,
     interface: Interface,
+    /// What the user is to know of how far it can be believed.
+    told: Vec<String>,
     /// The folder for its files.
     pub(crate) out: PathBuf,
 }
 
 impl Wanted {
     /// Reads the description of a session.
-    pub(crate) fn fetch(source: &SessionSource, iface: Option<&str>, out: PathBuf) -> Result<Wanted, Failure> {
+    pub(crate) fn fetch(
+        source: &SessionSource,
+        trust: &Trust,
+        iface: Option<&str>,
+        out: PathBuf,
+    ) -> Result<Wanted, Failure> {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        let told = trust.check(source, &text, &description)?;
+        for channel in &description.channels {
+            let has_source = description.source.is_some();
+            groups::check(channel.ip(), has_source).map_err(Failure::of(Exit::Session, source.to_string()))?;
+        }
         let choice = session::interface_choice(iface);
         let group = description.channels[0].ip();
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
         let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels);
         let levels = levels.map_err(Failure::of(Exit::Session, source.to_string()))?;
-        Ok(Wanted { source: source.clone(), description, levels, interface, out })
+        Ok(Wanted { source: source.clone(), description, levels, interface, told, out })
     }
 
     /// The session cannot be received as it is described.
@@ -175,20 +191,25 @@ pub(crate) struct FileReceiver<'a> {
     levels: usize,
     level_rate: Rate,
     slot: Option<SlotReport>,
+    silence: Silence,
     /// Where round-trip probes go, until the user has been told that none is answered.
     probes_to: Option<SocketAddr>,
     round_trip: Option<Duration>,
     lost_packets: u64,
     statistics: Statistics,
+    /// Only what the sender's key has signed is taken.
+    is_signed: bool,
     files: u64,
     file_bytes: u64,
     /// Bytes of files that an earlier run had received.
     resumed: BTreeMap<Name, u64>,
     completed: Option<Time>,
-    /// The key and the session of the receipt that the sender asks for.
-    receipt_wanted: Option<([u8; 32], u16)>,
-    /// The receipt on its way.
+    /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
+    /// The files that are there, of which the receipt proves that they are.
+    held: Held,
+    out: PathBuf,
+    tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
     /// What went wrong with a file while others went on.
@@ -225,15 +246,16 @@ impl Application<Content> for FileReceiver<'_> {
         }
     }
 
-    fn message(&mut self, _now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+    fn message(&mut self, now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
         if let Some(receipt) = &mut self.receipt {
-            receipt.on_message(message);
+            receipt.on_message(now, message);
         }
         None
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
-        self.receipt.as_mut()?.poll(now).map(|message| (PeerId(0), message.to_vec()))
+        let standing = self.standing(now);
+        self.receipt.as_mut()?.poll(now, || standing).map(|message| (PeerId(0), message))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -247,19 +269,24 @@ impl Application<Content> for FileReceiver<'_> {
         self.statistics.clone_from(statistics);
         self.collector.tick();
         self.drain_store(now);
-        if self.receipt.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
+        if self.completed.is_none()
+            && let Some(waiting) = self.silence.look(now, statistics, &self.collector.progress())
+        {
+            self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
+        }
+        if self.outcome.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
-            if self.completed.is_some() {
+            if self.completed.is_some() && self.worst.is_none() {
                 self.begin_receipt(now);
             }
         }
         match (self.outcome, &self.receipt) {
             (None, _) => host::Progress::Continue,
-            (Some(_), Some(receipt)) if receipt.deadline().is_some() && !self.observer.is_interrupted() => {
+            (Some(_), Some(receipt)) if receipt.is_confirming() && !self.observer.is_interrupted() => {
                 host::Progress::Finish
             }
             _ => host::Progress::Stop,
@@ -276,14 +303,16 @@ impl Application<Content> for FileReceiver<'_> {
 }
 
 impl<'a> FileReceiver<'a> {
-    /// A receiver of a session, whose store is open.
+    /// A receiver of a session, whose store is open. `number` is the session's place among those of its host.
     pub(crate) fn begin(
         args: &Recv,
         wanted: &Wanted,
         observer: &'a mut dyn Observer<ReceiverEvent>,
+        number: usize,
         started: Time,
     ) -> Result<FileReceiver<'a>, Failure> {
         let description = &wanted.description;
+        let (receipt, not_kept) = identity::reporter(args.name.as_deref(), description, started)?;
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
@@ -299,20 +328,25 @@ impl<'a> FileReceiver<'a> {
             levels: wanted.levels.len().max(1),
             level_rate: Rate::ZERO,
             slot: None,
+            silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
             round_trip: None,
             lost_packets: 0,
             statistics: Statistics::default(),
+            is_signed: description.public_key.is_some() && !args.any_sender,
             files: 0,
             file_bytes: 0,
             resumed: BTreeMap::new(),
             completed: None,
-            receipt_wanted: description.receipt_key.map(|key| (key, description.tsi)),
-            receipt: None,
+            receipt,
+            held: Held::default(),
+            out: wanted.out.clone(),
+            tsi: description.tsi,
             outcome: None,
             worst: None,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
+        wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
         Ok(run)
     }
 }
@@ -382,6 +416,7 @@ impl FileReceiver<'_> {
             Event::Done { name, bytes, digest, already_there } => {
                 self.files += 1;
                 self.file_bytes += bytes;
+                self.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
                 let before = self.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
@@ -390,7 +425,7 @@ impl FileReceiver<'_> {
                     new_bytes: if already_there { 0 } else { bytes.saturating_sub(before) },
                     seconds: self.t_s(now),
                     blake3: digest.map_or_else(String::new, |digest| blake3::Hash::from_bytes(digest).to_string()),
-                    verified: digest.is_some(),
+                    verified: digest.is_some() && self.is_signed,
                 };
                 self.show(&ReceiverEvent::File(event));
             }
@@ -461,27 +496,32 @@ impl FileReceiver<'_> {
 
     /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
     fn begin_receipt(&mut self, now: Time) {
-        let Some((key, tsi)) = self.receipt_wanted else { return };
-        let (receiver, seed) = match session::random::<16>() {
-            Ok(random) => halves(random),
+        let standing = self.standing(self.completed.unwrap_or(now));
+        let Some(receipt) = &mut self.receipt else { return };
+        match self.held.proof(receipt.key(), self.tsi) {
+            Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
-            Err(failure) => return self.trouble(now, format!("cannot send a receipt: {failure}"), None),
-        };
-        let completed = self.completed.unwrap_or(now);
-        let receipt = Receipt {
-            kind: Kind::Receipt,
-            tsi,
-            receiver,
+            Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
+        }
+    }
+
+    /// How far this receiver is.
+    fn standing(&self, now: Time) -> Standing {
+        let store = self.collector.progress();
+        let needed = if store.manifest_complete { store.bytes_needed.max(1) } else { u64::MAX };
+        let share = u128::from(store.bytes_useful.min(needed)) * 10_000 / u128::from(needed);
+        Standing {
             received_bytes: self.statistics.received.bytes.count(),
-            elapsed_millis: u64::try_from(completed.since(self.started).as_millis()).unwrap_or(u64::MAX),
-        };
-        self.receipt = Some(ReceiptSender::new(receipt, key, now, RECEIPT_SPREAD, Random::new(seed, "receipt")));
+            elapsed_millis: u64::try_from(now.since(self.started).as_millis()).unwrap_or(u64::MAX),
+            // All of it is said by a receipt alone.
+            share: (share as u16).min(9_999),
+        }
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.
     pub(crate) fn end(mut self, now: Time) -> Exit {
         let mut exit = self.outcome.unwrap_or(Exit::Internal);
-        if let Some(receipt) = &self.receipt {
+        if let Some(receipt) = self.receipt.as_ref().filter(|receipt| receipt.tries() > 0) {
             let (acknowledged, tries) = (receipt.is_acknowledged(), receipt.tries());
             let event = ReceiptSent { t_s: self.t_s(now), acknowledged, tries };
             self.show(&ReceiverEvent::Receipt(event));
@@ -506,7 +546,8 @@ impl FileReceiver<'_> {
         let until = self.completed.unwrap_or(now);
         let event = ReceiverEnd {
             t_s: now.since(self.started).as_secs_f64(),
-            verified: self.completed.is_some() && exit == Exit::Done,
+            complete: self.completed.is_some() && exit == Exit::Done,
+            verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
             files: self.files,
             bytes: self.file_bytes,
             seconds: until.since(self.started).as_secs_f64(),
@@ -541,11 +582,6 @@ fn flooded(received: Rate) -> String {
          fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \
          switch, or have the sender send with a lower --rates"
     )
-}
-
-fn halves(bytes: [u8; 16]) -> (u64, u64) {
-    let number = u128::from_be_bytes(bytes);
-    ((number >> 64) as u64, number as u64)
 }
 
 /// A sender that said goodbye and is silent for this long has gone.

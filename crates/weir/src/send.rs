@@ -9,11 +9,13 @@ use weir_core::Observation;
 use weir_core::observation::CeilingCause;
 use weir_net::clock::Clock;
 use weir_net::description::Description;
+use weir_net::groups;
 use weir_net::host::{Application, Host, Progress, Statistics};
 use weir_net::receipts::ReceiptBook;
 use weir_net::session::SessionConfig;
 use weir_net::{Interface, LinkSpeed, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
+use weir_object::keys::PublicKey;
 use weir_object::source::SourceSet;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
@@ -21,9 +23,12 @@ use weir_wire::alc::Content;
 use crate::args::SendFile;
 use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble};
 use crate::exit::{Exit, Failure};
+use crate::hosts::{self, Expected};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
+use crate::trust;
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -31,7 +36,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let interface = Interface::choose(&choice, args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
     let offer = session::offer(args, &interface)?;
     if args.describe {
-        write_description(args, &offer.description)?;
+        write_description(args, &offer)?;
         return Ok(Exit::Done);
     }
     let clock = Clock::new();
@@ -41,15 +46,17 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?;
     let endpoint = endpoint.expect("an offer has congestion control");
     let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
+    let expected = args.expect.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
-    write_description(args, &offer.description)?;
+    write_description(args, &offer)?;
 
     let mut report = Report { observer, started, is_unheard: false };
     for (path, reason) in sources.skipped() {
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
-    let start = start_event(args, &offer, &interface, &sources)?;
+    let wanted = args.expect.as_ref().map(|_| expected.len() as u64).or(args.receipts.map(u64::from));
+    let start = start_event(args, &offer, &interface, &sources, wanted)?;
     report.show(&SenderEvent::Start(start));
     if had_other_rates {
         let path = args.session.display();
@@ -59,20 +66,37 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         );
         report.trouble(started, message, None);
     }
-    let carousel = carousel(&offer, sources, args.memory, &clock)?;
+    if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
+        report.trouble(started, beyond_one_source(args.to), None);
+    }
+    let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
+    let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
+    let receipts = hosts::book(&offer, &sources);
+    let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
     let mut run = FileSender {
         report,
-        receipts: offer.description.receipt_key.map(|key| ReceiptBook::new(key, offer.description.tsi)),
-        wanted: args.receipts.map(u64::from),
+        receipts,
+        wanted,
+        expected,
+        complete: (0, 0),
         ends: args.duration.map(|duration| started + duration),
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
+        sent,
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
+}
+
+/// What to tell of a source-specific session to groups of any source.
+fn beyond_one_source(to: SocketAddr) -> String {
+    format!(
+        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send          receivers what others send there, too",
+        to.ip()
+    )
 }
 
 /// Why the sockets cannot be had.
@@ -87,11 +111,11 @@ fn refused(error: &NetError) -> Failure {
     Failure::new(Exit::Network, format!("cannot send: {error}{advice}"))
 }
 
-fn write_description(args: &SendFile, description: &Description) -> Result<(), Failure> {
+fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
     let path = &args.session;
     // Written to a file next to it and renamed, so that a receiver never reads half of it.
     let new = path.with_extension("sdp.new");
-    std::fs::write(&new, description.to_string())
+    std::fs::write(&new, trust::signed(&offer.description.to_string(), &offer.secret))
         .and_then(|()| std::fs::rename(&new, path))
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
@@ -108,6 +132,7 @@ fn start_event(
     offer: &Offer,
     interface: &Interface,
     sources: &SourceSet,
+    receipts_wanted: Option<u64>,
 ) -> Result<SenderStart, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let levels = control.levels().map_err(Failure::of(Exit::Usage, "cannot send"))?;
@@ -125,7 +150,7 @@ fn start_event(
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
         description: args.session.display().to_string(),
-        receipts_wanted: args.receipts.map(u64::from),
+        receipts_wanted,
     })
 }
 
@@ -146,7 +171,13 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     }
 }
 
-fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> Result<Carousel, Failure> {
+fn carousel(
+    offer: &Offer,
+    sources: SourceSet,
+    memory: Bytes,
+    skipped_cycles: u64,
+    clock: &Clock,
+) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let options = CarouselOptions {
         tsi: offer.description.tsi,
@@ -155,6 +186,7 @@ fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, clock: &Clock) -> 
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
         memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
+        skipped_cycles,
         expires: expires(clock),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
@@ -209,8 +241,14 @@ impl Report<'_> {
 struct FileSender<'a> {
     report: Report<'a>,
     carousel: Carousel,
+    /// The account of what was sent, while it can be written.
+    sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
     wanted: Option<u64>,
+    /// The hosts that are waited for, if they are named.
+    expected: Vec<Expected>,
+    /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
+    complete: (u64, u64),
     ends: Option<Time>,
     shown: Time,
     shown_bytes: u64,
@@ -231,26 +269,33 @@ impl Application<Content> for FileSender<'_> {
 
     fn message(&mut self, now: Time, from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
         let book = self.receipts.as_mut()?;
-        let before = book.receivers();
         let mut new = None;
-        let answer = book.on_message(message, |receipt| new = Some(*receipt));
+        let answer = book.on_message(now, message, |receipt| new = Some(*receipt));
         if let Some(receipt) = new {
             let event = ReceiptReceived {
                 t_s: self.report.t_s(now),
                 from: from.to_string(),
-                receiver: format!("{:016x}", receipt.receiver),
+                name: receipt.name().to_owned(),
+                receiver: PublicKey::from_bytes(&receipt.receiver)
+                    .map_or_else(|_| String::new(), |key| key.to_string()),
                 received_bytes: receipt.received_bytes,
                 seconds: receipt.elapsed_millis as f64 / 1e3,
-                receipts: before + 1,
+                receipts: self.count(),
             };
             self.report.show(&SenderEvent::Receipt(event));
         }
-        answer.map(|answer| answer.to_vec())
+        answer
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
+        }
+        let cycles = self.carousel.stats().cycles;
+        if let Some(error) = self.sent.as_mut().and_then(|sent| sent.note(cycles).err()) {
+            self.sent = None;
+            let message = format!("what is sent cannot be noted any more next to the key: {error}");
+            self.report.trouble(now, message, None);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
@@ -282,9 +327,20 @@ impl FileSender<'_> {
         }
     }
 
-    /// Receivers that have everything.
+    /// Receivers that have everything, of those that are waited for.
     fn receivers(&self) -> u64 {
-        self.receipts.as_ref().map_or(0, ReceiptBook::receivers)
+        match &self.receipts {
+            Some(book) if self.expected.is_empty() => book.receivers(),
+            _ => self.complete.1,
+        }
+    }
+
+    /// The same, after a receipt has come.
+    fn count(&mut self) -> u64 {
+        if let Some(book) = self.receipts.as_ref().filter(|book| book.receivers() != self.complete.0) {
+            self.complete = (book.receivers(), hosts::complete(&self.expected, book.entries()));
+        }
+        self.receivers()
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {
@@ -304,6 +360,10 @@ impl FileSender<'_> {
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
         let exit = self.outcome.unwrap_or(Exit::Internal);
+        if let Some(book) = self.receipts.as_ref().filter(|_| !self.expected.is_empty()) {
+            let results = hosts::results(&self.expected, book.entries(), |at| self.report.t_s(at));
+            results.into_iter().for_each(|result| self.report.show(&SenderEvent::Result(result)));
+        }
         let event = SenderEnd {
             t_s: self.report.t_s(now),
             seconds: self.report.t_s(now),

@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use weir_core::layers::Ladder;
 use weir_core::registry::{ConfigError, OfferedRates};
 use weir_net::description::{Control, Description};
+use weir_net::groups;
 use weir_net::interface::{Interface, InterfaceChoice, LinkSpeed};
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
@@ -15,7 +16,7 @@ use weir_wire::alc::Profile;
 
 use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
-use crate::top;
+use crate::{key, top};
 
 /// A session that can be sent: what receivers are told, and what they are not.
 #[derive(Debug)]
@@ -30,9 +31,13 @@ pub(crate) struct Offer {
 /// Makes the session that the options ask for.
 pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
-    let secret = secret_key(args.key.as_deref())?;
-    let random: [u8; 2] = random()?;
-    let tsi = args.tsi.unwrap_or(u16::from_be_bytes(random).max(1));
+    let secret = key::secret(args.key.as_deref())?;
+    let name = args.name.clone().unwrap_or_else(|| default_name(&args.paths[0]));
+    let tsi = match args.tsi {
+        Some(tsi) => tsi,
+        None if key::file(args.key.as_deref()).is_some() => own_number(&secret, args.to, &name),
+        None => u16::from_be_bytes(random()?).max(1),
+    };
     let speed = interface.speed();
     let (control, symbol_size) = control(args, speed).map_err(|error| usage(advise(&error)))?;
     let channels = control.channel_rates().map_err(|error| usage(advise(&error)))?.len();
@@ -42,10 +47,15 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
             "{channels} channels from {group} on do not fit into the multicast addresses; choose a lower group"
         ))
     })?;
+    let refused = channels.iter().find_map(|channel| groups::check(channel.ip(), args.source_specific).err());
+    if let Some(error) = refused {
+        return Err(usage(format!("cannot send to {} channels from {} on: {error}", channels.len(), args.to.ip())));
+    }
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
+    let wants_receipts = args.receipts.is_some() || args.expect.is_some();
     let description = Description {
-        name: args.name.clone().unwrap_or_else(|| default_name(&args.paths[0])),
+        name,
         tsi,
         flute_version: args.flute_version,
         source: args.source_specific.then_some(local),
@@ -54,8 +64,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
-        control_address: (args.rates.cc.probes() || args.receipts.is_some()).then(|| control_address(local, args.to)),
-        receipt_key: args.receipts.map(|_| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
+        control_address: (args.rates.cc.probes() || wants_receipts).then(|| control_address(local, args.to)),
+        receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
         sessions: args.sessions,
     };
@@ -98,6 +108,13 @@ fn widest(args: &SendFile, OfferedRates { low, high, ratio }: OfferedRates) -> R
     })
 }
 
+/// The number of a session without `--tsi` of a sender whose key lasts: the same for the same group and name, so that a sender that is
+/// started again goes on where it was.
+fn own_number(secret: &SecretKey, to: SocketAddr, name: &str) -> u16 {
+    let [high, low, ..] = secret.derive("weir session number", format!("{to} {name}").as_bytes());
+    u16::from_be_bytes([high, low]).max(1)
+}
+
 fn advise(error: &ConfigError) -> String {
     format!("{error}; `weir schemes` lists schemes and their settings")
 }
@@ -123,19 +140,6 @@ fn form(choice: CciChoice, channels: &[Rate], packet_size: u16) -> CciForm {
         CciChoice::Short => CciForm::Short,
         CciChoice::Long => CciForm::Long,
         CciChoice::Clocked => CciForm::Clocked,
-    }
-}
-
-pub(crate) fn secret_key(path: Option<&Path>) -> Result<SecretKey, Failure> {
-    let files = |error: weir_object::keys::KeyError| Failure::new(Exit::Files, error.to_string());
-    match path {
-        Some(path) if path.exists() => SecretKey::load(path).map_err(files),
-        Some(path) => {
-            let key = SecretKey::from_seed(random()?);
-            key.save(path).map_err(files)?;
-            Ok(key)
-        }
-        None => Ok(SecretKey::from_seed(random()?)),
     }
 }
 
@@ -201,6 +205,16 @@ mod tests {
         }
         let asked = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(20), ratio: 1.5 };
         assert_eq!(highest(Some(asked), gigabit), Some(Rate::from_mbps(20)));
+    }
+
+    #[test]
+    fn a_sender_s_session_has_its_number_again_and_others_have_others() {
+        let number =
+            |seed, to: &str, name| own_number(&SecretKey::from_seed([seed; 32]), to.parse().expect("a group"), name);
+        let first = number(1, "239.255.0.1:5004", "a.iso");
+        assert_eq!(number(1, "239.255.0.1:5004", "a.iso"), first);
+        let others = [number(2, "239.255.0.1:5004", "a.iso"), number(1, "239.255.0.2:5004", "a.iso")];
+        assert!(others.iter().chain([&number(1, "239.255.0.1:5004", "b.iso")]).all(|other| *other != first));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::args::{Recv, SessionSource};
 use crate::console::Console;
 use crate::exit::{Exit, Failure};
 use crate::recv::{FileReceiver, Wanted, out_folder, receive_buffer, session_config};
+use crate::trust::Trust;
 
 /// Joins several sessions, and leaves each when its files are in their places, verified.
 pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
@@ -51,10 +52,10 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     let mut consoles: Vec<Console> = wanted.iter().map(|wanted| console.of_session(&wanted.description.name)).collect();
     let mut first_channel = 0;
     let mut members = Vec::new();
-    for (wanted, console) in wanted.iter().zip(&mut consoles) {
+    for (number, (wanted, console)) in wanted.iter().zip(&mut consoles).enumerate() {
         first_channel += u16::try_from(wanted.description.channels.len()).unwrap_or(u16::MAX);
         members.push(Member {
-            run: FileReceiver::begin(args, wanted, console, clock.now())?,
+            run: FileReceiver::begin(args, wanted, console, number, clock.now())?,
             channels_end: first_channel,
             control: wanted.description.control_address,
             progress: Progress::Continue,
@@ -72,8 +73,9 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
 /// The sessions, each with a folder of its own.
 fn fetch(args: &Recv) -> Result<Vec<Wanted>, Failure> {
     let mut all: Vec<Wanted> = Vec::new();
+    let trust = Trust::of(args)?;
     for source in &args.sessions {
-        let mut wanted = Wanted::fetch(source, args.iface.as_deref(), out_folder(args).to_owned())?;
+        let mut wanted = Wanted::fetch(source, &trust, args.iface.as_deref(), out_folder(args).to_owned())?;
         let Description { name, tsi, channels, .. } = &wanted.description;
         let is_same = |other: &&Wanted| other.description.tsi == *tsi && other.description.channels[0] == channels[0];
         if all.iter().any(|other| is_same(&other)) {

@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_testkit::netns::{Delivery, Network, Shares, pause, require_root};
+use weir_testkit::netns::{Delivery, Network, Shares, pause, require_root, unsigned};
 use weir_units::{Bytes, Rate};
 
 /// In half a minute a share comes out anywhere within a factor of 1.5 of its mean. So the claim is asserted of both links together,
@@ -126,7 +126,7 @@ fn a_receiver_whose_probes_are_not_answered_says_so_and_goes_on() {
     let Some(_turn) = beside_others() else { return };
     let network = Network::new().links([Rate::from_mbps(4)]).build();
     let delivery = Delivery::start(&network, Path::new(WEIR), Bytes::new(8_000_000), STAIR);
-    let text = std::fs::read_to_string(delivery.description()).expect("the sender wrote it");
+    let text = unsigned(&std::fs::read_to_string(delivery.description()).expect("the sender wrote it"));
     let elsewhere = text.replace(":5005\r\n", ":5999\r\n");
     assert_ne!(text, elsewhere, "the description says where probes go");
     let description = delivery.description().with_extension("elsewhere.sdp");

@@ -1,92 +1,191 @@
-//! A receipt: the small unicast message by which a receiver tells the sender that it has finished, and its answer.
+//! Reports and receipts: the small unicast messages by which a receiver tells the sender how far it is and that it has finished, and
+//! the sender's answers.
 //!
-//! Layout, big-endian: magic `WRCP`, version 1, kind (1 receipt, 2 acknowledgement), TSI 16 bits, receiver id 64 bits,
-//! bytes received 64 bits, milliseconds taken 64 bits, then a 16-byte tag that the key of the session description makes
-//! over all before it. The tag is opaque here.
+//! Layout, big-endian. Both begin with magic `WRCP`, version 2, kind, TSI 16 bits, the receiver's public key 256 bits. A receiver's
+//! message (kind 1 receipt, 3 report) goes on with bytes received 64 bits, milliseconds taken 64 bits, the share that it has in
+//! ten-thousandths 16 bits, 16 bits of zero, a proof 256 bits, its name 512 bits, the receiver's signature 512 bits over all before
+//! it, and a tag 128 bits over all before that. An answer (kind 2 to a receipt, 4 to a report) goes on with the seconds to the next
+//! report 16 bits, 16 bits of zero, the sender's signature 512 bits (zero in kind 4) and a tag. Signatures, proof and tags are opaque
+//! here.
 
 use crate::{DecodeError, take_array};
 
-/// What a receiver reports when it has finished, or the sender's acknowledgement of it.
+/// What a receiver says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// Receipt or acknowledgement.
+    /// Receipt or report.
     pub kind: Kind,
     /// Transport session identifier.
     pub tsi: u16,
-    /// Random number that the receiver chose for itself.
-    pub receiver: u64,
+    /// The receiver's public key, by which it is known.
+    pub receiver: [u8; KEY_LEN],
     /// Bytes that arrived for this session, headers included.
     pub received_bytes: u64,
-    /// Milliseconds from the first packet to the verified end.
+    /// Milliseconds since the receiver began; of a receipt, until the verified end.
     pub elapsed_millis: u64,
+    /// How much of the content it has, in ten-thousandths.
+    pub share: u16,
+    /// That it has the content; zero in a report.
+    pub proof: [u8; 32],
+    /// What people call it: UTF-8, zeros behind it.
+    pub name: [u8; NAME_LEN],
 }
 
-/// The two directions.
+/// What a receiver's message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// From a receiver: I have everything, verified.
+    /// I have everything, verified.
     Receipt,
-    /// From the sender: noted, send no more.
-    Acknowledgement,
+    /// I am so far.
+    Report,
 }
 
-/// Bytes under the tag.
-pub const BODY_LEN: usize = 32;
+/// The sender's answer to a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// To what.
+    pub to: Kind,
+    /// Transport session identifier.
+    pub tsi: u16,
+    /// To whom.
+    pub receiver: [u8; KEY_LEN],
+    /// Seconds until the sender wants the next report.
+    pub next_secs: u16,
+}
+
+/// Bytes of a public key.
+pub const KEY_LEN: usize = 32;
+/// Bytes of a signature.
+pub const SIGNATURE_LEN: usize = 64;
 /// Bytes of the tag.
 pub const TAG_LEN: usize = 16;
-/// Bytes of the whole message.
-pub const LEN: usize = BODY_LEN + TAG_LEN;
+/// Bytes of a name.
+pub const NAME_LEN: usize = 64;
+/// Bytes of a receiver's message under its signature.
+pub const BODY_LEN: usize = 8 + KEY_LEN + 8 + 8 + 4 + 32 + NAME_LEN;
+/// Bytes of a receiver's whole message.
+pub const LEN: usize = BODY_LEN + SIGNATURE_LEN + TAG_LEN;
+/// Bytes of an answer under its signature.
+pub const ANSWER_BODY_LEN: usize = 8 + KEY_LEN + 4;
+/// Bytes of a whole answer.
+pub const ANSWER_LEN: usize = ANSWER_BODY_LEN + SIGNATURE_LEN + TAG_LEN;
+
+/// Signature and tag behind a body.
+pub type Seals = ([u8; SIGNATURE_LEN], [u8; TAG_LEN]);
+
+/// Whether a datagram is one of these messages, as far as its beginning tells.
+pub fn is_receipt(datagram: &[u8]) -> bool {
+    datagram.starts_with(MAGIC)
+}
+
+/// A name as it travels: cut to what fits, at a character's end.
+pub fn name_bytes(name: &str) -> [u8; NAME_LEN] {
+    let end = (0..=name.len().min(NAME_LEN)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    let mut bytes = [0; NAME_LEN];
+    bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
+    bytes
+}
 
 impl Receipt {
-    /// The part under the tag.
+    /// The name as text; empty if it is none.
+    pub fn name(&self) -> &str {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(NAME_LEN);
+        core::str::from_utf8(&self.name[..end]).unwrap_or("")
+    }
+
+    /// The part under the signature.
     pub fn encode_body(&self) -> [u8; BODY_LEN] {
         let mut out = [0; BODY_LEN];
-        out[..4].copy_from_slice(MAGIC);
-        out[4] = VERSION;
-        out[5] = match self.kind {
-            Kind::Receipt => 1,
-            Kind::Acknowledgement => 2,
-        };
-        out[6..8].copy_from_slice(&self.tsi.to_be_bytes());
-        out[8..16].copy_from_slice(&self.receiver.to_be_bytes());
-        out[16..24].copy_from_slice(&self.received_bytes.to_be_bytes());
-        out[24..32].copy_from_slice(&self.elapsed_millis.to_be_bytes());
+        out[..40].copy_from_slice(&head(if self.kind == Kind::Receipt { 1 } else { 3 }, self.tsi, &self.receiver));
+        out[40..48].copy_from_slice(&self.received_bytes.to_be_bytes());
+        out[48..56].copy_from_slice(&self.elapsed_millis.to_be_bytes());
+        out[56..58].copy_from_slice(&self.share.to_be_bytes());
+        out[60..92].copy_from_slice(&self.proof);
+        out[92..].copy_from_slice(&self.name);
         out
     }
 
-    /// Splits a message into the receipt and its tag, which the caller has yet to check.
-    pub fn decode(message: &[u8]) -> Result<(Receipt, [u8; TAG_LEN]), DecodeError> {
+    /// Splits a message into what it says, and its signature and tag, which the caller has yet to check.
+    pub fn decode(message: &[u8]) -> Result<(Receipt, Seals), DecodeError> {
         let mut rest = message;
-        let magic: [u8; 4] = take_array(&mut rest, "receipt magic")?;
-        if &magic != MAGIC {
-            return Err(DecodeError::Value { field: "receipt magic", value: u64::from(u32::from_be_bytes(magic)) });
-        }
-        let [version, kind] = take_array(&mut rest, "receipt version")?;
-        if version != VERSION {
-            return Err(DecodeError::Version { protocol: "receipt", version });
-        }
+        let (kind, tsi, receiver) = decode_head(&mut rest)?;
         let kind = match kind {
             1 => Kind::Receipt,
-            2 => Kind::Acknowledgement,
+            3 => Kind::Report,
             _ => return Err(DecodeError::Value { field: "receipt kind", value: u64::from(kind) }),
         };
-        let receipt = Receipt {
-            kind,
-            tsi: u16::from_be_bytes(take_array(&mut rest, "receipt TSI")?),
-            receiver: u64::from_be_bytes(take_array(&mut rest, "receipt receiver")?),
-            received_bytes: u64::from_be_bytes(take_array(&mut rest, "receipt bytes")?),
-            elapsed_millis: u64::from_be_bytes(take_array(&mut rest, "receipt time")?),
-        };
-        let tag = take_array(&mut rest, "receipt tag")?;
-        if !rest.is_empty() {
-            return Err(DecodeError::Value { field: "receipt length", value: message.len() as u64 });
-        }
-        Ok((receipt, tag))
+        let received_bytes = u64::from_be_bytes(take_array(&mut rest, "receipt bytes")?);
+        let elapsed_millis = u64::from_be_bytes(take_array(&mut rest, "receipt time")?);
+        let share = u16::from_be_bytes(take_array(&mut rest, "receipt share")?);
+        let _zero: [u8; 2] = take_array(&mut rest, "receipt zero")?;
+        let proof = take_array(&mut rest, "receipt proof")?;
+        let name = take_array(&mut rest, "receipt name")?;
+        let seals = decode_seals(rest, message.len())?;
+        Ok((Receipt { kind, tsi, receiver, received_bytes, elapsed_millis, share, proof, name }, seals))
     }
 }
 
+impl Answer {
+    /// Whether it is to this receiver of this session.
+    pub fn is_to(&self, tsi: u16, receiver: &[u8; KEY_LEN]) -> bool {
+        self.tsi == tsi && &self.receiver == receiver
+    }
+
+    /// The part under the signature.
+    pub fn encode_body(&self) -> [u8; ANSWER_BODY_LEN] {
+        let mut out = [0; ANSWER_BODY_LEN];
+        out[..40].copy_from_slice(&head(if self.to == Kind::Receipt { 2 } else { 4 }, self.tsi, &self.receiver));
+        out[40..42].copy_from_slice(&self.next_secs.to_be_bytes());
+        out
+    }
+
+    /// Splits an answer into what it says, and its signature and tag, which the caller has yet to check.
+    pub fn decode(message: &[u8]) -> Result<(Answer, Seals), DecodeError> {
+        let mut rest = message;
+        let (kind, tsi, receiver) = decode_head(&mut rest)?;
+        let to = match kind {
+            2 => Kind::Receipt,
+            4 => Kind::Report,
+            _ => return Err(DecodeError::Value { field: "answer kind", value: u64::from(kind) }),
+        };
+        let next_secs = u16::from_be_bytes(take_array(&mut rest, "answer seconds")?);
+        let _zero: [u8; 2] = take_array(&mut rest, "answer zero")?;
+        let seals = decode_seals(rest, message.len())?;
+        Ok((Answer { to, tsi, receiver, next_secs }, seals))
+    }
+}
+
+fn head(kind: u8, tsi: u16, receiver: &[u8; KEY_LEN]) -> [u8; 40] {
+    let mut out = [0; 40];
+    out[..4].copy_from_slice(MAGIC);
+    (out[4], out[5]) = (VERSION, kind);
+    out[6..8].copy_from_slice(&tsi.to_be_bytes());
+    out[8..].copy_from_slice(receiver);
+    out
+}
+
+fn decode_head(rest: &mut &[u8]) -> Result<(u8, u16, [u8; KEY_LEN]), DecodeError> {
+    let magic: [u8; 4] = take_array(rest, "receipt magic")?;
+    if &magic != MAGIC {
+        return Err(DecodeError::Value { field: "receipt magic", value: u64::from(u32::from_be_bytes(magic)) });
+    }
+    let [version, kind] = take_array(rest, "receipt version")?;
+    if version != VERSION {
+        return Err(DecodeError::Version { protocol: "receipt", version });
+    }
+    Ok((kind, u16::from_be_bytes(take_array(rest, "receipt TSI")?), take_array(rest, "receipt receiver")?))
+}
+
+fn decode_seals(mut rest: &[u8], length: usize) -> Result<Seals, DecodeError> {
+    let seals = (take_array(&mut rest, "receipt signature")?, take_array(&mut rest, "receipt tag")?);
+    if !rest.is_empty() {
+        return Err(DecodeError::Value { field: "receipt length", value: length as u64 });
+    }
+    Ok(seals)
+}
+
 const MAGIC: &[u8; 4] = b"WRCP";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -95,19 +194,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoding_an_encoded_receipt_gives_it_back(
-            tsi in any::<u16>(), receiver in any::<u64>(), received_bytes in any::<u64>(), elapsed_millis in any::<u64>(),
+        fn decoding_an_encoded_message_gives_it_back(
+            tsi in any::<u16>(), receiver in any::<[u8; 32]>(), received_bytes in any::<u64>(), elapsed_millis in any::<u64>(),
+            share in 0u16..=10_000, proof in any::<[u8; 32]>(), name in "\\PC{0,80}", is_receipt in any::<bool>(),
         ) {
-            let receipt = Receipt { kind: Kind::Receipt, tsi, receiver, received_bytes, elapsed_millis };
+            let kind = if is_receipt { Kind::Receipt } else { Kind::Report };
+            let name = name_bytes(&name);
+            let receipt = Receipt { kind, tsi, receiver, received_bytes, elapsed_millis, share, proof, name };
             let mut message = [7; LEN];
             message[..BODY_LEN].copy_from_slice(&receipt.encode_body());
-            prop_assert_eq!(Receipt::decode(&message), Ok((receipt, [7; TAG_LEN])));
-            prop_assert!(Receipt::decode(&message[..LEN - 1]).is_err());
+            prop_assert_eq!(Receipt::decode(&message), Ok((receipt, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));
+            prop_assert!(Receipt::decode(&message[..LEN - 1]).is_err() && Answer::decode(&message).is_err());
+            let answer = Answer { to: kind, tsi, receiver, next_secs: share };
+            let mut message = [7; ANSWER_LEN];
+            message[..ANSWER_BODY_LEN].copy_from_slice(&answer.encode_body());
+            prop_assert_eq!(Answer::decode(&message), Ok((answer, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));
+            prop_assert!(Receipt::decode(&message).is_err());
         }
 
         #[test]
-        fn any_bytes_are_a_receipt_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let _ = Receipt::decode(&bytes);
+        fn any_bytes_are_a_message_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..260)) {
+            let _ = (Receipt::decode(&bytes), Answer::decode(&bytes));
         }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_at_a_character_s_end() {
+        let long = "aéééééééééééééééééééééééééééééééééééééééé";
+        let receipt = Receipt {
+            kind: Kind::Report,
+            tsi: 1,
+            receiver: [0; 32],
+            received_bytes: 0,
+            elapsed_millis: 0,
+            share: 0,
+            proof: [0; 32],
+            name: name_bytes(long),
+        };
+        assert_eq!(receipt.name(), &long[..63]);
+        assert_eq!(Receipt { name: [0xff; NAME_LEN], ..receipt }.name(), "");
     }
 }

@@ -6,7 +6,7 @@ use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
 use weir_wire::mtcp;
-use weir_wire::receipt::Receipt;
+use weir_wire::receipt::{Answer, Receipt};
 use weir_wire::rtcp::handshake::Message;
 use weir_wire::rtcp::{self, App, Bye, congestion};
 use weir_wire::rtp::Rtp;
@@ -29,6 +29,7 @@ fn any_bytes_are_decoded_or_refused() {
         // Each extension takes at least a word, so that there are no more of them than words.
         assert!(extension::iter(bytes).count() <= bytes.len() / 4 + 1);
         let _ = Receipt::decode(bytes);
+        let _ = Answer::decode(bytes);
         if let Ok((probe, tsi)) = Probe::decode(bytes) {
             assert_eq!(probe.encode(tsi), bytes);
         }

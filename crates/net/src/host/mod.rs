@@ -19,6 +19,7 @@ mod peer_events;
 mod peers;
 mod record;
 mod statistics;
+mod strangers;
 mod tenant;
 
 use std::fmt;
@@ -34,6 +35,7 @@ use driver::Driver;
 pub use application::{Application, Delivery, Departure, PeerChange, Progress};
 pub use link::LinkInFront;
 pub use statistics::{Amount, Ignored, Statistics};
+pub use strangers::{Strange, Stranger, Strangers};
 pub use tenant::{Tenant, TenantConfig};
 
 /// Tenants, and the loop that serves them.

@@ -11,6 +11,7 @@ use super::kept::Kept;
 use super::outgoing::Outgoing;
 use super::peers::Peers;
 use super::statistics::Statistics;
+use super::strangers::Strange;
 use super::tenant::Sessions;
 use crate::clock::Clock;
 use crate::error::{Impossible, Result};
@@ -213,7 +214,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         let (profile, origin, sender) = match datagram.way {
             Way::Channel(channel) => {
                 if !self.input.is_source(channel, datagram.from.ip()) {
-                    self.statistics.ignored.foreign += 1;
+                    self.on_strange(datagram, Strange::Source);
                     return Ok(());
                 }
                 let session = self.sessions.of_channel(channel);
@@ -258,11 +259,24 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 return self.on_news(at);
             }
             (Found::Closed, way) => self.on_closed(at, self.sessions.of(way)),
+            (Found::Strange(why), _) => self.on_strange(datagram, why),
             (Found::Undecodable, _) => ignored.undecodable += 1,
             (Found::Impossible, _) => ignored.impossible += 1,
             (Found::Foreign | Found::Message(_) | Found::Handshake(_) | Found::Bye(_), _) => ignored.foreign += 1,
         }
         Ok(())
+    }
+
+    /// A packet on a channel is not taken.
+    fn on_strange(&mut self, datagram: &Datagram<'_>, why: Strange) {
+        match why {
+            Strange::Unreadable => self.statistics.ignored.undecodable += 1,
+            Strange::Session(_) | Strange::Source | Strange::Channel | Strange::Code(_) => {
+                self.statistics.ignored.foreign += 1;
+            }
+        }
+        let session = self.sessions.of(datagram.way);
+        self.statistics.strangers.note(session, why, datagram.from.ip());
     }
 
     fn on_closed(&mut self, at: Time, session: usize) {

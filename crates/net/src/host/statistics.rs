@@ -5,6 +5,8 @@ use std::time::Duration;
 use nix::errno::Errno;
 use weir_units::{Bytes, Time};
 
+use super::strangers::Strangers;
+
 /// The account of one tenant. All bytes are on the network, headers included, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statistics {
@@ -45,6 +47,8 @@ pub struct Statistics {
     pub link_dropped: u64,
     /// What came and was ignored.
     pub ignored: Ignored,
+    /// What of it came over channels, by sender.
+    pub strangers: Strangers,
     /// Joins and leaves that the system refused.
     pub failed_memberships: u64,
     /// Peers so far.

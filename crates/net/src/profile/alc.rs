@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use weir_wire::alc::{Alc, Content, MAX_OVERHEAD, Profile as Alcs};
+use weir_wire::fec::{NO_CODE, RAPTORQ};
+use weir_wire::lct::Lct;
 use weir_wire::{CciForm, Header, Layered, Probe, probe, receipt};
+
+use crate::host::Strange;
 
 use super::{Found, Handling, Ids, MAX_HEADER, Profile, Sender, Sending};
 
@@ -35,17 +39,23 @@ impl AlcProfile {
     /// A datagram that came over a channel.
     #[inline]
     fn on_channel<'d>(&self, channel: u16, datagram: &'d [u8], mut found: impl FnMut(Found<'d, Content>)) {
-        let Ok(alc) = Alc::decode(datagram) else { return found(Found::Undecodable) };
+        let alc = match Alc::decode(datagram) {
+            Ok(alc) => alc,
+            Err(_) => return found(Found::Strange(unreadable(datagram, self.tsi))),
+        };
         if alc.tsi != u64::from(self.tsi) {
-            return found(Found::Foreign);
+            return found(Found::Strange(Strange::Session(alc.tsi)));
+        }
+        if let Some(code) = alc.content.map(|content| content.encoding_id).filter(|id| !is_known(*id)) {
+            return found(Found::Strange(Strange::Code(code)));
         }
         let layered = match self.form.map(|form| alc.layered(form)) {
             None => Layered { channel, ..Layered::default() },
             Some(Ok(layered)) => layered,
-            Some(Err(_)) => return found(Found::Undecodable),
+            Some(Err(_)) => return found(Found::Strange(Strange::Unreadable)),
         };
         if layered.channel != channel {
-            return found(Found::Foreign);
+            return found(Found::Strange(Strange::Channel));
         }
         if alc.close_session {
             found(Found::Closed);
@@ -59,13 +69,13 @@ impl AlcProfile {
     /// A datagram that came to the control port.
     fn on_control<'d>(&self, datagram: &'d [u8]) -> Found<'d, Content> {
         match datagram.len() {
+            _ if receipt::is_receipt(datagram) => Found::Message(datagram),
             probe::LEN => match Probe::decode(datagram) {
                 Ok((probe, tsi)) if tsi == self.tsi => {
                     Found::Packet { header: Header::Probe(probe), label: None, payload: &[] }
                 }
                 _ => Found::Foreign,
             },
-            receipt::LEN => Found::Message(datagram),
             _ => Found::Foreign,
         }
     }
@@ -122,6 +132,20 @@ impl Profile for AlcProfile {
     fn handling(&self) -> Handling {
         Handling { coalesces: self.coalesces, rest: REST }
     }
+}
+
+/// Why a datagram that cannot be read is not taken: what it says of an object may be of a code that is not known here.
+fn unreadable(datagram: &[u8], tsi: u16) -> Strange {
+    match Lct::decode(datagram) {
+        Ok((header, _)) if header.tsi != u64::from(tsi) => Strange::Session(header.tsi),
+        Ok((header, _)) if !is_known(header.codepoint) => Strange::Code(header.codepoint),
+        _ => Strange::Unreadable,
+    }
+}
+
+/// Whether symbols of this FEC encoding id can be used.
+fn is_known(encoding_id: u8) -> bool {
+    matches!(encoding_id, NO_CODE | RAPTORQ)
 }
 
 /// As long as a sender of ours rests between two bursts of a channel.

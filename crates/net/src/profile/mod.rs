@@ -15,6 +15,8 @@ use weir_wire::Header;
 use weir_wire::rtcp::handshake::Message;
 use weir_wire::rtcp::{self, App, Bye};
 
+use crate::host::Strange;
+
 pub use alc::AlcProfile;
 pub use experimental::ExperimentalProfile;
 pub use mtcp::MtcpProfile;
@@ -121,6 +123,8 @@ pub enum Found<'d, L> {
     Undecodable,
     /// It is of another session, channel or stream.
     Foreign,
+    /// It came over a channel, and why it is not taken can be told.
+    Strange(Strange),
     /// It is about packets that were never sent.
     Impossible,
 }

@@ -2,7 +2,8 @@
 //!
 //! Each call of [`Carousel::next`] gives the next fresh symbol for one channel. In the first cycle these are the source
 //! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode;
-//! from then on they are repair symbols, never the same twice (until 2^24 of a block are used up). Any set of channels
+//! from then on they are repair symbols, never the same twice (until 2^24 of a block are used up), not even in a later run that is told
+//! what was sent before. Any set of channels
 //! sees all blocks of a window evenly.
 //!
 //! Not here: time and rates, beyond the shares of the channels. Files that fit are encoded once and kept; larger ones are
@@ -58,6 +59,8 @@ pub struct CarouselOptions {
     pub fdt_interval: Duration,
     /// Bytes of an FDT instance, about; more files take more instances.
     pub fdt_instance_bytes: usize,
+    /// Cycles that an earlier run may have sent of the same set: none of their symbols is sent again.
+    pub skipped_cycles: u64,
     /// When the table expires, seconds of the NTP era.
     pub expires: u32,
     /// Signs the table.
@@ -77,6 +80,7 @@ impl Default for CarouselOptions {
             flute_version: 2,
             fdt_interval: Duration::from_secs(1),
             fdt_instance_bytes: 48 << 10,
+            skipped_cycles: 0,
             expires: u32::MAX,
             key: None,
         }
@@ -146,7 +150,7 @@ impl Carousel {
         let plan = Arc::new(plan);
         let (batch_sender, batches) = sync_channel(1);
         let (used, used_receiver) = channel();
-        let worker = Worker::new(Arc::clone(&plan), shares);
+        let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles);
         let worker = (!plan.blocks.is_empty())
             .then(|| std::thread::Builder::new().name("weir-carousel".to_owned()))
             .map(|builder| builder.spawn(move || worker.run(&batch_sender, &used_receiver)))

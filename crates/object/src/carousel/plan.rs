@@ -146,13 +146,14 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
             oti: Some(object.layout.oti()),
             digest: Some(file.digest),
             md5: file.md5.filter(|_| object.layout.transfer_length() == file.length),
-            executable: file.executable,
+            attributes: file.attributes,
         }
     });
     let totals = SetTotals {
         id: [0; 16],
         objects: objects.len() as u64,
-        folders: set.empty_folders.len() as u64,
+        folders: set.folders.len() as u64,
+        links: set.links.len() as u64,
         bytes: set.bytes(),
     };
     let empty = Manifest {
@@ -162,12 +163,24 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
         set: Some(totals),
         files: Vec::new(),
         folders: Vec::new(),
+        links: Vec::new(),
         signature: None,
         refused: Vec::new(),
     };
     let mut manifests = vec![empty.clone()];
     let mut size = 0;
     let mut identity = blake3::Hasher::new();
+    // Folders go first, so that what is in them is never more open than they were.
+    for folder in &set.folders {
+        size += ENTRY_BYTES / 4 + folder.name.to_location().len();
+        identity.update(folder.name.as_str().as_bytes()).update(folder.attributes.to_xml().as_bytes());
+        last(&mut manifests, &empty, &mut size, options).folders.push(folder.clone());
+    }
+    for link in &set.links {
+        size += ENTRY_BYTES / 4 + link.name.to_location().len() + link.target.len();
+        identity.update(link.name.as_str().as_bytes()).update(link.target.as_bytes());
+        last(&mut manifests, &empty, &mut size, options).links.push(link.clone());
+    }
     for entry in entries {
         let entry_size = ENTRY_BYTES + entry.name.to_location().len();
         if size + entry_size > options.fdt_instance_bytes && entry.offset == 0 && size > 0 {
@@ -177,16 +190,6 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
         size += entry_size;
         hash_entry(&mut identity, &entry);
         manifests.last_mut().expect("starts with one").files.push(entry);
-    }
-    for folder in &set.empty_folders {
-        let entry_size = ENTRY_BYTES / 4 + folder.to_location().len();
-        if size + entry_size > options.fdt_instance_bytes && size > 0 {
-            manifests.push(empty.clone());
-            size = 0;
-        }
-        size += entry_size;
-        identity.update(folder.as_str().as_bytes());
-        manifests.last_mut().expect("starts with one").folders.push(folder.clone());
     }
     let id: [u8; 16] = identity.finalize().as_bytes()[..16].try_into().expect("16 of 32 bytes");
     for manifest in &mut manifests {
@@ -198,11 +201,27 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
     manifests
 }
 
+/// The instance that takes an entry which makes it `size` bytes long: the last, or a new one.
+fn last<'m>(
+    manifests: &'m mut Vec<Manifest>,
+    empty: &Manifest,
+    size: &mut usize,
+    options: &CarouselOptions,
+) -> &'m mut Manifest {
+    if *size > options.fdt_instance_bytes {
+        manifests.push(empty.clone());
+        *size = 0;
+    }
+    manifests.last_mut().expect("starts with one")
+}
+
 /// What makes one set of files another: names, cuts and contents.
 fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
     hasher.update(&entry.toi.to_be_bytes()).update(entry.name.as_str().as_bytes()).update(&[0]);
     hasher.update(&entry.offset.to_be_bytes()).update(&entry.file_length.to_be_bytes());
-    hasher.update(entry.digest.as_ref().expect("our entries have digests")).update(&[u8::from(entry.executable)]);
+    hasher
+        .update(entry.digest.as_ref().expect("our entries have digests"))
+        .update(entry.attributes.to_xml().as_bytes());
     hasher.update(&entry.oti.as_ref().map(Oti::encode).expect("our entries have an OTI"));
 }
 

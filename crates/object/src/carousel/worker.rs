@@ -87,9 +87,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(plan: Arc<Plan>, shares: Shares) -> Worker {
+    /// A worker that begins after so many cycles.
+    pub(crate) fn new(plan: Arc<Plan>, shares: Shares, skipped_cycles: u64) -> Worker {
+        let skipped = |block: &Block| skipped_cycles.wrapping_mul(u64::from(block.symbols)) % u64::from(ESI_LIMIT);
         Worker {
-            fresh: vec![0; plan.blocks.len()],
+            fresh: plan.blocks.iter().map(skipped).collect(),
             plan,
             shares,
             plans: HashMap::new(),

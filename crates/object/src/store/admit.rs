@@ -1,8 +1,7 @@
 //! From a manifest to files on disk, and at the end from a partial file to one with its name.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 
 use md5::Digest;
 use weir_wire::alc::Content;
@@ -11,6 +10,7 @@ use super::digest::TreeDigest;
 use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
 use super::{Event, FileState, Object, RefuseReason, RestartReason, Store, StoreError};
+use crate::links::{FolderEntry, LinkEntry};
 use crate::manifest::{FileEntry, Manifest};
 use crate::name::Name;
 
@@ -30,21 +30,35 @@ impl Store {
             }
             self.event(Event::Refused { name, reason: error.into() });
         }
-        for folder in &manifest.folders {
-            match self.folder.make_folder(folder) {
-                Ok(()) => {}
-                Err(error) => {
-                    self.event(Event::Refused { name: folder.to_string(), reason: RefuseReason::Io(error) });
-                }
-            }
-            if self.folders.len() < self.options.max_files {
-                self.folders.insert(folder.clone());
-            }
-        }
+        manifest.folders.iter().for_each(|folder| self.admit_folder(folder));
+        manifest.links.iter().for_each(|link| self.admit_link(link));
         for entries in manifest.files.chunk_by(|a, b| a.name == b.name) {
             self.admit_file(entries)?;
         }
         self.replay_early()
+    }
+
+    fn admit_folder(&mut self, folder: &FolderEntry) {
+        if let Err(error) = self.folder.make_folder(&folder.name, folder.attributes.mode) {
+            self.event(Event::Refused { name: folder.name.to_string(), reason: RefuseReason::Io(error) });
+        }
+        if self.folders.len() < self.options.max_files {
+            self.folders.insert(folder.name.clone());
+        }
+    }
+
+    fn admit_link(&mut self, link: &LinkEntry) {
+        let is_new = self.links.len() < self.options.max_files && self.links.insert(link.name.clone());
+        if !is_new {
+            return;
+        }
+        let made = self.folder.make_link(&link.name, &link.target, self.options.overwrite);
+        let reason = match made {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => RefuseReason::TargetExists,
+            Err(error) => RefuseReason::Io(error),
+        };
+        self.event(Event::Refused { name: link.name.to_string(), reason });
     }
 
     /// Another set of files begins: what is incomplete of the old one stays on disk.
@@ -64,6 +78,7 @@ impl Store {
         self.window.clear();
         self.loaded_bytes = 0;
         self.folders.clear();
+        self.links.clear();
         self.unusable.clear();
         self.last_object = None;
         Ok(())
@@ -312,10 +327,7 @@ impl Store {
         let (parent, last) = incoming.parent(&self.folder)?;
         let handles = incoming.handles.as_ref().expect("was opened to be checked");
         handles.data.set_len(incoming.spec.length)?;
-        if incoming.spec.executable {
-            let mode = handles.data.metadata()?.permissions().mode();
-            handles.data.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
-        }
+        incoming.spec.attributes.apply(&handles.data, self.umask)?;
         if sync {
             handles.data.sync_all()?;
         }
@@ -383,7 +395,7 @@ fn empty_spec(entry: &FileEntry) -> Result<Spec, super::SpecError> {
         length: 0,
         digest: entry.digest,
         md5: None,
-        executable: entry.executable,
+        attributes: entry.attributes,
         parts: Vec::new(),
     })
 }

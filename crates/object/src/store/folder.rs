@@ -3,18 +3,21 @@
 //! Every component below the folder is opened relative to the one before it and never through a link, so neither a name
 //! from the network nor a link that somebody puts in the way can make a file appear elsewhere.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::fcntl::{AtFlags, FallocateFlags, OFlag, RenameFlags, fallocate, openat, readlinkat, renameat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
+use crate::attributes::PERMISSIONS;
 use crate::name::Name;
 
 /// The output folder.
@@ -22,6 +25,8 @@ use crate::name::Name;
 pub(crate) struct OutFolder {
     path: PathBuf,
     root: OwnedFd,
+    /// The folders below it that this process has made.
+    made: RefCell<BTreeSet<String>>,
 }
 
 impl OutFolder {
@@ -29,7 +34,7 @@ impl OutFolder {
     pub(crate) fn open(path: &Path) -> io::Result<OutFolder> {
         std::fs::create_dir_all(path)?;
         let root = openat(nix::fcntl::AT_FDCWD, path, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(OutFolder { path: path.to_owned(), root })
+        Ok(OutFolder { path: path.to_owned(), root, made: RefCell::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -40,23 +45,54 @@ impl OutFolder {
     pub(crate) fn parent<'n>(&self, name: &'n Name) -> io::Result<(OwnedFd, &'n str)> {
         let (folders, last) = name.split();
         let mut parent = self.root.try_clone()?;
+        let mut path = String::new();
         for component in folders {
-            parent = Self::enter(&parent, component)?;
+            path = path + component + "/";
+            parent = self.enter(&parent, component, &path)?;
         }
         Ok((parent, last))
     }
 
-    /// Makes the folder `name` and those that it lies in.
-    pub(crate) fn make_folder(&self, name: &Name) -> io::Result<()> {
+    /// Makes the folder `name` and those that it lies in. One that this process has made gets these permissions, less what the umask has
+    /// taken already; its owner can always put files in it. One that was there keeps those that it has.
+    pub(crate) fn make_folder(&self, name: &Name, mode: Option<u16>) -> io::Result<()> {
         let (parent, last) = self.parent(name)?;
-        Self::enter(&parent, last).map(drop)
+        let path = format!("{name}/");
+        let folder = self.enter(&parent, last, &path)?;
+        if let Some(mode) = mode.filter(|_| self.made.borrow().contains(&path)) {
+            let now = Mode::from_bits_truncate(fstat(&folder)?.st_mode);
+            let wanted = Mode::from_bits_truncate(mode.into()) | Mode::S_IRWXU;
+            fchmod(&folder, now & wanted & Mode::from_bits_truncate(PERMISSIONS))?;
+        }
+        Ok(())
     }
 
-    fn enter(parent: &OwnedFd, component: &str) -> io::Result<OwnedFd> {
+    /// Makes a symbolic link, unless it is there already. With `overwrite` it replaces another link, and never anything else.
+    pub(crate) fn make_link(&self, name: &Name, target: &str, overwrite: bool) -> io::Result<()> {
+        let (parent, last) = self.parent(name)?;
+        match symlinkat(target, &parent, last) {
+            Err(Errno::EEXIST) => {}
+            made => return Ok(made?),
+        }
+        match readlinkat(&parent, last) {
+            Ok(there) if there == target => Ok(()),
+            Ok(_) if overwrite => {
+                remove_at(&parent, last)?;
+                Ok(symlinkat(target, &parent, last)?)
+            }
+            _ => Err(Errno::EEXIST.into()),
+        }
+    }
+
+    fn enter(&self, parent: &OwnedFd, component: &str, path: &str) -> io::Result<OwnedFd> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(parent, component, flags, Mode::empty()) {
             Err(Errno::ENOENT) => match mkdirat(parent, component, Mode::from_bits_truncate(0o777)) {
-                Ok(()) | Err(Errno::EEXIST) => Ok(openat(parent, component, flags, Mode::empty())?),
+                Ok(()) => {
+                    self.made.borrow_mut().insert(path.to_owned());
+                    Ok(openat(parent, component, flags, Mode::empty())?)
+                }
+                Err(Errno::EEXIST) => Ok(openat(parent, component, flags, Mode::empty())?),
                 Err(error) => Err(error.into()),
             },
             opened => Ok(opened?),
@@ -92,7 +128,8 @@ pub(crate) fn open_at(parent: &OwnedFd, name: &str, how: How) -> io::Result<File
         How::Create => OFlag::O_RDWR | OFlag::O_CREAT,
     };
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = File::from(openat(parent, name, flags, Mode::from_bits_truncate(0o666))?);
+    // What is not complete is nobody else's to read: it gets its permissions with its name.
+    let file = File::from(openat(parent, name, flags, Mode::from_bits_truncate(0o600))?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 

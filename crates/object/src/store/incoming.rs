@@ -10,6 +10,7 @@ use super::digest::TreeDigest;
 use super::folder::{self, How, OutFolder};
 use super::journal::{BlockState, Header, Journal, Unusable};
 use super::slots::Slots;
+use crate::attributes::Attributes;
 use crate::manifest::FileEntry;
 use crate::name::Name;
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
@@ -21,7 +22,7 @@ pub(crate) struct Spec {
     pub(crate) length: u64,
     pub(crate) digest: Option<[u8; 32]>,
     pub(crate) md5: Option<[u8; 16]>,
-    pub(crate) executable: bool,
+    pub(crate) attributes: Attributes,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -45,7 +46,7 @@ impl Spec {
             length: first.file_length,
             digest: first.digest,
             md5: first.md5.filter(|_| entries.len() == 1),
-            executable: first.executable,
+            attributes: first.attributes,
             parts: Vec::with_capacity(entries.len()),
         };
         if spec.length > MAX_FILE_BYTES {

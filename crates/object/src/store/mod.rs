@@ -36,6 +36,7 @@ use self::incoming::Incoming;
 pub use self::incoming::SpecError;
 pub use self::journal::Unusable;
 use self::window::Window;
+use crate::attributes;
 use crate::keys::PublicKey;
 use crate::manifest::{FileEntry, Manifest, ManifestError, SetTotals};
 use crate::name::Name;
@@ -258,6 +259,10 @@ pub struct Store {
     objects: HashMap<u128, Object>,
     /// Empty folders that were made.
     folders: HashSet<Name>,
+    /// Links that were made or refused.
+    links: HashSet<Name>,
+    /// Permissions that are taken from new files.
+    umask: u32,
     /// Entries of the set that could not be used.
     unusable: HashSet<String>,
     /// The object of the last packet, which is mostly that of the next.
@@ -316,6 +321,8 @@ impl Store {
             by_name: HashMap::new(),
             objects: HashMap::new(),
             folders: HashSet::new(),
+            links: HashSet::new(),
+            umask: attributes::umask(),
             unusable: HashSet::new(),
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
@@ -467,7 +474,8 @@ impl Store {
         match &self.set {
             Some(set) => {
                 let objects = self.objects.len() + self.unusable.len();
-                objects as u64 >= set.objects && self.folders.len() as u64 >= set.folders
+                let (folders, links) = (self.folders.len() as u64, self.links.len() as u64);
+                objects as u64 >= set.objects && folders >= set.folders && links >= set.links
             }
             None => !self.files.is_empty() || self.told_complete,
         }

@@ -51,7 +51,7 @@ pub use link::{LinkCounters, TokenBucket};
 pub use path::{Between, Path, has_ethtool};
 pub use process::{Command, Finished, Line, Process, Usage};
 pub use rival::Rival;
-pub use session::Session;
+pub use session::{Session, unsigned};
 pub use shares::Shares;
 pub use stream::LiveStream;
 pub use topology::{Builder, Network};

@@ -23,6 +23,7 @@ impl Command {
     /// `program` in `namespace`; it gets a mount namespace of its own too, so what it mounts goes with it.
     pub(super) fn new(namespace: &str, program: &OsStr) -> Command {
         let mut command = Program::new("ip");
+        keep_apart(&mut command);
         // `ip netns exec` becomes the program, so its process number is the program's.
         command.args(["netns", "exec", namespace]).arg(program).stdin(Stdio::null());
         let short = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
@@ -32,6 +33,7 @@ impl Command {
     /// `program` in the namespace that this process is in.
     pub fn here(program: impl AsRef<OsStr>) -> Command {
         let mut command = Program::new(program.as_ref());
+        keep_apart(&mut command);
         command.stdin(Stdio::null());
         Command { name: program.as_ref().to_string_lossy().into_owned(), program: command }
     }
@@ -85,6 +87,12 @@ impl Command {
         let waiter = wait_for_end(pid, readers, &shared);
         Process { name: self.name, pid, started, shared, waiter: Some(waiter) }
     }
+}
+
+/// Neither the keys of who runs the tests count in them, nor what the tests learn for him.
+fn keep_apart(command: &mut Program) {
+    let folder = std::env::temp_dir().join("weir-tests");
+    command.env("XDG_STATE_HOME", folder.join("state")).env("XDG_CONFIG_HOME", folder.join("config"));
 }
 
 /// A program that was started. It is killed when this is dropped.

@@ -64,7 +64,8 @@ impl Session {
     /// A receiver that puts its files in `out`, printing events.
     pub fn recv(&self, receiver: &Host, out: &Path) -> Command {
         let command = receiver.command(&self.program).arg("recv").arg(self.description()).arg("--out").arg(out);
-        command.args(["--iface", receiver.interface(), "--json"])
+        // The hosts share a name and a home, and are different receivers.
+        command.args(["--iface", receiver.interface(), "--json", "--name", receiver.namespace()])
     }
 
     fn send_command(&self, sender: &Host) -> Command {
@@ -73,6 +74,12 @@ impl Session {
         let command = command.arg("--key").arg(self.folder.join("sender.key"));
         command.arg("--session").arg(self.description()).args(&self.words)
     }
+}
+
+/// A description without its signature, for tests that change what it says: what is changed under the signature is refused.
+pub fn unsigned(description: &str) -> String {
+    let lines = description.lines().filter(|line| !line.starts_with("a=weir-signature:"));
+    lines.map(|line| line.to_owned() + "\r\n").collect()
 }
 
 impl Process {

@@ -4,6 +4,8 @@ pub(super) const TOP_EXAMPLES: &str = "\
 Examples:
   weir send file image.iso --to 239.255.0.1:5004 --receipts 40
   weir recv weir.sdp --out /srv/images
+  weir doctor --iface eth0
+  weir key new
   weir send live --unicast 5004 --in movie.ts
   weir recv sender.example.org:5004 | mpv -
   weir demo
@@ -20,8 +22,10 @@ Examples:
       64 kbit/s and better
   weir send file b.iso --to 239.255.0.1:5004 --iface eth0 --rates 64k..
       up to what suits eth0, to sites on 64 kbit/s and better
-  weir send file a.bin --to 239.255.0.1:5004 --tsi 7 --key my.key --describe
+  weir send file a.bin --to 239.255.0.1:5004 --key my.key --describe
       only writes weir.sdp, to be handed out before the session starts
+  weir send file a.bin --to 239.255.0.1:5004 --expect hosts.txt --for 4h
+      until all hosts in the list have it, with a table of results
 
 Receivers that come late, sleep or restart lose nothing: what is sent is
 always new.";
@@ -64,6 +68,7 @@ pub(super) const RECV_EXAMPLES: &str = "\
 Examples:
   weir recv weir.sdp --out /srv/images
   weir recv https://updates.example.org/weir.sdp --out . --for 1h --json
+  weir recv weir.sdp --sender-key sender.key.pub --out .
   ssh sender cat weir.sdp | weir recv - --out .
   weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
   weir recv audio.sdp video.sdp --priority 2,1 --out .
@@ -74,6 +79,27 @@ Examples:
 
 A receiver that was stopped goes on where it was when it is started again
 with the same --out.";
+
+pub(super) const KEY_EXAMPLES: &str = "\
+Examples:
+  weir key new
+      on the sender, once; from then on `weir send` signs with it
+  weir key show
+      what receivers give as `weir recv --sender-key`
+  weir key new site.key && weir send file a.iso --to 239.255.0.1:5004 --key site.key
+
+A receiver that fetches descriptions from the web remembers their key the first
+time, and refuses another one later.";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  weir doctor --iface eth0
+      on the sender and on a receiver at the same time: each hears the other
+  weir doctor weir.sdp --for 130s
+      whether the session's packets come here, and who asks for memberships
+
+It changes nothing. As root it sees more: queriers, and packets that this host
+drops.";
 
 pub(super) const DEMO_EXAMPLES: &str = "\
 Examples:

@@ -127,6 +127,8 @@ fn mistakes_are_answered_with_what_is_accepted() {
     let table = [
         ("send file a --to 10.0.0.1:5004", "not a multicast address"),
         ("send file a --to 239.255.0.1", "a group and a port"),
+        ("send file a --to 224.0.0.251:5353", "224.0.0.0/24 is for routing"),
+        ("send stream --to [ff02::1]:5004", "ff02::1 is not free"),
         ("send file --to 239.255.0.1:5004", "PATH"),
         ("send file a", "--to"),
         ("send file a --to 239.255.0.1:5004 --for 10", "30s, 10m, 1h30m"),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use weir_core::registry::Setting;
+use weir_net::groups::{self, GroupError};
 use weir_units::{Bytes, Rate};
 
 use crate::stream::{PREFIX, StreamAddress, StreamAddressError};
@@ -51,6 +52,9 @@ pub enum ValueError {
         "that is not a multicast address; groups are 224.0.0.0 to 239.255.255.255 (239.255.x.y is for use within a site) and ff00::/8"
     )]
     NotMulticast,
+    /// A group of others.
+    #[error(transparent)]
+    Taken(#[from] GroupError),
     /// Not a probability.
     #[error("expected a share of packets from 0 to below 100%, such as 2% or 0.02")]
     Loss,
@@ -152,7 +156,8 @@ pub(crate) fn group(text: &str) -> Result<SocketAddr, ValueError> {
     let address: SocketAddr = text.parse().map_err(|_| ValueError::Group)?;
     match address.ip() {
         _ if address.port() == 0 => Err(ValueError::Group),
-        ip if ip.is_multicast() => Ok(address),
+        // Whether a group of one source has one is not known here.
+        ip if ip.is_multicast() => Ok(groups::check(ip, true).map(|()| address)?),
         IpAddr::V4(_) | IpAddr::V6(_) => Err(ValueError::NotMulticast),
     }
 }
@@ -229,6 +234,9 @@ mod tests {
         assert_eq!(group("239.255.0.1"), Err(ValueError::Group));
         assert_eq!(group("239.255.0.1:0"), Err(ValueError::Group));
         assert_eq!(group("10.0.0.1:5004"), Err(ValueError::NotMulticast));
+        for taken in ["224.0.0.1:5004", "224.0.1.1:123", "239.255.255.250:1900", "[ff02::fb]:5353"] {
+            assert!(matches!(group(taken), Err(ValueError::Taken(_))), "{taken}");
+        }
     }
 
     #[test]

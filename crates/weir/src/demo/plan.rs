@@ -119,6 +119,7 @@ impl Plan {
     pub(super) fn receiver(&self, i: usize) -> Command {
         let link = format!("rate={},{}", self.links[i].bps(), self.link_traits);
         let mut command = self.command(&["recv".into()]);
+        command.args(["--name", &format!("receiver-{}", i + 1)]);
         command.arg(self.run.join("weir.sdp")).arg("--out").arg(self.folder(i));
         command.args(["--iface", LOOPBACK, "--json", "--link", &link, "--for", &format!("{}s", self.limit.as_secs())]);
         command

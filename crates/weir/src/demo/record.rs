@@ -61,7 +61,8 @@ impl Record {
                 self.series.lost_packets = end.lost_packets;
                 self.series.host_dropped_packets = end.host_dropped_packets;
             }
-            ReceiverEvent::File(_) | ReceiverEvent::Receipt(_) | ReceiverEvent::Error(_) => {}
+            ReceiverEvent::Waiting(_) | ReceiverEvent::File(_) | ReceiverEvent::Receipt(_) => {}
+            ReceiverEvent::Error(_) => {}
         }
     }
 

@@ -3,8 +3,8 @@
 use weir_units::{Bytes, Rate};
 
 use crate::events::{
-    FileDone, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd,
-    SenderProgress, SenderStart, Top,
+    FileDone, HostOutcome, HostResult, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress,
+    ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
 };
 use crate::top;
 
@@ -119,7 +119,7 @@ pub(super) fn file(file: &FileDone) -> String {
     } else {
         Rate::ZERO
     };
-    let verdict = if file.verified { "verified" } else { "NOT what the sender signed" };
+    let verdict = if file.verified { "verified" } else { "complete, not signed" };
     format!("{}  {} in {} ({rate}), {verdict}", name(&file.name), Bytes::new(file.bytes), seconds(file.seconds))
 }
 
@@ -131,6 +131,8 @@ pub(super) fn receiver_end(end: &ReceiverEnd) -> String {
     let took = seconds(end.seconds);
     let outcome = if end.verified {
         format!("{} verified in {took}", count(end.files, "file"))
+    } else if end.complete {
+        format!("{} complete, not signed, in {took}", count(end.files, "file"))
     } else {
         format!("not complete after {took}")
     };
@@ -199,12 +201,34 @@ pub(super) fn sender_progress(p: &SenderProgress, wanted: u64) -> String {
 pub(super) fn receipt_received(receipt: &ReceiptReceived, wanted: u64) -> String {
     let of = if wanted > 0 { format!(" of {wanted}") } else { String::new() };
     format!(
-        "{:>7}  receipt {}{of}: {} has all after {}",
+        "{:>7}  receipt {}{of}: {} ({}) has all after {}",
         clock(receipt.t_s),
         receipt.receipts,
+        name(&receipt.name),
         receipt.from,
         seconds(receipt.seconds)
     )
+}
+
+/// A line of the table of results.
+pub(super) fn host(result: &HostResult) -> String {
+    let outcome = match (result.outcome, result.seconds, result.heard_s) {
+        (HostOutcome::Complete, Some(took), _) => format!("complete     after {}", seconds(took)),
+        (HostOutcome::Complete, None, _) => "complete".to_owned(),
+        (HostOutcome::Partial, _, heard) => {
+            format!("at {:<9} heard at {}", percent(result.percent / 100.0), clock(heard.unwrap_or(0.0)))
+        }
+        (HostOutcome::NeverHeard, ..) => "never heard".to_owned(),
+        (HostOutcome::Other, ..) => "unknown".to_owned(),
+    };
+    let mut line = format!("{:<24} {outcome}", name(&result.host));
+    if !result.expected {
+        line += ", not expected";
+    }
+    if result.claimants > 1 {
+        line += &format!(", one of {} that have this name: keys in --expect tell them apart", result.claimants);
+    }
+    line
 }
 
 pub(super) fn sender_end(end: &SenderEnd) -> String {
@@ -239,6 +263,28 @@ mod tests {
     fn names_from_the_network_cannot_steer_a_terminal() {
         assert_eq!(name("a\u{1b}[2Jb\n\u{202e}c\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}");
         assert_eq!(clean("two\nlines"), "two\nlines");
+    }
+
+    #[test]
+    fn every_host_has_its_line() {
+        let line = |outcome, expected, claimants| {
+            let (percent, heard_s) = (43.21, Some(61.0));
+            let seconds = (outcome == HostOutcome::Complete).then_some(12.34);
+            let host = "alpha".to_owned();
+            super::host(&HostResult { host, expected, outcome, percent, heard_s, seconds, receiver: None, claimants })
+        };
+        assert_eq!(line(HostOutcome::Complete, true, 1), "alpha                    complete     after 12.3 s");
+        assert_eq!(line(HostOutcome::Partial, true, 1), "alpha                    at 43.2 %    heard at 1:01");
+        assert_eq!(line(HostOutcome::NeverHeard, true, 0), "alpha                    never heard");
+        let twice = line(HostOutcome::Complete, false, 2);
+        assert!(twice.contains(", not expected, one of 2 that have this name"), "{twice}");
+    }
+
+    #[test]
+    fn what_nobody_signed_is_complete_and_never_verified() {
+        assert!(file(&FileDone::default()).ends_with(", complete, not signed"));
+        let end = ReceiverEnd { complete: true, files: 1, seconds: 2.0, ..Default::default() };
+        assert!(receiver_end(&end).starts_with("1 file complete, not signed, in 2.00 s: "));
     }
 
     #[test]

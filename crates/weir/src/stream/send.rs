@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use weir_core::registry::Setting;
 use weir_core::{ChannelId, Observation, PeerId};
+use weir_net::groups;
 use weir_net::host::{Application, Host, PeerChange, Progress, Statistics};
 use weir_net::session::SessionConfig;
 use weir_net::socket::SendConfig;
@@ -24,7 +25,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Input;
 use crate::live::{Source, Supply};
 use crate::observer::Observer;
-use crate::session;
+use crate::{key, session};
 
 /// Sends bytes in order to all members of a tree, until all have them.
 pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
@@ -51,12 +52,14 @@ fn from(
     observer: &mut dyn Observer<StreamEvent>,
 ) -> Result<Exit, Failure> {
     let network = |error| Failure::of(Exit::Network, "cannot send")(error);
+    // A stream has no description that could name its one source.
+    groups::check(args.to.ip(), false).map_err(Failure::of(Exit::Usage, "cannot send a stream"))?;
     let choice = session::interface_choice(args.iface.as_deref());
     let interface = Interface::choose(&choice, args.to.ip()).map_err(network)?;
     let local = interface.source_address(args.to.ip()).map_err(network)?;
     let port = args.to.port().checked_add(1).unwrap_or(1024);
     let listen = args.listen.unwrap_or(SocketAddr::new(local, port));
-    let key = session::secret_key(args.key.as_deref())?;
+    let key = key::secret(args.key.as_deref())?;
     let address = StreamAddress {
         sender: SocketAddr::new(if listen.ip().is_unspecified() { local } else { listen.ip() }, listen.port())
             .to_string(),

@@ -1,0 +1,200 @@
+use super::*;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_units::{Random, Time};
+use weir_wire::receipt::Kind;
+
+const KEY: [u8; 32] = [7; 32];
+/// What the sender signs with here: a tag that its own secret makes.
+const SENDER: [u8; 32] = [9; 32];
+
+/// A signature for these tests: nobody has the secret but who has it here.
+fn sign(secret: [u8; 32]) -> Sign {
+    Box::new(move |bytes| {
+        let hash = *blake3::keyed_hash(&secret, bytes).as_bytes();
+        let mut signature = [0; SIGNATURE_LEN];
+        signature[..32].copy_from_slice(&hash);
+        signature
+    })
+}
+
+/// Public and secret keys are the same here.
+fn is_signed(key: &[u8; 32], bytes: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
+    &sign(*key)(bytes) == signature
+}
+
+fn receiver(number: u8) -> ReceiptSender {
+    let key = [number; 32];
+    let identity = Identity { key, name: format!("host{number}"), sign: sign(key) };
+    let is_sender_s = |bytes: &[u8], signature: &[u8; SIGNATURE_LEN]| is_signed(&SENDER, bytes, signature);
+    ReceiptSender::new(identity, 9, KEY, Box::new(is_sender_s), Time::ZERO, Random::new(number.into(), "receipt"))
+}
+
+fn finished(number: u8) -> ReceiptSender {
+    let mut receiver = receiver(number);
+    receiver.finish(Time::ZERO, Duration::ZERO, Standing::default(), [number; 32]);
+    receiver
+}
+
+fn book() -> ReceiptBook {
+    let verdicts =
+        Verdicts { is_signed, has_content: Box::new(|receiver, proof| receiver == proof), sign: sign(SENDER) };
+    ReceiptBook::new(KEY, 9, verdicts)
+}
+
+fn next(receiver: &mut ReceiptSender) -> (Time, Vec<u8>) {
+    let at = receiver.deadline().expect("it is not over");
+    (at, receiver.poll(at, Standing::default).expect("it is time"))
+}
+
+#[test]
+fn an_unanswered_receipt_is_sent_five_times_ever_more_slowly() {
+    let mut receiver = finished(1);
+    let mut sent = Vec::new();
+    while let Some(deadline) = receiver.deadline() {
+        if receiver.poll(deadline, Standing::default).is_some() {
+            sent.push(deadline.as_micros() / 1_000);
+        }
+    }
+    assert_eq!(sent, [0, 500, 1_500, 3_500, 7_500]);
+    assert!(!receiver.is_acknowledged() && !receiver.is_confirming());
+}
+
+#[test]
+fn the_first_receipt_waits_for_a_random_part_of_the_spread() {
+    let first = |seed| {
+        let mut receiver = receiver(seed);
+        receiver.finish(Time::ZERO, Duration::from_secs(10), Standing::default(), [0; 32]);
+        receiver.deadline().expect("it waits")
+    };
+    let waits: Vec<Time> = (0..100).map(first).collect();
+    assert!(waits.iter().all(|wait| *wait < Time::from_secs(10)));
+    let early = waits.iter().filter(|wait| **wait < Time::from_secs(5)).count();
+    assert!((30..70).contains(&early), "{early} of 100 in the first half");
+}
+
+#[test]
+fn a_receipt_is_acknowledged_by_the_sender_alone() {
+    let (mut receiver, mut book) = (finished(1), book());
+    let (_, first) = next(&mut receiver);
+    assert!(!receiver.on_message(Time::ZERO, &first), "its own receipt is no acknowledgement");
+    let (at, again) = next(&mut receiver);
+    let answer = book.on_message(at, &again, |_| {}).expect("it is good");
+    // Whoever has the description can make the tag, and not the signature.
+    let (body, forged) = (answer[..weir_wire::receipt::ANSWER_BODY_LEN].to_vec(), [0; SIGNATURE_LEN]);
+    assert!(!receiver.on_message(at, &sealed(&body, &forged, &KEY)), "nobody signed it");
+    assert!(!finished(2).on_message(at, &answer), "it is for another");
+    assert!(receiver.on_message(at, &answer) && receiver.is_acknowledged() && receiver.deadline().is_none());
+    assert_eq!((book.receivers(), receiver.tries()), (1, 2));
+}
+
+#[test]
+fn a_receiver_counts_once_and_nobody_speaks_for_another() {
+    let mut book = book();
+    let mut new = Vec::new();
+    let mut hear = |message: &[u8]| book.on_message(Time::ZERO, message, |it| new.push(it.name().to_owned())).is_some();
+    let (one, two) = (next(&mut finished(1)).1, next(&mut finished(2)).1);
+    // The same receiver, started again.
+    assert!(hear(&one) && hear(&next(&mut finished(1)).1) && hear(&two));
+    let (receipt, signature) = opened(&one, &KEY).expect("our own");
+    let forge = |receipt: Receipt, signature: &[u8; SIGNATURE_LEN]| sealed(&receipt.encode_body(), signature, &KEY);
+    let other = Receipt { receiver: [3; 32], proof: [3; 32], ..receipt };
+    assert!(!hear(&forge(other, &signature)), "another's key without its signature");
+    let without = Receipt { receiver: [4; 32], ..receipt };
+    assert!(!hear(&forge(without, &sign([4; 32])(&without.encode_body()))), "another's proof");
+    assert!(!hear(&sealed(&receipt.encode_body(), &signature, &[8; 32])), "another session's tag");
+    assert!(!hear(b"WRCP") && !hear(&[]));
+    assert_eq!((book.receivers(), book.forged(), new), (2, 5, vec!["host1".to_owned(), "host2".to_owned()]));
+}
+
+#[test]
+fn reports_tell_how_far_a_receiver_is_until_its_receipt() {
+    let (mut receiver, mut book) = (receiver(1), book());
+    let at = receiver.deadline().expect("it reports");
+    let report = receiver.poll(at, || Standing { share: 4_200, ..Standing::default() }).expect("it is time");
+    let answer = book.on_message(at, &report, |_| panic!("no receipt")).expect("it is answered");
+    assert!(answer.len() < report.len(), "nothing is amplified");
+    let shares =
+        |book: &ReceiptBook| book.entries().map(|entry| (entry.last.share, entry.is_finished())).collect::<Vec<_>>();
+    assert_eq!((shares(&book), book.receivers()), (vec![(4_200, false)], 0));
+    receiver.on_message(at, &answer);
+    receiver.finish(at, Duration::ZERO, Standing::default(), [1; 32]);
+    let receipt = next(&mut receiver).1;
+    book.on_message(at, &receipt, |_| {}).expect("it is good");
+    book.on_message(at, &report, |_| {}).expect("it came late");
+    assert_eq!((shares(&book), book.receivers()), (vec![(10_000, true)], 1));
+}
+
+#[test]
+fn a_thousand_receivers_report_twenty_times_a_second_and_unheard_ones_ever_less() {
+    let mut book = book();
+    let mut receivers: Vec<ReceiptSender> = Vec::new();
+    for number in 0..1_000u64 {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_be_bytes());
+        let identity = Identity { key, name: String::new(), sign: sign(key) };
+        receivers.push(ReceiptSender::new(
+            identity,
+            9,
+            KEY,
+            Box::new(|_, _| true),
+            Time::ZERO,
+            Random::new(number, "receipt"),
+        ));
+    }
+    let mut reports = Vec::new();
+    for millis in (0..600_000).step_by(50) {
+        let now = Time::from_millis(millis);
+        let mut sent = 0;
+        for receiver in &mut receivers {
+            let Some(report) = receiver.poll(now, Standing::default) else { continue };
+            sent += 1;
+            if let Some(answer) = book.on_message(now, &report, |_| {}) {
+                receiver.on_message(now, &answer);
+            }
+        }
+        reports.push(sent);
+    }
+    let per_sec = |from: usize, to: usize| reports[from * 20..to * 20].iter().sum::<u32>() as f64 / (to - from) as f64;
+    assert!(per_sec(200, 600) <= 1.25 * REPORTS_PER_SEC as f64, "{} a second", per_sec(200, 600));
+    assert!(per_sec(0, 5) <= 220.0, "{} a second at first", per_sec(0, 5));
+    assert_eq!(book.entries().count(), 1_000);
+    let mut unheard = receiver(1);
+    let times: Vec<u64> = (0..8).map(|_| next(&mut unheard).0.as_micros() / 1_000_000).collect();
+    assert!(times[7] > 300, "{times:?}");
+}
+
+proptest! {
+    /// Whoever has the description can put its tag on anything.
+    #[test]
+    fn anything_under_the_right_tag_is_answered_or_refused_without_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..260), kind in 0u8..6, is_head in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if is_head && bytes.len() >= 8 {
+            bytes[..8].copy_from_slice(&[b'W', b'R', b'C', b'P', 2, kind, 0, 9]);
+        }
+        let message = [&bytes[..], &tag(&bytes, &KEY)].concat();
+        let (mut book, mut receiver) = (book(), finished(1));
+        let answer = book.on_message(Time::ZERO, &message, |_| {});
+        prop_assert!(answer.is_none(), "nobody signed it");
+        prop_assert!(!receiver.on_message(Time::ZERO, &message));
+    }
+}
+
+#[test]
+fn what_floods_is_not_all_looked_at() {
+    let mut book = book();
+    let receipts: Vec<Vec<u8>> = (0..=255).map(|number| next(&mut finished(number)).1).collect();
+    let forge = |receipt: &Vec<u8>| {
+        let (receipt, _) = opened(receipt, &KEY).expect("our own");
+        sealed(&receipt.encode_body(), &[0; SIGNATURE_LEN], &KEY)
+    };
+    for _ in 0..20 {
+        receipts.iter().for_each(|receipt| drop(book.on_message(Time::ZERO, &forge(receipt), |_| {})));
+    }
+    assert!(book.forged() <= 500 && book.overflowed() > 4_000, "{} and {}", book.forged(), book.overflowed());
+    assert!(book.on_message(Time::from_secs(1), &receipts[1], |_| {}).is_some(), "a second later there is time");
+    assert!(matches!(book.entries().next(), Some(Entry { last: Receipt { kind: Kind::Receipt, .. }, .. })));
+}

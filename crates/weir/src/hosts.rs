@@ -1,0 +1,176 @@
+//! The hosts that a sender expects, and what became of each.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use weir_net::receipts::{Entry, ReceiptBook, Verdicts};
+use weir_object::keys::PublicKey;
+use weir_object::source::SourceSet;
+use weir_units::Time;
+
+use crate::events::{HostOutcome, HostResult};
+use crate::exit::{Exit, Failure};
+use crate::proof::Content;
+use crate::session::Offer;
+
+/// A receiver that is expected: by its name, and by its key where that is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expected {
+    name: String,
+    key: Option<[u8; 32]>,
+}
+
+/// Reads a list of hosts.
+pub(crate) fn read(path: &Path) -> Result<Vec<Expected>, Failure> {
+    let refuse = |error: String| Failure::new(Exit::Usage, format!("--expect {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    parse(&text).map_err(refuse)
+}
+
+/// The book of receipts, if the session asks for them.
+pub(crate) fn book(offer: &Offer, sources: &SourceSet) -> Option<ReceiptBook> {
+    let key = offer.description.receipt_key?;
+    let (tsi, secret) = (offer.description.tsi, offer.secret.clone());
+    let mut content = Content::default();
+    for file in sources.files() {
+        content.add(file.name.to_string(), file.length, file.path().to_owned());
+    }
+    let verdicts = Verdicts {
+        is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
+        // A file that cannot be read any more ends the session elsewhere.
+        has_content: Box::new(move |receiver, proof| content.proof(receiver, tsi).is_ok_and(|own| own == *proof)),
+        sign: Box::new(move |bytes| secret.sign(bytes)),
+    };
+    Some(ReceiptBook::new(key, tsi, verdicts))
+}
+
+/// A host a line: its name, and perhaps its public key. What follows a number sign is for people.
+fn parse(text: &str) -> Result<Vec<Expected>, String> {
+    let mut all: Vec<Expected> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let key =
+            words.next().map(str::parse::<PublicKey>).transpose().map_err(|error| format!("line {number}: {error}"))?;
+        if words.next().is_some() {
+            return Err(format!("line {number}: expected a name, and perhaps a public key"));
+        }
+        if all.iter().any(|other| other.name == name) {
+            return Err(format!("line {number}: {name} is named twice"));
+        }
+        all.push(Expected { name: name.to_owned(), key: key.map(|key| key.to_bytes()) });
+    }
+    if all.is_empty() { Err("it names no host".to_owned()) } else { Ok(all) }
+}
+
+impl Expected {
+    /// What this host has said: of several that say they are it, the one that is furthest.
+    fn entry<'e>(&self, entries: &[&'e Entry]) -> Option<&'e Entry> {
+        let is_it = |entry: &&&Entry| match &self.key {
+            Some(key) => entry.last.receiver == *key,
+            None => entry.last.name() == self.name,
+        };
+        entries.iter().filter(is_it).max_by_key(|entry| (entry.is_finished(), entry.last.share)).copied()
+    }
+}
+
+/// How many of the expected have everything.
+pub(crate) fn complete<'e>(expected: &[Expected], entries: impl Iterator<Item = &'e Entry>) -> u64 {
+    let finished: Vec<&Entry> = entries.filter(|entry| entry.is_finished()).collect();
+    let names: HashSet<&str> = finished.iter().map(|entry| entry.last.name()).collect();
+    let keys: HashSet<&[u8; 32]> = finished.iter().map(|entry| &entry.last.receiver).collect();
+    let has = |host: &&Expected| host.key.as_ref().map_or(names.contains(host.name.as_str()), |key| keys.contains(key));
+    expected.iter().filter(has).count() as u64
+}
+
+/// What became of each, the expected first, in their order, and then some of the others; `t_s` gives the time of an event.
+pub(crate) fn results<'e>(
+    expected: &[Expected],
+    entries: impl Iterator<Item = &'e Entry>,
+    t_s: impl Fn(Time) -> f64,
+) -> Vec<HostResult> {
+    let entries: Vec<&Entry> = entries.collect();
+    let mut claimants: HashMap<&[u8], u64> = HashMap::new();
+    entries.iter().for_each(|entry| *claimants.entry(&entry.last.name).or_default() += 1);
+    let of = |entry: &Entry| HostResult {
+        host: entry.last.name().to_owned(),
+        expected: false,
+        outcome: if entry.is_finished() { HostOutcome::Complete } else { HostOutcome::Partial },
+        percent: f64::from(entry.last.share) / 100.0,
+        heard_s: Some(t_s(entry.heard)),
+        seconds: entry.is_finished().then_some(entry.last.elapsed_millis as f64 / 1e3),
+        receiver: PublicKey::from_bytes(&entry.last.receiver).ok().map(|key| key.to_string()),
+        claimants: claimants.get(&entry.last.name[..]).copied().unwrap_or(0),
+    };
+    let found: Vec<Option<&Entry>> = expected.iter().map(|host| host.entry(&entries)).collect();
+    let of_expected = expected.iter().zip(&found).map(|(host, entry)| {
+        let result = entry.map(of).unwrap_or_default();
+        HostResult { host: host.name.clone(), expected: true, ..result }
+    });
+    let told: HashSet<&[u8; 32]> = found.iter().flatten().map(|entry| &entry.last.receiver).collect();
+    let others = entries.iter().filter(|entry| !told.contains(&entry.last.receiver));
+    of_expected.chain(others.take(MOST_OTHERS).map(|entry| of(entry))).collect()
+}
+
+/// Whoever has the description can invent receivers.
+const MOST_OTHERS: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_wire::receipt::{Kind, Receipt, name_bytes};
+
+    fn entry(key: u8, name: &str, kind: Kind, share: u16) -> Entry {
+        let last = Receipt {
+            kind,
+            tsi: 7,
+            receiver: [key; 32],
+            received_bytes: 0,
+            elapsed_millis: 1_500,
+            share,
+            proof: [0; 32],
+            name: name_bytes(name),
+        };
+        Entry { last, heard: Time::from_secs(9) }
+    }
+
+    #[test]
+    fn a_list_is_names_with_keys_or_without() {
+        let key = weir_object::keys::SecretKey::from_seed([1; 32]).public();
+        let hosts = parse(&format!("# the site\nalpha\n\n  beta {key}  # new\n")).expect("a list");
+        assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["alpha", "beta"]);
+        assert_eq!((hosts[0].key, hosts[1].key), (None, Some(key.to_bytes())));
+        for (wrong, why) in [("", "no host"), ("a b", "public key"), ("a\na", "line 2"), ("a b c", "line 1")] {
+            assert!(parse(wrong).expect_err(wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_expected_host_has_a_result_and_others_follow() {
+        let hosts = [("alpha", None), ("beta", None), ("gamma", None), ("delta", Some([4; 32]))];
+        let hosts = hosts.map(|(name, key)| Expected { name: name.to_owned(), key });
+        let entries = [
+            entry(1, "alpha", Kind::Receipt, 10_000),
+            entry(2, "beta", Kind::Report, 4_321),
+            entry(3, "beta", Kind::Report, 100),
+            // Another one that says it is delta.
+            entry(5, "delta", Kind::Receipt, 10_000),
+        ];
+        assert_eq!(complete(&hosts, entries.iter()), 1);
+        let results = results(&hosts, entries.iter(), |at| at.as_micros() as f64 / 1e6);
+        let told: Vec<_> =
+            results.iter().map(|it| (it.host.as_str(), it.expected, it.outcome, it.percent, it.claimants)).collect();
+        assert_eq!(
+            told,
+            [
+                ("alpha", true, HostOutcome::Complete, 100.0, 1),
+                ("beta", true, HostOutcome::Partial, 43.21, 2),
+                ("gamma", true, HostOutcome::NeverHeard, 0.0, 0),
+                ("delta", true, HostOutcome::NeverHeard, 0.0, 0),
+                ("beta", false, HostOutcome::Partial, 1.0, 2),
+                ("delta", false, HostOutcome::Complete, 100.0, 1),
+            ]
+        );
+        assert_eq!((results[0].seconds, results[1].seconds, results[1].heard_s), (Some(1.5), None, Some(9.0)));
+    }
+}

@@ -1,0 +1,93 @@
+//! Who this receiver is: a key of its own that lasts, and a name. A sender that asks for receipts counts it once, however often it is
+//! started.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use weir_net::description::Description;
+use weir_net::receipts::{Identity, ReceiptSender};
+use weir_object::keys::{KeyError, PublicKey, SecretKey};
+use weir_units::Time;
+
+use crate::exit::Failure;
+use crate::{folders, session};
+
+/// What tells the sender how far this receiver is, if it asks; and what the user is to know of it.
+pub(crate) fn reporter(
+    name: Option<&str>,
+    description: &Description,
+    now: Time,
+) -> Result<(Option<ReceiptSender>, Option<String>), Failure> {
+    let Some(key) = description.receipt_key else { return Ok((None, None)) };
+    let (identity, told) = of(name)?;
+    let sender = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
+    let is_sender_s = Box::new(move |bytes: &[u8], signature: &[u8; 64]| {
+        sender.is_none_or(|sender| sender.verifies(bytes, signature))
+    });
+    let random = session::random_stream("receipt")?;
+    Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
+}
+
+/// The receiver of this name, or else of this host's; and what the user is to know.
+fn of(name: Option<&str>) -> Result<(Identity, Option<String>), Failure> {
+    let host = || fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let name = name.map(str::to_owned).or_else(host).filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| "localhost".to_owned());
+    let file = folders::state().map(|state| state.join("receiver.key"));
+    let kept = file.as_deref().map_or_else(|| Err("neither XDG_STATE_HOME nor HOME is set".to_owned()), kept);
+    let (own, told) = match kept {
+        Ok(own) => (own, None),
+        Err(error) => {
+            let told =
+                format!("this receiver cannot keep its key, so that a sender counts it again next time: {error}");
+            (SecretKey::from_seed(session::random()?), Some(told))
+        }
+    };
+    // Of one user there may be several receivers on a host, each by a name of its own.
+    let key = SecretKey::from_seed(own.derive("weir receiver by name", name.as_bytes()));
+    let identity = Identity { key: key.public().to_bytes(), name, sign: Box::new(move |bytes| key.sign(bytes)) };
+    Ok((identity, told))
+}
+
+/// The key in this file, which is made if it is missing.
+fn kept(path: &Path) -> Result<SecretKey, String> {
+    if !path.exists() {
+        make(path)?;
+    }
+    SecretKey::load(path).map_err(|error| error.to_string())
+}
+
+/// Another receiver may do the same at the same moment: who is first has made it, whole.
+fn make(path: &Path) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    folders::make_for(path).map_err(failed)?;
+    let random = session::random::<32>().map_err(|failure| failure.message)?;
+    let new = path.with_extension(format!("new{}", std::process::id()));
+    SecretKey::from_seed(random).save(&new).map_err(|error: KeyError| error.to_string())?;
+    let linked = fs::hard_link(&new, path);
+    let removed = fs::remove_file(&new);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => removed.map_err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_that_is_made_is_the_same_the_next_time_and_its_owner_s_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("weir").join("receiver.key");
+        let first = kept(&path).expect("it can be made").public();
+        assert_eq!(kept(&path).expect("it is there").public(), first);
+        make(&path).expect("somebody was first");
+        assert_eq!(kept(&path).expect("it is there").public(), first);
+        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path().join("weir")).expect("a folder").count(), 1);
+        assert!(kept(Path::new("/proc/nowhere/receiver.key")).is_err());
+    }
+}
