@@ -133,6 +133,33 @@ fn an_error_names_the_line_and_what_was_expected() {
 }
 
 #[test]
+fn rates_that_no_network_has_are_refused_before_anything_is_made_of_them() {
+    let schemes = weir_core::registry::SCHEMES.iter().map(|scheme| scheme.name);
+    for scheme in schemes {
+        let text = EXAMPLE.replace("weir-cc:avmrc tau=100ms", &format!("weir-cc:{scheme}"));
+        for absurd in ["1 18446744073709551615", "1000 1000000000001", "999 2000"] {
+            let refused = text.replace("256000 384000 576000", absurd).parse::<Description>();
+            assert!(refused.expect_err("absurd").to_string().contains("1 kbit/s to 1 Tbit/s"), "{scheme}: {absurd}");
+        }
+        // The widest that is read makes a session of the scheme or an error, and no more of it than a description has room for.
+        let widest: Description = text.replace("256000 384000 576000", "1000 1000000000000").parse().expect("readable");
+        let channels =
+            widest.control.expect("it has congestion control").channel_rates().map_or(0, |rates| rates.len());
+        assert!(channels <= 256, "{scheme}: {channels}");
+    }
+}
+
+#[test]
+fn text_that_a_terminal_would_act_on_is_refused() {
+    for (sly, line) in [("\u{1b}[2J", 3), ("\u{9b}2J", 3), ("\u{7}", 3), ("\u{202e}", 3)] {
+        let refused = EXAMPLE.replace("Site images", &format!("Site{sly}images")).parse::<Description>();
+        let told = refused.expect_err("control characters").to_string();
+        assert!(told.starts_with(&format!("line {line} of")) && told.contains("control characters"), "{told}");
+        assert!(!told.chars().any(|c| c.is_control() || c == '\u{202e}'), "{told:?}");
+    }
+}
+
+#[test]
 fn a_name_cannot_add_lines() {
     let sly = Description { name: "x\r\na=flute-tsi:99".to_owned(), ..example() };
     let read: Description = sly.to_string().parse().expect("it stays a description");
