@@ -83,7 +83,7 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
     let options = CarouselOptions { block_symbols: 20, symbol_size: 512, ..options(ladder(5, 1.5)) };
     let mut sender = Sender::new(&[("big", &bytes)], &options);
     let out = tempfile::tempdir().expect("temporary folder");
-    let mut store = open(out.path(), &StoreOptions { memory_limit: 70_000, ..Default::default() });
+    let mut store = open(out.path(), &StoreOptions { memory_limit: 150_000, ..Default::default() });
     receive(&mut sender, &mut store, 3, 0.05, 1);
     assert_same(sender.folder.path(), out.path());
 }
@@ -114,7 +114,7 @@ fn only_the_right_key_s_manifest_counts() {
         let mut store = open(out.path(), &expect_key);
         for _ in 0..200 {
             let (_, content, symbol) = sender.next();
-            store.add(&content, &symbol).expect("the disk works");
+            store.add(&content, &symbol, ORIGIN).expect("the disk works");
         }
         assert!(store.progress().rejected_manifests > 0 && !store.is_complete());
     }
@@ -149,7 +149,7 @@ fn the_executable_bit_travels() {
     let mut store = open(out.path(), &StoreOptions::default());
     while !store.is_complete() {
         let (content, symbol) = carousel.next(0).expect("a packet");
-        store.add(&content, symbol).expect("the disk works");
+        store.add(&content, symbol, ORIGIN).expect("the disk works");
     }
     let mode = std::fs::metadata(out.path().join("run.sh")).expect("received").permissions().mode();
     assert_ne!(mode & 0o100, 0);
@@ -210,7 +210,7 @@ proptest! {
             for i in 0..packets {
                 let (_, content, symbol) = sender.next();
                 if !random.chance(loss) {
-                    store.add(&content, &symbol).expect("the disk works");
+                    store.add(&content, &symbol, ORIGIN).expect("the disk works");
                 }
                 if i == flush_at {
                     let before = store.progress();
@@ -241,7 +241,7 @@ fn symbols_in_runs_arrive_as_symbols_one_by_one_do() {
         }
         // Some arrive twice, so that runs also meet slots that are taken.
         for _ in 0..1 + u32::from(random.chance(0.05)) {
-            singles.add(&content, &symbol).expect("the disk works");
+            singles.add(&content, &symbol, ORIGIN).expect("the disk works");
             let goes_on = run.as_ref().is_some_and(|(first, bytes, size)| {
                 let mut next = *first;
                 next.payload_id.symbol += (bytes.len() / size) as u32;
@@ -252,7 +252,7 @@ fn symbols_in_runs_arrive_as_symbols_one_by_one_do() {
                 _ => {
                     let ended = run.replace((content, symbol.clone(), symbol.len()));
                     if let Some((content, bytes, size)) = ended {
-                        runs.add_run(&content, &bytes, size).expect("the disk works");
+                        runs.add_run(&content, &bytes, size, ORIGIN).expect("the disk works");
                     }
                 }
             }

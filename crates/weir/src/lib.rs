@@ -13,6 +13,7 @@ mod collector;
 mod console;
 mod demo;
 mod describe;
+mod epoch;
 pub mod events;
 mod exit;
 mod fetch;

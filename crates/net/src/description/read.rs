@@ -92,6 +92,7 @@ struct Reader {
     flute_version: Option<u8>,
     hops: Option<u8>,
     public_key: Option<[u8; 32]>,
+    epoch: Option<u64>,
     control_address: Option<SocketAddr>,
     receipt_key: Option<[u8; 32]>,
     priority: Option<u16>,
@@ -220,6 +221,7 @@ impl Reader {
                 let key = value.strip_prefix("ed25519 ").and_then(|hex| key(hex.trim()));
                 self.public_key = Some(key.ok_or("a=weir-key:ed25519 and 64 hexadecimal digits")?);
             }
+            "weir-epoch" => self.epoch = Some(number(value).ok_or("a=weir-epoch:N with N from 0 to 2^64 - 1")?),
             "weir-receipt" => {
                 self.receipt_key = Some(key(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
@@ -279,6 +281,7 @@ impl Reader {
             control,
             symbol_size: self.symbol_size,
             public_key: self.public_key,
+            epoch: self.epoch,
             control_address: self.control_address,
             receipt_key: self.receipt_key,
             priority: self.priority,

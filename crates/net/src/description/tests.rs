@@ -21,6 +21,7 @@ fn example() -> Description {
         }),
         symbol_size: Some(1_400),
         public_key: Some([0xab; 32]),
+        epoch: Some(1_795_000_000_000),
         control_address: Some("192.0.2.10:5005".parse().expect("an address")),
         receipt_key: Some([1; 32]),
         priority: Some(3),
@@ -42,6 +43,7 @@ a=weir-packet:1456\r
 a=weir-ladder:256000 384000 576000\r
 a=weir-symbol:1400\r
 a=weir-key:ed25519 abababababababababababababababababababababababababababababababab\r
+a=weir-epoch:1795000000000\r
 a=weir-control:192.0.2.10:5005\r
 a=weir-receipt:0101010101010101010101010101010101010101010101010101010101010101\r
 a=weir-priority:3\r
@@ -114,7 +116,7 @@ fn an_error_names_the_line_and_what_was_expected() {
         explain("a=flute-tsi:7", "a=flute-tsi:seven"),
         r#"line 6 of the description, "a=flute-tsi:seven": expected a=flute-tsi:N with N from 0 to 65535"#
     );
-    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 23 of"));
+    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 24 of"));
     assert!(explain("256000 384000 576000", "256000 384000 384000").contains("rising rates"));
     assert!(explain("a=weir-ladder:256000 384000 576000\r\n", "").contains("no a=weir-ladder"));
     assert!(explain("v=0", "<html>").contains("this is not SDP"));
@@ -192,6 +194,7 @@ prop_compose! {
             source: has_source.then_some(host),
             channels: Description::channels_from(base, count).expect("in range"),
             control: is_controlled.then_some(control),
+            epoch: control_port.map(u64::from),
             control_address: control_port.map(|port| SocketAddr::new(host, port)),
             receipt_key: receipt_key.filter(|_| control_port.is_some()),
         }

@@ -52,6 +52,9 @@ impl Description {
         if let Some(key) = &self.public_key {
             write!(f, "a=weir-key:ed25519 {}\r\n", Hex(key))?;
         }
+        if let Some(epoch) = self.epoch {
+            write!(f, "a=weir-epoch:{epoch}\r\n")?;
+        }
         if let Some(address) = self.control_address {
             write!(f, "a=weir-control:{address}\r\n")?;
         }
