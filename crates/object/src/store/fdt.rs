@@ -46,9 +46,9 @@ struct Pending {
 
 #[derive(Debug)]
 enum Body {
-    /// Source symbols as they are.
+    /// Source symbols as they are, as far as they have come: what a packet only claims takes no memory.
     Plain {
-        bytes: Vec<u8>,
+        symbols: Vec<(PayloadId, Box<[u8]>)>,
         missing: u64,
     },
     Coded(Box<Decoder>),
@@ -97,6 +97,12 @@ impl FdtAssembler {
         self.clock += 1;
         let pending = self.pending.get_mut(&id).expect("was there or was just inserted");
         pending.touched = self.clock;
+        let growth = pending.growth(symbol);
+        if !self.make_room(growth, Some(id), budget) || !budget.take(growth) {
+            return Assembled::Nothing;
+        }
+        let pending = self.pending.get_mut(&id).expect("room is not made of it");
+        pending.cost += growth;
         if pending.seen.len() >= MAX_SEEN || pending.seen.insert(content.payload_id, print).is_some() {
             return Assembled::Nothing;
         }
@@ -120,16 +126,25 @@ impl FdtAssembler {
     fn begin(&mut self, id: Id, layout: Layout, content_encoding: u8, budget: &mut Budget) -> bool {
         self.drop_pending(id, budget);
         let cost = cost(&layout);
-        while self.pending.len() >= MAX_PENDING || !budget.has(cost) {
-            let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.touched).map(|(id, _)| *id);
+        let has_room = self.make_room(cost, None, budget) && budget.take(cost);
+        if has_room {
+            self.pending.insert(id, Pending::new(layout, content_encoding, cost));
+        }
+        has_room
+    }
+
+    /// Drops the instances that were left alone longest until there is room for so many bytes, or for another instance than `keep`;
+    /// whether there is.
+    fn make_room(&mut self, bytes: u64, keep: Option<Id>, budget: &mut Budget) -> bool {
+        while (keep.is_none() && self.pending.len() >= MAX_PENDING) || !budget.has(bytes) {
+            let others = self.pending.iter().filter(|(id, _)| Some(**id) != keep);
+            let oldest = others.min_by_key(|(_, pending)| pending.touched).map(|(id, _)| *id);
             match oldest {
                 Some(oldest) => self.drop_pending(oldest, budget),
                 None => return false,
             }
         }
-        let has_taken = budget.take(cost);
-        self.pending.insert(id, Pending::new(layout, content_encoding, cost));
-        has_taken
+        true
     }
 
     fn drop_pending(&mut self, id: Id, budget: &mut Budget) {
@@ -161,15 +176,15 @@ impl FdtAssembler {
     }
 }
 
-/// Bytes of memory that an instance of this cut may take, decoder and the account of its symbols included.
+/// Bytes of memory that an instance of this cut takes before anything of it has come.
 fn cost(layout: &Layout) -> u64 {
-    let symbols = layout.symbols_before(layout.blocks());
-    let times = match layout.oti() {
-        Oti::NoCode { .. } => 1,
-        // Its symbols, the codec's copies of them, and the result.
-        Oti::RaptorQ { .. } => DECODER_TIMES,
-    };
-    layout.padded_length() * times + symbols * PER_SYMBOL + PER_INSTANCE
+    match layout.oti() {
+        Oti::NoCode { .. } => PER_INSTANCE,
+        // A decoder makes room for all of its symbols at once.
+        Oti::RaptorQ { .. } => {
+            layout.padded_length() * DECODER_TIMES + layout.symbols_before(layout.blocks()) * PER_SYMBOL + PER_INSTANCE
+        }
+    }
 }
 
 fn prints_cost(prints: &Prints) -> u64 {
@@ -179,10 +194,7 @@ fn prints_cost(prints: &Prints) -> u64 {
 impl Pending {
     fn new(layout: Layout, content_encoding: u8, cost: u64) -> Pending {
         let body = match layout.oti() {
-            Oti::NoCode { transfer_length, .. } => {
-                let missing = (0..layout.blocks()).map(|block| u64::from(layout.symbols(block))).sum();
-                Body::Plain { bytes: vec![0; transfer_length as usize], missing }
-            }
+            Oti::NoCode { .. } => Body::Plain { symbols: Vec::new(), missing: layout.symbols_before(layout.blocks()) },
             Oti::RaptorQ { transfer_length, symbol_size, sub_blocks, alignment, .. } => {
                 let blocks = layout.blocks().max(1) as u8;
                 let config =
@@ -193,19 +205,32 @@ impl Pending {
         Pending { layout, content_encoding, body, seen: HashMap::new(), touched: 0, cost }
     }
 
+    /// Bytes of memory that another symbol takes.
+    fn growth(&self, symbol: &[u8]) -> u64 {
+        match self.body {
+            Body::Plain { .. } => symbol.len() as u64 + PER_SYMBOL,
+            Body::Coded(_) => 0,
+        }
+    }
+
     fn add(&mut self, id: PayloadId, symbol: &[u8]) -> Result<Option<Vec<u8>>, ()> {
         let symbol_size = self.layout.symbol_size();
         if id.symbol >= self.layout.esi_limit(id.block) || id.block >= self.layout.blocks() {
             return Err(());
         }
         match &mut self.body {
-            Body::Plain { bytes, missing } => {
+            Body::Plain { symbols, missing } => {
+                let length = self.layout.transfer_length() as usize;
                 let start = self.layout.offset(id.block) as usize + id.symbol as usize * symbol_size;
-                let end = (start + symbol_size).min(bytes.len());
-                let part = symbol.get(..end - start).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
-                bytes[start..end].copy_from_slice(part);
+                let size = symbol_size.min(length - start);
+                let part = symbol.get(..size).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
+                symbols.push((id, part.into()));
                 *missing -= 1;
-                Ok((*missing == 0).then(|| std::mem::take(bytes)))
+                if *missing > 0 {
+                    return Ok(None);
+                }
+                symbols.sort_unstable_by_key(|(id, _)| (id.block, id.symbol));
+                Ok(Some(symbols.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()))
             }
             Body::Coded(decoder) => {
                 if symbol.len() != symbol_size {
@@ -357,6 +382,22 @@ mod tests {
         assert_eq!(fdt.add(&content(1, 0, 1001, 0), &[0; 40]), Assembled::Unusable);
         assert_eq!(fdt.add(&content(1, 2, 70, 0), &[0; 40]), Assembled::Unusable);
         assert_eq!(fdt.add(&content(2, 0, 70, 0), &[0; 39]), Assembled::Unusable);
+    }
+
+    #[test]
+    fn what_others_claim_does_not_push_out_what_has_come() {
+        let (mut fdt, mut budget) = (FdtAssembler::new(8 << 20, true), Budget::new(1 << 20));
+        let whole: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
+        let cut =
+            |length: usize| Oti::NoCode { transfer_length: length as u64, symbol_size: 1400, max_block_len: 8000 };
+        let mut last = Assembled::Nothing;
+        for (number, symbol) in whole.chunks(1400).enumerate() {
+            let real = Content { oti: Some(cut(whole.len())), ..content(1, number as u32, 0, 0) };
+            last = fdt.add(&real, symbol, A, &mut budget);
+            let claim = Content { oti: Some(cut(8 << 20)), ..content(100 + number as u32, 0, 0, 0) };
+            assert_eq!(fdt.add(&claim, &[7; 1400], B, &mut budget), Assembled::Nothing);
+        }
+        assert_eq!(last, instance(&whole));
     }
 
     #[test]
