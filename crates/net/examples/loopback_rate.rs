@@ -68,6 +68,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         }),
         symbol_size: Some(SYMBOL as u16),
         public_key: None,
+        epoch: None,
         control_address: None,
         receipt_key: None,
         priority: None,

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use weir_object::{Carousel, CarouselOptions, SourceSet, Store, StoreOptions};
+use weir_object::{Carousel, CarouselOptions, Origin, SourceSet, Store, StoreOptions};
 use weir_units::{Random, Rate};
 use weir_wire::alc::Content;
 
@@ -90,7 +90,7 @@ fn first_pass(set: &SourceSet, folder: &Path) {
         let mut store = Store::open(&out, StoreOptions { sync, ..Default::default() }).expect("folder");
         let (start, cpu) = (Instant::now(), cpu_seconds());
         for (content, symbol) in &packets {
-            store.add(content, symbol).expect("room");
+            store.add(content, symbol, Origin(1)).expect("room");
         }
         assert!(store.is_complete(), "{:?}", store.progress());
         let gigabytes = set.bytes() as f64 / 1e9;
@@ -140,7 +140,7 @@ fn lossy(set: &SourceSet, folder: &Path, block_symbols: u32) {
         if !random.chance(0.02) {
             arrived += u64::from(content.toi != 0);
             let start = Instant::now();
-            store.add(&content, symbol).expect("room");
+            store.add(&content, symbol, Origin(1)).expect("room");
             busy += start.elapsed().as_secs_f64();
         }
     }

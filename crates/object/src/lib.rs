@@ -7,14 +7,17 @@
 pub mod attributes;
 pub mod carousel;
 pub mod keys;
+mod limits;
 pub mod links;
 pub mod manifest;
 pub mod name;
 pub mod partition;
+pub mod pieces;
+pub mod signed;
 pub mod source;
 pub mod store;
 
 pub use carousel::{Carousel, CarouselError, CarouselOptions};
 pub use keys::{PublicKey, SecretKey};
 pub use source::{SourceError, SourceSet};
-pub use store::{Event, Progress, Store, StoreError, StoreOptions};
+pub use store::{Event, Origin, Progress, Store, StoreError, StoreOptions};

@@ -1,23 +1,17 @@
 //! The file delivery table (RFC 6726 §3.4) as Weir writes it and as it reads its own and other senders': what is sent,
-//! under which TOI, cut how, with which digest; and the sender's signature over it.
+//! under which TOI, cut how, with which digests.
 //!
 //! # Weir's own attributes
 //!
-//! They live in the namespace `urn:weir:manifest:1`, which other receivers skip. On the root: `tsi`, `set` (16 bytes in
-//! hexadecimal, equal in all instances of one set of files), `objects`, `folders`, `links` and `bytes` (totals of the set, so
-//! that a receiver knows when it has seen every instance), `signature`. On a `File`: `digest` (BLAKE3 of the whole
-//! file), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal), `modified`
-//! (seconds since 1970, nine decimals). A folder that is empty, or of other permissions than 755, is a `weir:Folder` element
-//! with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, both after all `File` elements.
+//! They live in the namespace `urn:weir:manifest:1`, which other receivers skip. On the root: `tsi`, `epoch` (a number that
+//! grows with every start of a sender), `set` (16 bytes in hexadecimal, equal in all instances of one set of files), `objects`,
+//! `folders`, `links` and `bytes` (totals of the set, so that a receiver knows when it has seen every instance). On a `File`:
+//! `digest` (BLAKE3 of the whole file), `blocks` (the digests of the object's source blocks, 16 bytes each, in base64; not where
+//! one block is the whole file), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal),
+//! `modified` (seconds since 1970, nine decimals). A folder that is empty, or of other permissions than 755, is a `weir:Folder`
+//! element with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, both after all `File` elements.
 //!
-//! # What is signed
-//!
-//! Ed25519 over the following bytes, numbers big-endian, texts and lists led by their length in 32 bits: the text
-//! `weir manifest 1`; TSI 64 bits; Expires 32; set 16 bytes; objects, folders, links, bytes 64 bits each; the list of files, each
-//! TOI 128, name, offset 64, file length 64, transfer length 64, FEC encoding id 8, its 14 bytes of EXT_FTI, digest 32
-//! bytes, mode 16 and modified 64 and 32 bits (zero if they are not told); the list of folders, each name and mode; the list of
-//! links, each name and target. The instance id is not in it: a set may be sent again under others.
-//! Attributes that are not listed (MD5, content type) are not believed where a key is demanded.
+//! [`crate::pieces`] defines the digest of a block, [`crate::signed`] the signature over an instance.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,15 +19,19 @@ use quick_xml::escape::escape;
 use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
 
 use crate::attributes::Attributes;
-use crate::keys::{PublicKey, SecretKey, decode_hex, encode_hex};
+use crate::keys::{decode_hex, encode_hex};
+use crate::limits;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
+use crate::pieces::BlockDigest;
 
 /// One FDT instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Session, as signed; `None` from other senders.
+    /// Session; `None` from other senders.
     pub tsi: Option<u64>,
+    /// Which start of the sender it is of: a later one has a higher number. `None` from other senders.
+    pub epoch: Option<u64>,
     /// When it expires, seconds of the NTP era.
     pub expires: u32,
     /// Whether the sender says that no further instance will come.
@@ -46,8 +44,6 @@ pub struct Manifest {
     pub folders: Vec<FolderEntry>,
     /// Symbolic links.
     pub links: Vec<LinkEntry>,
-    /// Ed25519 signature, where there is one.
-    pub signature: Option<[u8; 64]>,
     /// Entries that could not be used, with the reason.
     pub refused: Vec<(String, ManifestError)>,
 }
@@ -84,6 +80,8 @@ pub struct FileEntry {
     pub oti: Option<Oti>,
     /// BLAKE3 over the whole file; `None` from other senders.
     pub digest: Option<[u8; 32]>,
+    /// The digest of each of its source blocks, or of none.
+    pub blocks: Vec<BlockDigest>,
     /// MD5 over the object, where the sender gives it.
     pub md5: Option<[u8; 16]>,
     /// Its permissions and its time.
@@ -91,56 +89,11 @@ pub struct FileEntry {
 }
 
 impl Manifest {
-    /// Signs the manifest.
-    pub fn sign(&mut self, key: &SecretKey) {
-        self.signature = Some(key.sign(&self.signed_bytes()));
-    }
-
-    /// Whether the manifest bears `key`'s signature for the session `tsi`, and has a digest for every file.
-    pub fn is_signed_by(&self, key: &PublicKey, tsi: u64) -> bool {
-        let usable = self.tsi == Some(tsi)
-            && self.set.is_some()
-            && self.files.iter().all(|file| file.digest.is_some() && file.oti.is_some());
-        usable && self.signature.is_some_and(|signature| key.verifies(&self.signed_bytes(), &signature))
-    }
-
-    /// The bytes under the signature; the module's documentation lists them.
-    fn signed_bytes(&self) -> Vec<u8> {
-        let mut out = b"weir manifest 1".to_vec();
-        let text = |out: &mut Vec<u8>, text: &str| {
-            out.extend((text.len() as u32).to_be_bytes());
-            out.extend(text.as_bytes());
-        };
-        out.extend(self.tsi.unwrap_or(0).to_be_bytes());
-        out.extend(self.expires.to_be_bytes());
-        if let Some(set) = &self.set {
-            out.extend(set.id);
-            out.extend([set.objects, set.folders, set.links, set.bytes].iter().flat_map(|number| number.to_be_bytes()));
-        }
-        out.extend((self.files.len() as u32).to_be_bytes());
-        for file in &self.files {
-            out.extend(file.toi.to_be_bytes());
-            text(&mut out, file.name.as_str());
-            let numbers = [file.offset, file.file_length, file.transfer_length];
-            out.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
-            if let Some(oti) = file.oti {
-                out.push(oti.encoding_id());
-                out.extend(oti.encode());
-            }
-            out.extend(file.digest.unwrap_or([0; 32]));
-            out.extend(signed_attributes(&file.attributes));
-        }
-        out.extend((self.folders.len() as u32).to_be_bytes());
-        for folder in &self.folders {
-            text(&mut out, folder.name.as_str());
-            out.extend(signed_attributes(&folder.attributes));
-        }
-        out.extend((self.links.len() as u32).to_be_bytes());
-        for link in &self.links {
-            text(&mut out, link.name.as_str());
-            text(&mut out, &link.target);
-        }
-        out
+    /// Whether it says all that a signed manifest of session `tsi` has to: which files there are, how they are cut, and their
+    /// digests.
+    pub fn is_whole(&self, tsi: u64) -> bool {
+        let has_digests = |file: &FileEntry| file.digest.is_some() && file.oti.is_some();
+        self.tsi == Some(tsi) && self.epoch.is_some() && self.set.is_some() && self.files.iter().all(has_digests)
     }
 
     /// The instance as XML, in the namespace of RFC 6726 or, for FLUTE version 1, the one that 3GPP gave RFC 3926.
@@ -154,18 +107,16 @@ impl Manifest {
         if self.complete {
             out.push_str(" Complete=\"true\"");
         }
-        if let (Some(tsi), Some(set)) = (self.tsi, &self.set) {
+        if let (Some(tsi), Some(epoch), Some(set)) = (self.tsi, self.epoch, &self.set) {
             out.push_str(&format!(
-                " weir:tsi=\"{tsi}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:links=\"{}\" weir:bytes=\"{}\"",
+                " weir:tsi=\"{tsi}\" weir:epoch=\"{epoch}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:links=\"{}\" \
+                 weir:bytes=\"{}\"",
                 encode_hex(&set.id),
                 set.objects,
                 set.folders,
                 set.links,
                 set.bytes
             ));
-        }
-        if let Some(signature) = &self.signature {
-            out.push_str(&format!(" weir:signature=\"{}\"", STANDARD.encode(signature)));
         }
         out.push_str(">\n");
         for file in &self.files {
@@ -194,6 +145,7 @@ impl Manifest {
     /// [`ManifestError`] for what is not an FDT instance at all.
     pub fn from_xml(xml: &[u8], max_files: usize) -> Result<Manifest, ManifestError> {
         let text = std::str::from_utf8(xml).map_err(|_| ManifestError::NotXml)?;
+        limits::check(xml)?;
         let nodes_limit = u32::try_from(max_files.saturating_mul(8).saturating_add(1000)).unwrap_or(u32::MAX);
         let options = roxmltree::ParsingOptions { nodes_limit, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(text, options).map_err(|_| ManifestError::NotXml)?;
@@ -203,16 +155,13 @@ impl Manifest {
         }
         let mut manifest = Manifest {
             tsi: own(root, "tsi")?,
+            epoch: own(root, "epoch")?,
             expires: number(root, "Expires")?.ok_or(ManifestError::Missing { field: "Expires" })?,
             complete: matches!(root.attribute("Complete"), Some("true" | "1")),
             set: read_set(root)?,
             files: Vec::new(),
             folders: Vec::new(),
             links: Vec::new(),
-            signature: match root.attribute((NAMESPACE, "signature")) {
-                Some(text) => STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok()),
-                None => None,
-            },
             refused: Vec::new(),
         };
         for node in root.children().filter(roxmltree::Node::is_element) {
@@ -276,6 +225,9 @@ impl FileEntry {
         if let Some(digest) = &self.digest {
             out.push_str(&format!(" weir:digest=\"{}\"", encode_hex(digest)));
         }
+        if !self.blocks.is_empty() {
+            out.push_str(&format!(" weir:blocks=\"{}\"", STANDARD.encode(self.blocks.concat())));
+        }
         if self.is_part() {
             out.push_str(&format!(" weir:offset=\"{}\" weir:file-length=\"{}\"", self.offset, self.file_length));
         }
@@ -318,6 +270,7 @@ impl FileEntry {
                 Some(text) => Some(decode_hex(text).ok_or_else(|| bad("weir:digest", text))?),
                 None => None,
             },
+            blocks: read_blocks(node)?,
             md5: node.attribute("Content-MD5").and_then(|text| STANDARD.decode(text).ok()?.try_into().ok()),
             attributes: attributes(node),
         })
@@ -329,13 +282,11 @@ fn attributes(node: roxmltree::Node<'_, '_>) -> Attributes {
     Attributes::read(node.attribute((NAMESPACE, "mode")), node.attribute((NAMESPACE, "modified")))
 }
 
-/// The same as bytes under the signature; what is not told is zero.
-fn signed_attributes(attributes: &Attributes) -> Vec<u8> {
-    let mut out = attributes.mode.unwrap_or(0).to_be_bytes().to_vec();
-    let modified = attributes.modified;
-    out.extend(modified.map_or(0, |modified| modified.secs).to_be_bytes());
-    out.extend(modified.map_or(0, |modified| modified.nanos).to_be_bytes());
-    out
+fn read_blocks(node: roxmltree::Node<'_, '_>) -> Result<Vec<BlockDigest>, ManifestError> {
+    let Some(text) = node.attribute((NAMESPACE, "blocks")) else { return Ok(Vec::new()) };
+    let bytes = STANDARD.decode(text).map_err(|_| bad("weir:blocks", text))?;
+    let (digests, rest) = bytes.as_chunks();
+    if rest.is_empty() { Ok(digests.to_vec()) } else { Err(bad("weir:blocks", text)) }
 }
 
 fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, ManifestError> {
@@ -450,6 +401,12 @@ pub enum ManifestError {
         /// The id.
         encoding_id: String,
     },
+    /// What no table of anyone's needs, and what would keep a parser busy.
+    #[error("an instance with {what} is not looked at")]
+    Excessive {
+        /// What there is too much of.
+        what: &'static str,
+    },
     /// More files than the receiver takes.
     #[error("more than {limit} files in one session; raise the receiver's limit")]
     TooManyFiles {
@@ -476,11 +433,13 @@ mod tests {
             transfer_length,
             oti: Some(Oti::RaptorQ { transfer_length, symbol_size: 1400, blocks: 3, sub_blocks: 1, alignment: 8 }),
             digest: Some([toi as u8; 32]),
+            blocks: vec![[toi as u8; 16]; 3],
             md5: (toi == 1).then_some([9; 16]),
             attributes: Attributes::read(Some("755"), Some("1700000000.000000005")),
         };
         Manifest {
             tsi: Some(77),
+            epoch: Some(u64::MAX),
             expires: 4_000_000_000,
             complete: true,
             set: Some(SetTotals { id: [5; 16], objects: 3, folders: 1, links: 1, bytes: 30_000 }),
@@ -490,48 +449,34 @@ mod tests {
                 attributes: Attributes { mode: Some(0o700), modified: None },
             }],
             links: vec![LinkEntry::new(Name::new("x/link").expect("valid"), "a & \"b").expect("stays in x")],
-            signature: None,
             refused: Vec::new(),
         }
     }
 
     #[test]
-    fn a_manifest_survives_its_xml_and_keeps_its_signature() {
-        let key = SecretKey::from_seed([1; 32]);
-        let mut original = manifest();
-        original.sign(&key);
+    fn a_manifest_survives_its_xml() {
+        let original = manifest();
         for version in [1, 2] {
             let read = Manifest::from_xml(original.to_xml(version).as_bytes(), 100).expect("our own");
             assert_eq!(read, original);
-            assert!(read.is_signed_by(&key.public(), 77));
-            assert!(!read.is_signed_by(&key.public(), 78), "another session");
-            assert!(!read.is_signed_by(&SecretKey::from_seed([2; 32]).public(), 77), "another sender");
         }
     }
 
     #[test]
-    fn every_signed_field_is_under_the_signature() {
-        let key = SecretKey::from_seed([1; 32]);
-        let mut original = manifest();
-        original.sign(&key);
-        let changes: [fn(&mut Manifest); 12] = [
-            |m| m.expires += 1,
-            |m| m.files[0].name = Name::new("b").expect("valid"),
-            |m| m.files[0].digest = Some([3; 32]),
-            |m| m.files[1].offset = 1,
-            |m| m.files[1].file_length = 1,
-            |m| m.files[0].attributes.mode = Some(0o777),
-            |m| m.files[0].attributes.modified = None,
-            |m| m.folders[0].attributes.mode = Some(0o755),
-            |m| m.links.clear(),
-            |m| m.files[0].toi = 9,
-            |m| m.folders.clear(),
-            |m| m.set.as_mut().expect("has a set").bytes = 1,
+    fn a_signed_manifest_has_to_say_everything() {
+        let original = manifest();
+        assert!(original.is_whole(77) && !original.is_whole(78));
+        let changes: [fn(&mut Manifest); 5] = [
+            |m| m.tsi = None,
+            |m| m.epoch = None,
+            |m| m.set = None,
+            |m| m.files[1].digest = None,
+            |m| m.files[0].oti = None,
         ];
         for (i, change) in changes.iter().enumerate() {
             let mut changed = original.clone();
             change(&mut changed);
-            assert!(!changed.is_signed_by(&key.public(), 77), "change {i}");
+            assert!(!changed.is_whole(77), "change {i}");
         }
     }
 
@@ -552,7 +497,7 @@ mod tests {
     #[test]
     fn entity_bombs_and_too_many_files_are_refused() {
         let bomb = br#"<!DOCTYPE x [<!ENTITY a "aaaa">]><FDT-Instance Expires="1">&a;</FDT-Instance>"#;
-        assert_eq!(Manifest::from_xml(bomb, 100), Err(ManifestError::NotXml));
+        assert_eq!(Manifest::from_xml(bomb, 100), Err(ManifestError::Excessive { what: "a document type" }));
         let file = r#"<File TOI="1" Content-Location="a" Content-Length="1"/>"#;
         let many = format!(r#"<FDT-Instance Expires="1">{}</FDT-Instance>"#, file.repeat(11));
         assert_eq!(Manifest::from_xml(many.as_bytes(), 10), Err(ManifestError::TooManyFiles { limit: 10 }));

@@ -37,7 +37,7 @@ impl Name {
             }
             let lower = component.to_ascii_lowercase();
             if WORKING_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)) {
-                return refuse("a component ends like a receiver's working file (.part, .part.journal)");
+                return refuse("a component ends like a receiver's working file (.part, .part.journal, .weir-epochs)");
             }
         }
         Ok(Name(name.to_owned()))
@@ -123,7 +123,7 @@ const MAX_NAME: usize = 3000;
 const MAX_DEPTH: usize = 64;
 /// Room is left for `.part.journal` within the 255 bytes that file systems allow.
 const MAX_COMPONENT: usize = 255 - 13;
-const WORKING_SUFFIXES: [&str; 2] = [".part", ".part.journal"];
+const WORKING_SUFFIXES: [&str; 3] = [".part", ".part.journal", ".weir-epochs"];
 
 #[cfg(test)]
 mod tests {

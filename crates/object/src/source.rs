@@ -5,15 +5,18 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use blake3::hazmat::ChainingValue;
 use md5::Digest;
 
 use crate::attributes::Attributes;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
+use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
 
 /// The files and folders of a session, in the order of their names, hashed.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct SourceFile {
     /// Its permissions and its time.
     pub attributes: Attributes,
     stamp: Stamp,
+    /// The values of its leaves, of which the digests of its blocks are made; none if it is a single leaf.
+    leaves: Vec<ChainingValue>,
 }
 
 impl SourceSet {
@@ -107,15 +112,19 @@ impl SourceFile {
         }
         let mut file = File::open(&path).map_err(io_error)?;
         let stamp = Stamp::of(&file.metadata().map_err(io_error)?);
-        let mut blake = blake3::Hasher::new();
         let mut md5_hasher = md5.then(md5::Md5::new);
-        let mut length = 0;
+        let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
         loop {
-            let n = file.read(buffer).map_err(io_error)?;
+            let n = read_full(&mut file, buffer).map_err(io_error)?;
             if n == 0 {
                 break;
             }
-            blake.update_rayon(&buffer[..n]);
+            if stamp.length > LEAF {
+                let starts = (length..).step_by(LEAF as usize);
+                leaves.extend(starts.zip(buffer[..n].chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
+            } else {
+                only_leaf = blake3::hash(&buffer[..n]);
+            }
             if let Some(hasher) = &mut md5_hasher {
                 hasher.update(&buffer[..n]);
             }
@@ -124,20 +133,52 @@ impl SourceFile {
         if length != stamp.length || Stamp::of(&file.metadata().map_err(io_error)?) != stamp {
             return Err(SourceError::Changed { path });
         }
+        let digest = if leaves.is_empty() { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
         Ok(SourceFile {
             attributes: Attributes::of(metadata),
-            digest: *blake.finalize().as_bytes(),
+            digest,
             md5: md5_hasher.map(|hasher| hasher.finalize().into()),
             path,
             name,
             length,
             stamp,
+            leaves,
         })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The digests of source blocks that take these bytes of the file. Reads little: what of a block is no whole leaf.
+    pub(crate) fn block_digests(
+        &self,
+        blocks: impl Iterator<Item = Range<u64>>,
+    ) -> Result<Vec<BlockDigest>, SourceError> {
+        let io_error = |source| SourceError::Io { path: self.path.clone(), source };
+        let file = self.open()?;
+        let mut buffer = [0; LEAF as usize];
+        let mut digests = Vec::new();
+        for block in blocks {
+            let mut hasher = BlockHasher::new();
+            for piece in pieces::pieces(block) {
+                let value = pieces::whole_leaf(&piece).and_then(|number| self.leaves.get(number as usize));
+                if let Some(value) = value {
+                    hasher.whole(value);
+                    continue;
+                }
+                let bytes = &mut buffer[..(piece.end - piece.start) as usize];
+                file.read_exact_at(bytes, piece.start).map_err(io_error)?;
+                match pieces::whole_leaf(&piece) {
+                    Some(_) => hasher.whole(&pieces::leaf(piece.start, bytes)),
+                    None => hasher.part(bytes),
+                }
+            }
+            digests.push(hasher.finish());
+        }
+        self.check(&file)?;
+        Ok(digests)
     }
 
     /// Opens the file, which must still be the one that was hashed.
@@ -156,6 +197,20 @@ impl SourceFile {
     pub(crate) fn changed(&self) -> SourceError {
         SourceError::Changed { path: self.path.clone() }
     }
+}
+
+/// Fills the buffer, or reads to the end of the file.
+fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }
 
 /// By what a change of a file is noticed.
@@ -330,7 +385,7 @@ pub enum SourceError {
 
 /// The permissions that folders have mostly. They need not be said.
 const USUAL_FOLDER: u16 = 0o755;
-/// Large enough that system calls do not count, small enough to stay in a core's cache.
+/// Large enough that system calls do not count, small enough to stay in a core's cache; a whole number of leaves.
 const HASH_BUFFER: usize = 256 << 10;
 
 #[cfg(test)]

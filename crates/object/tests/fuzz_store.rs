@@ -3,9 +3,9 @@
 mod common;
 
 use bolero::check;
-use common::open;
+use common::{ORIGIN, open};
 use weir_object::manifest::Manifest;
-use weir_object::{Store, StoreOptions};
+use weir_object::{Origin, Store, StoreOptions};
 use weir_wire::alc::{Content, FdtInstance};
 use weir_wire::fec::{Oti, PayloadId};
 
@@ -19,7 +19,7 @@ fn any_bytes_are_a_table_or_refused() {
 type Packet = (u8, u8, u16, u32, u64, (u8, u16, u8), Vec<u8>);
 
 /// Tables that make the rest of the packets mean something: the two codes, a part, an empty file, a cut in the packets.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     r#"<FDT-Instance Expires="4000000000"><File TOI="1" Content-Location="a" Content-Length="100"
     FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="16" FEC-OTI-Scheme-Specific-Info="AgABCA=="
     /><File TOI="2" Content-Location="b" Content-Length="0"/></FDT-Instance>"#,
@@ -27,6 +27,10 @@ const TABLES: [&str; 4] = [
     FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Encoding-Symbol-Length="16" FEC-OTI-Maximum-Source-Block-Length="2"
     /></FDT-Instance>"#,
     r#"<FDT-Instance Expires="4000000000"><File TOI="4" Content-Location="e" Content-Length="40"/></FDT-Instance>"#,
+    r#"<FDT-Instance Expires="1" xmlns:w="urn:weir:manifest:1"><File TOI="6" Content-Location="g" Content-Length="100"
+    FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="16" FEC-OTI-Scheme-Specific-Info="AgABCA=="
+    w:digest="0000000000000000000000000000000000000000000000000000000000000000"
+    w:blocks="AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="/></FDT-Instance>"#,
     r#"<FDT-Instance Expires="1" xmlns:w="urn:weir:manifest:1"><File TOI="5" Content-Location="f" Content-Length="64"
     FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="16" FEC-OTI-Scheme-Specific-Info="AQACCA=="
     w:digest="0000000000000000000000000000000000000000000000000000000000000000"/></FDT-Instance>"#,
@@ -41,10 +45,10 @@ fn feed(store: &mut Store, packet: &Packet) {
             toi: 0,
             encoding_id: 0,
             payload_id: PayloadId::default(),
-            fdt: Some(FdtInstance { version: 2, id: u32::from(*kind) % 4, content_encoding: 0 }),
+            fdt: Some(FdtInstance { version: 2, id: u32::from(*kind) % 5, content_encoding: 0 }),
             oti: Some(Oti::NoCode { transfer_length: xml.len() as u64, symbol_size: size, max_block_len: 1 }),
         };
-        store.add(&content, xml.as_bytes()).expect("the disk works");
+        store.add(&content, xml.as_bytes(), ORIGIN).expect("the disk works");
         return;
     }
     let encoding_id = if kind % 2 == 0 { 6 } else { 0 };
@@ -70,7 +74,7 @@ fn feed(store: &mut Store, packet: &Packet) {
     if kind % 4 != 0 {
         bytes.resize(16, 0);
     }
-    store.add(&content, &bytes).expect("the disk works");
+    store.add(&content, &bytes, Origin(kind % 3)).expect("the disk works");
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn any_packets_in_any_order_never_panic() {
         let options =
             StoreOptions { sync: false, max_files: 6, early_bytes: 2000, max_fdt_bytes: 5000, ..Default::default() };
         let mut store = open(out.path(), &options);
-        for kind in 0..4 {
+        for kind in 0..5 {
             feed(&mut store, &(kind, 0, 0, 0, 0, (0, 0, 0), Vec::new()));
         }
         for (i, packet) in packets.iter().enumerate() {
@@ -93,6 +97,7 @@ fn any_packets_in_any_order_never_panic() {
                 store = open(out.path(), &options);
             }
         }
-        assert!(store.progress().files_total <= 6);
+        let progress = store.progress();
+        assert!(progress.files_total <= 6 && progress.waiting_bytes <= options.memory_limit / 2, "{progress:?}");
     });
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use common::*;
-use weir_object::store::{RefuseReason, RestartReason};
-use weir_object::{CarouselOptions, Event, StoreError, StoreOptions};
+use weir_object::store::RefuseReason;
+use weir_object::{CarouselOptions, Event, Origin, StoreError, StoreOptions};
 use weir_units::Rate;
 use weir_wire::alc::{Content, FdtInstance};
 use weir_wire::fec::{Oti, PayloadId};
@@ -63,8 +63,8 @@ fn no_name_leads_out_of_the_folder() {
     for (i, name) in names.iter().enumerate() {
         let toi = i as u32 + 1;
         let (content, xml) = one_file(toi, toi, name, 4);
-        store.add(&content, &xml).expect("no error for a hostile sender");
-        store.add(&symbol(u128::from(toi), 0), b"evil").expect("no error for a hostile sender");
+        store.add(&content, &xml, ORIGIN).expect("no error for a hostile sender");
+        store.add(&symbol(u128::from(toi), 0), b"evil", ORIGIN).expect("no error for a hostile sender");
     }
     let refused = events(&mut store).iter().filter(|event| matches!(event, Event::Refused { .. })).count();
     assert_eq!(refused, names.len());
@@ -77,7 +77,7 @@ fn lying_headers_are_counted_and_change_nothing() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
     let (content, xml) = one_file(1, 1, "a", 10);
-    store.add(&content, &xml).expect("room");
+    store.add(&content, &xml, ORIGIN).expect("room");
     let raptorq = Content { encoding_id: 6, ..symbol(1, 0) };
     let other_block = Content { payload_id: PayloadId { block: 1, symbol: 0 }, ..symbol(1, 0) };
     for (content, symbol) in [
@@ -88,12 +88,12 @@ fn lying_headers_are_counted_and_change_nothing() {
         (raptorq, b"abcd"),
         (other_block, b"abcd"),
     ] {
-        store.add(&content, symbol).expect("no error for a hostile sender");
+        store.add(&content, symbol, ORIGIN).expect("no error for a hostile sender");
     }
     assert_eq!(store.progress().rejected_packets, 6);
     for number in [2, 0, 1] {
         let part: &[u8] = if number == 2 { b"ij" } else { &b"abcdefgh"[number as usize * 4..][..4] };
-        store.add(&symbol(1, number), part).expect("room");
+        store.add(&symbol(1, number), part, ORIGIN).expect("room");
     }
     assert_eq!(fs::read(out.path().join("a")).expect("received"), b"abcdefghij");
 }
@@ -104,12 +104,12 @@ fn a_table_that_gives_an_object_to_another_file_replaces_the_first() {
     let mut store = open(out.path(), &StoreOptions::default());
     for (id, name, length) in [(1, "a", 8), (2, "b", 8), (3, "b", 4)] {
         let (content, xml) = one_file(id, 1, name, length);
-        store.add(&content, &xml).expect("room");
+        store.add(&content, &xml, ORIGIN).expect("room");
         if id < 3 {
-            store.add(&symbol(1, 1), b"efgh").expect("room");
+            store.add(&symbol(1, 1), b"efgh", ORIGIN).expect("room");
         }
     }
-    store.add(&symbol(1, 0), b"abcd").expect("room");
+    store.add(&symbol(1, 0), b"abcd", ORIGIN).expect("room");
     assert!(store.is_complete());
     assert_eq!(fs::read(out.path().join("b")).expect("received"), b"abcd");
     let replaced = |event: &Event| matches!(event, Event::Refused { reason: RefuseReason::Replaced, .. });
@@ -121,11 +121,11 @@ fn symbols_before_the_table_are_kept_within_bounds() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions { early_bytes: 1000, ..Default::default() });
     for number in 0..100 {
-        store.add(&symbol(1, number), b"abcd").expect("room");
+        store.add(&symbol(1, number), b"abcd", ORIGIN).expect("room");
     }
     assert!(store.progress().early_symbols_dropped > 80);
     let (content, xml) = one_file(1, 1, "a", 8);
-    store.add(&content, &xml).expect("room");
+    store.add(&content, &xml, ORIGIN).expect("room");
     assert_eq!(fs::read(out.path().join("a")).expect("the first two were kept"), b"abcdabcd");
 }
 
@@ -157,23 +157,132 @@ fn a_target_of_the_same_content_is_done_at_once() {
 }
 
 #[test]
-fn a_wrong_digest_keeps_nothing_and_collects_again() {
+fn a_forged_symbol_costs_its_block_and_nothing_else() {
+    // One block, whose digest is the file's; and several.
+    for length in [50_000, 500_000] {
+        let out = tempfile::tempdir().expect("temporary folder");
+        let bytes = content(length, 1);
+        let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+        let mut store = open(out.path(), &StoreOptions::default());
+        let mut forged = false;
+        for _ in 0..60 {
+            let (_, content, mut symbol) = sender.next();
+            if content.toi == 1 && !forged {
+                symbol[0] ^= 1;
+                forged = true;
+            }
+            store.add(&content, &symbol, ORIGIN).expect("room");
+        }
+        let arrived = receive(&mut sender, &mut store, 2, 0.0, 1);
+        let bad = |event: &Event| matches!(event, Event::BadBlock { .. });
+        let told = events(&mut store);
+        assert_eq!(
+            told.iter().filter(|event| bad(event)).count(),
+            1,
+            "{length} bytes: {told:?} {:?}",
+            store.progress()
+        );
+        let symbols = sender.carousel.stats().symbols_per_cycle;
+        assert_eq!(store.progress().discarded_symbols, 0, "the wrong one was found");
+        // A 32nd of the block and two symbols more, while the sender sends of all blocks alike.
+        assert!(arrived <= symbols + symbols / 10, "{arrived} of {symbols}");
+        assert_same(sender.folder.path(), out.path());
+    }
+}
+
+#[test]
+fn a_block_with_many_forged_symbols_under_the_sender_s_address_is_collected_again() {
     let out = tempfile::tempdir().expect("temporary folder");
-    let bytes = content(50_000, 1);
+    let bytes = content(300_000, 1);
     let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
     let mut store = open(out.path(), &StoreOptions::default());
-    let mut forged = false;
-    for _ in 0..60 {
+    let mut forged = 0;
+    while !store.is_complete() {
         let (_, content, mut symbol) = sender.next();
-        if content.toi == 1 && !forged {
-            symbol[0] ^= 1;
-            forged = true;
+        if content.toi == 1 && content.payload_id.block == 2 && forged < 20 {
+            symbol[7] ^= 1;
+            forged += 1;
         }
-        store.add(&content, &symbol).expect("room");
+        store.add(&content, &symbol, ORIGIN).expect("room");
     }
-    receive(&mut sender, &mut store, 2, 0.0, 1);
-    let restarted = |event: &Event| matches!(event, Event::Restarted { reason: RestartReason::WrongDigest, .. });
-    assert!(events(&mut store).iter().any(restarted));
+    let progress = store.progress();
+    assert!(progress.bad_blocks == 1 && (98..150).contains(&progress.discarded_symbols), "{progress:?}");
+    assert!(progress.tried_symbols <= 80 * 130, "{progress:?}");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn what_a_stranger_forges_costs_no_more_than_it_displaced() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(500_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    let mut random = weir_units::Random::new(1, "forger");
+    let (mut arrived, mut forged) = (0, 0u32);
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        // Now in the first cycle, among the source symbols, now after it.
+        if content.toi == 1 && random.chance(0.02) {
+            let number = if random.chance(0.5) { random.below(50) as u32 } else { 1 << 20 | forged };
+            let payload_id = PayloadId { symbol: number, ..content.payload_id };
+            store.add(&Content { payload_id, ..content }, &[7; 512], Origin(2)).expect("room");
+            forged += 1;
+        }
+        store.add(&content, &symbol, ORIGIN).expect("room");
+    }
+    let (symbols, progress) = (sender.carousel.stats().symbols_per_cycle, store.progress());
+    assert!(progress.bad_blocks >= 5, "every block was struck: {progress:?}");
+    assert!(progress.discarded_symbols <= u64::from(forged), "{progress:?}");
+    assert!(arrived <= symbols + u64::from(forged) + symbols / 20, "{arrived} of {symbols}, {forged} forged");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_flood_of_a_stranger_does_not_keep_a_file_from_arriving() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    let (mut arrived, mut forged) = (0, 0u32);
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        for _ in 0..20 {
+            let payload_id = PayloadId { block: forged % 6, symbol: 1 << 20 | forged };
+            let forgery = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
+            store.add(&forgery, &[7; 512], Origin(2)).expect("room");
+            forged += 1;
+        }
+        store.add(&content, &symbol, ORIGIN).expect("room");
+        assert!(arrived < 2_000, "{:?}", store.progress());
+    }
+    let progress = store.progress();
+    assert!(progress.bad_blocks >= 6 && progress.refused_symbols > 1_000, "{progress:?}");
+    let symbols = sender.carousel.stats().symbols_per_cycle;
+    assert!(arrived <= symbols * 3 / 2, "{arrived} of {symbols}");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_sender_whose_address_changes_is_heard_again() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    let mut arrived = 0;
+    let forgery = Content { toi: 1, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None };
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        store.add(&content, &symbol, if arrived < 400 { ORIGIN } else { Origin(3) }).expect("room");
+        if arrived < 400 {
+            let payload_id = PayloadId { block: arrived as u32 % 6, symbol: 1 << 20 | arrived as u32 };
+            store.add(&Content { payload_id, ..forgery }, &[7; 512], Origin(2)).expect("room");
+        }
+        assert!(arrived < 10_000, "{:?}", store.progress());
+    }
+    assert!(store.progress().bad_blocks > 0 && store.progress().refused_symbols > 0);
     assert_same(sender.folder.path(), out.path());
 }
 
@@ -182,7 +291,7 @@ fn half(sender: &mut Sender, out: &std::path::Path, symbols: usize) {
     let mut store = open(out, &StoreOptions::default());
     for _ in 0..symbols {
         let (_, content, symbol) = sender.next();
-        store.add(&content, &symbol).expect("room");
+        store.add(&content, &symbol, ORIGIN).expect("room");
     }
     store.flush().expect("room");
 }
@@ -222,7 +331,7 @@ fn a_sender_that_starts_again_with_a_changed_file_is_noticed_by_a_running_receiv
     let mut sender = Sender::new(&[("a", &old)], &two_channels());
     for _ in 0..100 {
         let (_, content, symbol) = sender.next();
-        store.add(&content, &symbol).expect("room");
+        store.add(&content, &symbol, ORIGIN).expect("room");
     }
     let mut sender = Sender::new(&[("a", &new)], &two_channels());
     receive(&mut sender, &mut store, 2, 0.0, 1);
@@ -273,7 +382,7 @@ fn a_power_loss_is_told_and_the_digest_decides() {
     receive(&mut sender, &mut store, 2, 0.0, 1);
     let told = events(&mut store);
     assert!(told.iter().any(|event| matches!(event, Event::Resumed { after_power_loss: true, .. })), "{told:?}");
-    assert!(told.iter().any(|event| matches!(event, Event::Restarted { .. })), "{told:?}");
+    assert!(told.iter().any(|event| matches!(event, Event::BadBlock { .. })), "{told:?}");
     assert_same(sender.folder.path(), out.path());
 }
 
@@ -285,7 +394,7 @@ fn a_clean_close_is_no_power_loss() {
     let mut store = open(out.path(), &StoreOptions::default());
     for _ in 0..200 {
         let (_, content, symbol) = sender.next();
-        store.add(&content, &symbol).expect("room");
+        store.add(&content, &symbol, ORIGIN).expect("room");
     }
     store.close().expect("room");
     let mut store = open(out.path(), &StoreOptions { boot_id: Some([9; 16]), ..Default::default() });
@@ -303,8 +412,8 @@ fn two_receivers_do_not_write_the_same_file() {
     let mut second = open(out.path(), &StoreOptions::default());
     while !first.is_complete() {
         let (_, content, symbol) = sender.next();
-        first.add(&content, &symbol).expect("room");
-        second.add(&content, &symbol).expect("room");
+        first.add(&content, &symbol, ORIGIN).expect("room");
+        second.add(&content, &symbol, ORIGIN).expect("room");
     }
     assert!(matches!(events(&mut second)[..], [Event::Refused { reason: RefuseReason::InUse, .. }]));
     assert_same(sender.folder.path(), out.path());
@@ -318,7 +427,7 @@ fn a_block_that_needs_more_than_the_memory_is_refused_with_the_reason() {
         FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="1400" FEC-OTI-Scheme-Specific-Info="AQABCA=="
         /></FDT-Instance>"#;
     let (content, xml) = table(1, xml);
-    store.add(&content, &xml).expect("no error for a hostile sender");
+    store.add(&content, &xml, ORIGIN).expect("no error for a hostile sender");
     assert!(matches!(events(&mut store)[..], [Event::Refused { reason: RefuseReason::TooLittleMemory { .. }, .. }]));
 }
 
@@ -337,7 +446,7 @@ fn a_full_disk_is_found_at_the_start_and_nothing_is_lost() {
     let mut store = open(temporary.path(), &StoreOptions::default());
     let error = (0..1000).find_map(|_| {
         let (_, content, symbol) = sender.next();
-        store.add(&content, &symbol).err()
+        store.add(&content, &symbol, ORIGIN).err()
     });
     let left: Vec<_> =
         fs::read_dir(temporary.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
@@ -366,7 +475,7 @@ fn a_disk_that_others_fill_meanwhile_is_told_and_what_was_received_is_kept() {
     let mut error = None;
     for number in 0..3000 {
         let (_, content, symbol) = sender.next();
-        error = store.add(&content, &symbol).and_then(|()| store.flush()).err();
+        error = store.add(&content, &symbol, ORIGIN).and_then(|()| store.flush()).err();
         if number == 1000 {
             fs::write(&others, vec![1; 6 << 20]).expect_err("there is less room");
         }

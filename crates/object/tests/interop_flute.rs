@@ -98,7 +98,7 @@ fn weir_receives(oti: &Oti, config: &Config, loss: f64, bytes: &[u8], md5: bool)
         if let Some(content) = alc.content
             && !(content.toi != 0 && random.chance(loss))
         {
-            store.add(&content, alc.symbol).expect("the disk works");
+            store.add(&content, alc.symbol, ORIGIN).expect("the disk works");
         }
     }
     assert!(store.is_complete(), "{:?} {:?}", store.progress(), events(&mut store));

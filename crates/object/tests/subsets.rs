@@ -32,7 +32,7 @@ fn overhead(
             let (channel, content, symbol) = sender.next();
             if members.contains(&channel) && !random.chance(0.01) {
                 arrived += u64::from(content.toi != 0);
-                store.add(&content, &symbol).expect("the disk works");
+                store.add(&content, &symbol, ORIGIN).expect("the disk works");
             }
             if store.is_complete() {
                 assert!(turn > 2, "the channels did not change");

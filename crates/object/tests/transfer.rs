@@ -83,7 +83,7 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
     let options = CarouselOptions { block_symbols: 20, symbol_size: 512, ..options(ladder(5, 1.5)) };
     let mut sender = Sender::new(&[("big", &bytes)], &options);
     let out = tempfile::tempdir().expect("temporary folder");
-    let mut store = open(out.path(), &StoreOptions { memory_limit: 70_000, ..Default::default() });
+    let mut store = open(out.path(), &StoreOptions { memory_limit: 150_000, ..Default::default() });
     receive(&mut sender, &mut store, 3, 0.05, 1);
     assert_same(sender.folder.path(), out.path());
 }
@@ -114,7 +114,7 @@ fn only_the_right_key_s_manifest_counts() {
         let mut store = open(out.path(), &expect_key);
         for _ in 0..200 {
             let (_, content, symbol) = sender.next();
-            store.add(&content, &symbol).expect("the disk works");
+            store.add(&content, &symbol, ORIGIN).expect("the disk works");
         }
         assert!(store.progress().rejected_manifests > 0 && !store.is_complete());
     }
@@ -164,7 +164,7 @@ fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
     let mut parts = 0;
     while !store.is_complete() {
         let (content, symbol) = carousel.next(0).expect("a packet");
-        store.add(&content, symbol).expect("the disk works");
+        store.add(&content, symbol, ORIGIN).expect("the disk works");
         let part = std::fs::metadata(out.path().join("tree/shared.part"));
         parts += usize::from(part.is_ok_and(|part| part.mode() & 0o077 == 0));
     }
@@ -256,7 +256,7 @@ proptest! {
             for i in 0..packets {
                 let (_, content, symbol) = sender.next();
                 if !random.chance(loss) {
-                    store.add(&content, &symbol).expect("the disk works");
+                    store.add(&content, &symbol, ORIGIN).expect("the disk works");
                 }
                 if i == flush_at {
                     let before = store.progress();
@@ -287,7 +287,7 @@ fn symbols_in_runs_arrive_as_symbols_one_by_one_do() {
         }
         // Some arrive twice, so that runs also meet slots that are taken.
         for _ in 0..1 + u32::from(random.chance(0.05)) {
-            singles.add(&content, &symbol).expect("the disk works");
+            singles.add(&content, &symbol, ORIGIN).expect("the disk works");
             let goes_on = run.as_ref().is_some_and(|(first, bytes, size)| {
                 let mut next = *first;
                 next.payload_id.symbol += (bytes.len() / size) as u32;
@@ -298,7 +298,7 @@ fn symbols_in_runs_arrive_as_symbols_one_by_one_do() {
                 _ => {
                     let ended = run.replace((content, symbol.clone(), symbol.len()));
                     if let Some((content, bytes, size)) = ended {
-                        runs.add_run(&content, &bytes, size).expect("the disk works");
+                        runs.add_run(&content, &bytes, size, ORIGIN).expect("the disk works");
                     }
                 }
             }

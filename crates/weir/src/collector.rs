@@ -3,6 +3,7 @@
 //! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
 //! makes up for them, and congestion control is none of this thread's business.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +11,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_net::clock::Clock;
-use weir_object::store::{Event, Progress, Store, StoreError};
+use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
 use weir_wire::alc::Content;
 
 /// The receive path's end.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    addresses: Addresses,
     filling: Batch,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
@@ -46,6 +48,8 @@ struct Batch {
 struct Run {
     /// What is said of the first.
     content: Content,
+    /// Where they came from.
+    origin: Origin,
     /// Bytes of each.
     size: usize,
     count: usize,
@@ -53,11 +57,11 @@ struct Run {
 
 impl Run {
     /// Whether a symbol of `size` bytes is the next of this run.
-    fn is_continued_by(&self, content: &Content, size: usize) -> bool {
+    fn is_continued_by(&self, content: &Content, size: usize, origin: Origin) -> bool {
         let number = self.content.payload_id.symbol as usize + self.count;
         let mut next = self.content;
         next.payload_id.symbol = content.payload_id.symbol;
-        size == self.size && number == content.payload_id.symbol as usize && next == *content
+        size == self.size && origin == self.origin && number == content.payload_id.symbol as usize && next == *content
     }
 }
 
@@ -93,6 +97,7 @@ impl Collector {
             })
             .expect("a thread can be started");
         Collector {
+            addresses: Addresses::default(),
             filling: Batch::with_room(),
             full,
             empty,
@@ -104,13 +109,14 @@ impl Collector {
         }
     }
 
-    /// Takes a symbol from the receive path.
-    pub(crate) fn push(&mut self, content: &Content, symbol: &[u8]) {
+    /// Takes a symbol from the receive path, which came from `address`.
+    pub(crate) fn push(&mut self, content: &Content, symbol: &[u8], address: Option<SocketAddr>) {
+        let origin = address.map_or(Origin::default(), |address| self.addresses.origin(address));
         let Batch { bytes, runs } = &mut self.filling;
         bytes.extend_from_slice(symbol);
         match runs.last_mut() {
-            Some(run) if run.is_continued_by(content, symbol.len()) => run.count += 1,
-            _ => runs.push(Run { content: *content, size: symbol.len(), count: 1 }),
+            Some(run) if run.is_continued_by(content, symbol.len(), origin) => run.count += 1,
+            _ => runs.push(Run { content: *content, origin, size: symbol.len(), count: 1 }),
         }
         if self.filling.bytes.len() >= BATCH_BYTES {
             self.flush();
@@ -169,6 +175,35 @@ impl Collector {
     }
 }
 
+/// The numbers of the addresses that packets came from.
+#[derive(Debug, Default)]
+struct Addresses {
+    /// Number 1 first. The last number is that of all for which there is none left.
+    known: Vec<SocketAddr>,
+    /// That of the last packet, which is mostly that of the next.
+    last: Option<(SocketAddr, Origin)>,
+}
+
+impl Addresses {
+    fn origin(&mut self, address: SocketAddr) -> Origin {
+        if let Some((_, origin)) = self.last.filter(|(last, _)| *last == address) {
+            return origin;
+        }
+        let found = self.known.iter().position(|known| *known == address);
+        let number = found.unwrap_or_else(|| {
+            if self.known.len() < usize::from(u8::MAX) - 1 {
+                self.known.push(address);
+                self.known.len() - 1
+            } else {
+                usize::from(u8::MAX) - 1
+            }
+        });
+        let origin = Origin(u8::try_from(number + 1).expect("at most 255 numbers"));
+        self.last = Some((address, origin));
+        origin
+    }
+}
+
 /// Runs until the receive path lets go of its end, or of the events.
 fn collect(
     mut store: Store,
@@ -180,6 +215,7 @@ fn collect(
     let clock = Clock::new();
     let mut written = Time::ZERO;
     loop {
+        store.set_time(clock.ntp_micros(clock.now()) / 1_000_000);
         let outcome = match full.recv_timeout(WRITE_INTERVAL) {
             Ok(batch) => add_all(&mut store, batch, empty),
             Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -214,7 +250,7 @@ fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Re
         let length = run.size * run.count;
         // A symbol without bytes says nothing.
         if outcome.is_ok() && length > 0 {
-            outcome = store.add_run(&run.content, &batch.bytes[at..at + length], run.size);
+            outcome = store.add_run(&run.content, &batch.bytes[at..at + length], run.size, run.origin);
         }
         at += length;
     }
@@ -229,3 +265,18 @@ const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
 /// What was received this long ago is on disk, and in the account of progress.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_a_number_as_long_as_there_are_any() {
+        let mut addresses = Addresses::default();
+        let address = |number: u16| SocketAddr::from(([10, 0, 0, 1], number));
+        let numbers: Vec<u8> = (1..=300).map(|number| addresses.origin(address(number)).0).collect();
+        assert_eq!(numbers[..254], (1..=254).collect::<Vec<u8>>());
+        assert!(numbers[254..].iter().all(|number| *number == 255));
+        assert_eq!([3, 3, 299, 1].map(|number| addresses.origin(address(number)).0), [3, 3, 255, 1]);
+    }
+}

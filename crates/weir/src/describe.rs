@@ -87,6 +87,7 @@ mod tests {
             control: None,
             symbol_size: None,
             public_key: None,
+            epoch: None,
             control_address: None,
             receipt_key: None,
             priority: None,

@@ -318,6 +318,15 @@ pub struct ReceiverEnd {
     pub lost_packets: u64,
     /// Packets that this host dropped.
     pub host_dropped_packets: u64,
+    /// Blocks that were forged or damaged in part and came again.
+    #[serde(default)]
+    pub bad_blocks: u64,
+    /// Tables of files that the sender had not signed, or that make no sense.
+    #[serde(default)]
+    pub bad_tables: u64,
+    /// Tables of files that the sender had signed and that were out of date.
+    #[serde(default)]
+    pub old_tables: u64,
     /// The exit code.
     pub exit_code: u8,
 }

@@ -14,6 +14,7 @@ mod console;
 mod demo;
 mod describe;
 mod doctor;
+mod epoch;
 pub mod events;
 mod exit;
 mod fetch;

@@ -138,6 +138,7 @@ fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
     let options = StoreOptions {
         tsi: u64::from(description.tsi),
         key: public_key,
+        least_epoch: description.epoch.unwrap_or(0),
         memory_limit: memory(args) - memory(args) / QUEUE_SHARE,
         overwrite: args.overwrite,
         ..StoreOptions::default()
@@ -214,6 +215,8 @@ pub(crate) struct FileReceiver<'a> {
     outcome: Option<Exit>,
     /// What went wrong with a file while others went on.
     worst: Option<Exit>,
+    /// That packets were forged or damaged has been told.
+    is_told_of_bad_blocks: bool,
 }
 
 /// The account at the last progress event.
@@ -225,7 +228,7 @@ struct Shown {
 
 impl Application<Content> for FileReceiver<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
-        self.collector.push(delivery.label, delivery.payload);
+        self.collector.push(delivery.label, delivery.payload, delivery.address);
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
@@ -344,6 +347,7 @@ impl<'a> FileReceiver<'a> {
             tsi: description.tsi,
             outcome: None,
             worst: None,
+            is_told_of_bad_blocks: false,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
         wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
@@ -450,6 +454,12 @@ impl FileReceiver<'_> {
                 self.resumed.remove(&name);
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
+            Event::BadBlock { name, .. } if !self.is_told_of_bad_blocks => {
+                self.is_told_of_bad_blocks = true;
+                self.trouble(now, bad_block(&name), None);
+            }
+            Event::OldTable => self.trouble(now, OLD_TABLE.to_owned(), None),
+            Event::ExpiredTable { ago_secs } => self.trouble(now, expired_table(ago_secs), None),
             Event::NewSet => {
                 self.trouble(
                     now,
@@ -526,7 +536,7 @@ impl FileReceiver<'_> {
             let event = ReceiptSent { t_s: self.t_s(now), acknowledged, tries };
             self.show(&ReceiverEvent::Receipt(event));
         }
-        let overrun = self.collector.overrun_symbols();
+        let (overrun, store) = (self.collector.overrun_symbols(), self.collector.progress());
         if overrun > 0 {
             let packets = self.statistics.received.packets;
             let message = format!("the disk was too slow for {overrun} of {packets} packets; they had to come again");
@@ -545,6 +555,9 @@ impl FileReceiver<'_> {
         }
         let until = self.completed.unwrap_or(now);
         let event = ReceiverEnd {
+            bad_blocks: store.bad_blocks,
+            bad_tables: store.rejected_manifests,
+            old_tables: store.old_manifests,
             t_s: now.since(self.started).as_secs_f64(),
             complete: self.completed.is_some() && exit == Exit::Done,
             verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
@@ -583,6 +596,26 @@ fn flooded(received: Rate) -> String {
          switch, or have the sender send with a lower --rates"
     )
 }
+
+/// What to tell of packets that were not the sender's.
+fn bad_block(name: &Name) -> String {
+    format!(
+        "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
+         where it does not end, find the host that sends to the session's groups"
+    )
+}
+
+/// What to tell of a table that has expired.
+fn expired_table(ago_secs: u32) -> String {
+    format!(
+        "the sender's table of files expired {ago_secs} s ago by this host's clock, and is ignored: somebody plays an old session again, or the clock of \
+         this host or the sender's is wrong"
+    )
+}
+
+/// What to tell of a table that is older than the last one.
+const OLD_TABLE: &str = "a table of files of an earlier start of the sender came, and is ignored: somebody plays an old session again, or two senders \
+                         use one key and one TSI";
 
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);

@@ -66,6 +66,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         );
         report.trouble(started, message, None);
     }
+    if let Some(trouble) = &offer.epoch_trouble {
+        report.trouble(started, trouble.clone(), None);
+    }
     if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
         report.trouble(started, beyond_one_source(args.to), None);
     }
@@ -80,6 +83,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         expected,
         complete: (0, 0),
         ends: args.duration.map(|duration| started + duration),
+        clock,
+        renews: started + TABLE_LIFETIME / 2,
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
@@ -187,17 +192,17 @@ fn carousel(
         memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
         skipped_cycles,
-        expires: expires(clock),
+        epoch: offer.epoch,
+        expires: expires(clock, clock.now()),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
     };
     Carousel::new(sources, &options).map_err(Failure::of(Exit::Files, "cannot send"))
 }
 
-/// The file delivery table is good for a day after the start, or as long as its 32 bits of seconds go.
-fn expires(clock: &Clock) -> u32 {
-    let ntp_secs = clock.ntp_micros(clock.now()) / 1_000_000;
-    u32::try_from(ntp_secs + TABLE_LIFETIME.as_secs()).unwrap_or(u32::MAX)
+/// The file delivery table is good for so long from `now` on, in seconds of the NTP era, which wrap.
+fn expires(clock: &Clock, now: Time) -> u32 {
+    (clock.ntp_micros(now) / 1_000_000 + TABLE_LIFETIME.as_secs()) as u32
 }
 
 /// What to tell of a network that sends to receivers what they did not ask for.
@@ -250,6 +255,9 @@ struct FileSender<'a> {
     /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
     complete: (u64, u64),
     ends: Option<Time>,
+    clock: Clock,
+    /// When the table is signed again, long before it expires.
+    renews: Time,
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
@@ -296,6 +304,10 @@ impl Application<Content> for FileSender<'_> {
             self.sent = None;
             let message = format!("what is sent cannot be noted any more next to the key: {error}");
             self.report.trouble(now, message, None);
+        }
+        if now >= self.renews {
+            self.renews = now + TABLE_LIFETIME / 2;
+            self.carousel.renew(expires(&self.clock, now));
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
@@ -382,4 +394,6 @@ impl FileSender<'_> {
     }
 }
 
+/// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
+/// receivers that have heard of no later one.
 const TABLE_LIFETIME: Duration = Duration::from_secs(24 * 3600);

@@ -16,7 +16,7 @@ use weir_wire::alc::Profile;
 
 use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
-use crate::{key, top};
+use crate::{epoch, key, top};
 
 /// A session that can be sent: what receivers are told, and what they are not.
 #[derive(Debug)]
@@ -24,6 +24,10 @@ pub(crate) struct Offer {
     pub(crate) description: Description,
     pub(crate) secret: SecretKey,
     pub(crate) symbol_size: u16,
+    /// Which start of the sender it is.
+    pub(crate) epoch: u64,
+    /// What keeps it from being remembered.
+    pub(crate) epoch_trouble: Option<String>,
     /// How fast the interface is, by which the highest rate goes.
     pub(crate) speed: LinkSpeed,
 }
@@ -54,6 +58,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
     let wants_receipts = args.receipts.is_some() || args.expect.is_some();
+    let (epoch, epoch_trouble) = epoch::next(key::file(args.key.as_deref()).as_deref());
     let description = Description {
         name,
         tsi,
@@ -64,6 +69,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
+        epoch: Some(epoch),
         control_address: (args.rates.cc.probes() || wants_receipts).then(|| control_address(local, args.to)),
         receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
@@ -71,7 +77,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;
-    Ok(Offer { description, secret, symbol_size, speed })
+    Ok(Offer { description, secret, symbol_size, epoch, epoch_trouble, speed })
 }
 
 /// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.

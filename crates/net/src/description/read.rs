@@ -58,6 +58,9 @@ impl FromStr for Description {
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_end();
+            if line.contains(is_unprintable) {
+                return Err(refusal(number, line, "text without control characters"));
+            }
             if line.len() > MAX_LINE {
                 return Err(DescriptionError::TooLong("a line of more than 6000 bytes"));
             }
@@ -89,6 +92,7 @@ struct Reader {
     flute_version: Option<u8>,
     hops: Option<u8>,
     public_key: Option<[u8; 32]>,
+    epoch: Option<u64>,
     control_address: Option<SocketAddr>,
     receipt_key: Option<[u8; 32]>,
     priority: Option<u16>,
@@ -197,8 +201,12 @@ impl Reader {
                 self.packet_size = Some(Bytes::new(size.ok_or("a=weir-packet:N with N from 64 to 65535 bytes")?));
             }
             "weir-ladder" => {
-                self.ladder =
-                    Some(ladder(value).ok_or("a=weir-ladder: and up to 256 rising rates in bits per second")?);
+                let ladder = ladder(value).ok_or("a=weir-ladder: and up to 256 rising rates in bits per second")?;
+                let is_usable = |rate: &Rate| (LOWEST_RATE..=HIGHEST_RATE).contains(rate);
+                if !ladder.rates().iter().all(is_usable) {
+                    return Err("a=weir-ladder: and rates from 1 kbit/s to 1 Tbit/s");
+                }
+                self.ladder = Some(ladder);
             }
             "weir-symbol" => {
                 let size = number(value).filter(|bytes| *bytes > 0);
@@ -213,6 +221,7 @@ impl Reader {
                 let key = value.strip_prefix("ed25519 ").and_then(|hex| key(hex.trim()));
                 self.public_key = Some(key.ok_or("a=weir-key:ed25519 and 64 hexadecimal digits")?);
             }
+            "weir-epoch" => self.epoch = Some(number(value).ok_or("a=weir-epoch:N with N from 0 to 2^64 - 1")?),
             "weir-receipt" => {
                 self.receipt_key = Some(key(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
@@ -272,6 +281,7 @@ impl Reader {
             control,
             symbol_size: self.symbol_size,
             public_key: self.public_key,
+            epoch: self.epoch,
             control_address: self.control_address,
             receipt_key: self.receipt_key,
             priority: self.priority,
@@ -386,11 +396,19 @@ fn number<N: FromStr>(digits: &str) -> Option<N> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
+/// Whether a character moves what a terminal shows: controls, and marks that turn the direction of text.
+pub(super) fn is_unprintable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 fn refusal(number: usize, line: &str, expected: Expected) -> DescriptionError {
     let text = line.chars().take(60).collect();
     DescriptionError::Line(LineError { line: number + 1, text, expected })
 }
 
+/// Slower than a packet in ten seconds nobody sends, and faster than this no network is.
+const LOWEST_RATE: Rate = Rate::from_kbps(1);
+const HIGHEST_RATE: Rate = Rate::from_bps(1_000_000_000_000);
 const MAX_TEXT: usize = 256 << 10;
 /// A ladder of 256 rates, each of 20 digits, fits.
 const MAX_LINE: usize = 6_000;

@@ -21,6 +21,7 @@ fn example() -> Description {
         }),
         symbol_size: Some(1_400),
         public_key: Some([0xab; 32]),
+        epoch: Some(1_795_000_000_000),
         control_address: Some("192.0.2.10:5005".parse().expect("an address")),
         receipt_key: Some([1; 32]),
         priority: Some(3),
@@ -42,6 +43,7 @@ a=weir-packet:1456\r
 a=weir-ladder:256000 384000 576000\r
 a=weir-symbol:1400\r
 a=weir-key:ed25519 abababababababababababababababababababababababababababababababab\r
+a=weir-epoch:1795000000000\r
 a=weir-control:192.0.2.10:5005\r
 a=weir-receipt:0101010101010101010101010101010101010101010101010101010101010101\r
 a=weir-priority:3\r
@@ -114,7 +116,7 @@ fn an_error_names_the_line_and_what_was_expected() {
         explain("a=flute-tsi:7", "a=flute-tsi:seven"),
         r#"line 6 of the description, "a=flute-tsi:seven": expected a=flute-tsi:N with N from 0 to 65535"#
     );
-    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 23 of"));
+    assert!(explain("c=IN IP4 239.255.0.2/4", "c=IN IP4 192.0.2.1/4").starts_with("line 24 of"));
     assert!(explain("256000 384000 576000", "256000 384000 384000").contains("rising rates"));
     assert!(explain("a=weir-ladder:256000 384000 576000\r\n", "").contains("no a=weir-ladder"));
     assert!(explain("v=0", "<html>").contains("this is not SDP"));
@@ -130,6 +132,33 @@ fn an_error_names_the_line_and_what_was_expected() {
         assert!(explain("192.0.2.10:5005", nobody).contains("a=weir-control"), "{nobody}");
     }
     assert!("".parse::<Description>().is_err() && "v=0\n".repeat(100_000).parse::<Description>().is_err());
+}
+
+#[test]
+fn rates_that_no_network_has_are_refused_before_anything_is_made_of_them() {
+    let schemes = weir_core::registry::SCHEMES.iter().map(|scheme| scheme.name);
+    for scheme in schemes {
+        let text = EXAMPLE.replace("weir-cc:avmrc tau=100ms", &format!("weir-cc:{scheme}"));
+        for absurd in ["1 18446744073709551615", "1000 1000000000001", "999 2000"] {
+            let refused = text.replace("256000 384000 576000", absurd).parse::<Description>();
+            assert!(refused.expect_err("absurd").to_string().contains("1 kbit/s to 1 Tbit/s"), "{scheme}: {absurd}");
+        }
+        // The widest that is read makes a session of the scheme or an error, and no more of it than a description has room for.
+        let widest: Description = text.replace("256000 384000 576000", "1000 1000000000000").parse().expect("readable");
+        let channels =
+            widest.control.expect("it has congestion control").channel_rates().map_or(0, |rates| rates.len());
+        assert!(channels <= 256, "{scheme}: {channels}");
+    }
+}
+
+#[test]
+fn text_that_a_terminal_would_act_on_is_refused() {
+    for (sly, line) in [("\u{1b}[2J", 3), ("\u{9b}2J", 3), ("\u{7}", 3), ("\u{202e}", 3)] {
+        let refused = EXAMPLE.replace("Site images", &format!("Site{sly}images")).parse::<Description>();
+        let told = refused.expect_err("control characters").to_string();
+        assert!(told.starts_with(&format!("line {line} of")) && told.contains("control characters"), "{told}");
+        assert!(!told.chars().any(|c| c.is_control() || c == '\u{202e}'), "{told:?}");
+    }
 }
 
 #[test]
@@ -165,6 +194,7 @@ prop_compose! {
             source: has_source.then_some(host),
             channels: Description::channels_from(base, count).expect("in range"),
             control: is_controlled.then_some(control),
+            epoch: control_port.map(u64::from),
             control_address: control_port.map(|port| SocketAddr::new(host, port)),
             receipt_key: receipt_key.filter(|_| control_port.is_some()),
         }

@@ -7,6 +7,7 @@ use weir_units::Rate;
 use weir_wire::CciForm;
 
 use super::Description;
+use super::read::is_unprintable;
 
 impl fmt::Display for Description {
     /// The description as SDP, lines ended by CR LF (RFC 8866 §5).
@@ -51,6 +52,9 @@ impl Description {
         if let Some(key) = &self.public_key {
             write!(f, "a=weir-key:ed25519 {}\r\n", Hex(key))?;
         }
+        if let Some(epoch) = self.epoch {
+            write!(f, "a=weir-epoch:{epoch}\r\n")?;
+        }
         if let Some(address) = self.control_address {
             write!(f, "a=weir-control:{address}\r\n")?;
         }
@@ -94,7 +98,7 @@ fn unspecified(family: &str) -> &'static str {
 
 /// A name that cannot break out of its line.
 fn line_of_text(name: &str) -> String {
-    let line: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = name.chars().map(|c| if is_unprintable(c) { ' ' } else { c }).collect();
     let line = line.trim();
     if line.is_empty() { "-".to_owned() } else { line.to_owned() }
 }

@@ -33,15 +33,17 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             Action::Deliver { number } => {
                 let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
+                let address = Some(handled.datagram.from);
                 self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
-                self.application.deliver(self.time, Delivery { from, number: *number, label, payload });
+                self.application.deliver(self.time, Delivery { from, address, number: *number, label, payload });
             }
             Action::DeliverKept { number } => {
                 let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
                 self.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
-                self.application.deliver(self.time, Delivery { from: None, number: Some(*number), label, payload });
+                let delivery = Delivery { from: None, address: None, number: Some(*number), label, payload };
+                self.application.deliver(self.time, delivery);
             }
             Action::Take { number } => {
                 if self.kept.get(*number).is_some() {

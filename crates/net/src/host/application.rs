@@ -117,6 +117,8 @@ pub enum Progress {
 pub struct Delivery<'a, L> {
     /// How it came; `None` for one that was kept.
     pub from: Option<Origin>,
+    /// The address that it came from, which may be forged; `None` for one that was kept.
+    pub address: Option<SocketAddr>,
     /// Its number, where payloads are numbered.
     pub number: Option<u64>,
     /// What its packet says about it.

@@ -3,8 +3,6 @@
 use weir_wire::alc::{Content, FdtInstance};
 use weir_wire::fec::{NO_CODE, Oti, PayloadId};
 
-use crate::manifest::Manifest;
-
 /// The instances of the table, cut into symbols, and where each channel is in them.
 #[derive(Debug)]
 pub(crate) struct FdtCarousel {
@@ -29,10 +27,10 @@ impl FdtCarousel {
     /// table to the next; it is stretched so that at most one packet in ten is the table's. `everywhere` has all channels carry
     /// it, not only channel 0.
     ///
-    /// Instances take the ids from `first_id` on. Each packet of the table is as long as a packet of data: the symbols are
-    /// shorter by what EXT_FDT and EXT_FTI take.
+    /// `tables` are the instances as they are sent; they take the ids from `first_id` on. Each packet of the table is as long as
+    /// a packet of data: the symbols are shorter by what EXT_FDT and EXT_FTI take.
     pub(crate) fn new(
-        manifests: &[Manifest],
+        tables: &[Vec<u8>],
         version: u8,
         first_id: u32,
         symbol_size: u16,
@@ -40,24 +38,7 @@ impl FdtCarousel {
         interval: u64,
         everywhere: bool,
     ) -> FdtCarousel {
-        let symbol_size = symbol_size - HEADER_DIFFERENCE;
-        let mut symbols = Vec::new();
-        for (i, manifest) in manifests.iter().enumerate() {
-            let xml = manifest.to_xml(version).into_bytes();
-            let max_block_len = xml.len().div_ceil(usize::from(symbol_size)) as u32;
-            let oti = Oti::NoCode { transfer_length: xml.len() as u64, symbol_size, max_block_len };
-            let id = (first_id + i as u32) & ID_MASK;
-            for (symbol, bytes) in xml.chunks(usize::from(symbol_size)).enumerate() {
-                let content = Content {
-                    toi: 0,
-                    encoding_id: NO_CODE,
-                    payload_id: PayloadId { block: 0, symbol: symbol as u32 },
-                    fdt: Some(FdtInstance { version, id, content_encoding: 0 }),
-                    oti: Some(oti),
-                };
-                symbols.push((content, bytes.to_vec()));
-            }
-        }
+        let symbols = symbols(tables, version, first_id, symbol_size);
         // A large table on the lowest channel alone would keep everybody waiting.
         let everywhere = everywhere || symbols.len() > QUICK_SYMBOLS;
         let base_spacing = (interval / symbols.len() as u64).clamp(MIN_SPACING, 1 << 30) as u32;
@@ -75,6 +56,12 @@ impl FdtCarousel {
             })
             .collect();
         FdtCarousel { symbols, channels }
+    }
+
+    /// Sends other tables from here on, as many bytes of them as before or nearly so.
+    pub(crate) fn replace(&mut self, tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) {
+        self.symbols = symbols(tables, version, first_id, symbol_size);
+        self.channels.iter_mut().for_each(|turn| turn.next %= self.symbols.len());
     }
 
     /// The table's packet for `channel`, if it is the table's turn.
@@ -106,6 +93,28 @@ impl FdtCarousel {
     pub(crate) fn len(&self) -> usize {
         self.symbols.len()
     }
+}
+
+/// The packets of the tables.
+fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> Vec<(Content, Vec<u8>)> {
+    let symbol_size = symbol_size - HEADER_DIFFERENCE;
+    let mut symbols = Vec::new();
+    for (number, table) in tables.iter().enumerate() {
+        let id = first_id.wrapping_add(number as u32);
+        let max_block_len = table.len().div_ceil(usize::from(symbol_size)) as u32;
+        let oti = Oti::NoCode { transfer_length: table.len() as u64, symbol_size, max_block_len };
+        for (symbol, bytes) in table.chunks(usize::from(symbol_size)).enumerate() {
+            let content = Content {
+                toi: 0,
+                encoding_id: NO_CODE,
+                payload_id: PayloadId { block: 0, symbol: symbol as u32 },
+                fdt: Some(FdtInstance { version, id: id & ID_MASK, content_encoding: 0 }),
+                oti: Some(oti),
+            };
+            symbols.push((content, bytes.to_vec()));
+        }
+    }
+    symbols
 }
 
 /// EXT_FDT and EXT_FTI, which only the table's packets have.

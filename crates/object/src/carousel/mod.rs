@@ -30,6 +30,7 @@ use self::plan::Plan;
 use self::worker::{Batch, Slot, Worker};
 use crate::keys::SecretKey;
 use crate::manifest::Manifest;
+use crate::signed;
 use crate::source::{SourceError, SourceSet};
 
 /// How a set of files is to be sent.
@@ -61,7 +62,9 @@ pub struct CarouselOptions {
     pub fdt_instance_bytes: usize,
     /// Cycles that an earlier run may have sent of the same set: none of their symbols is sent again.
     pub skipped_cycles: u64,
-    /// When the table expires, seconds of the NTP era.
+    /// Which start of the sender this is: a later one has a higher number, for receivers never go back to a lower one.
+    pub epoch: u64,
+    /// When the table expires, seconds of the NTP era; see [`Carousel::renew`].
     pub expires: u32,
     /// Signs the table.
     pub key: Option<SecretKey>,
@@ -81,6 +84,7 @@ impl Default for CarouselOptions {
             fdt_interval: Duration::from_secs(1),
             fdt_instance_bytes: 48 << 10,
             skipped_cycles: 0,
+            epoch: 0,
             expires: u32::MAX,
             key: None,
         }
@@ -106,6 +110,7 @@ pub struct Carousel {
     plan: Arc<Plan>,
     manifests: Vec<Manifest>,
     fdt: FdtCarousel,
+    tables: Tables,
     channels: usize,
     batches: Option<Receiver<Result<Batch, SourceError>>>,
     used: Sender<Batch>,
@@ -134,14 +139,12 @@ impl Carousel {
         let packet_bits = (u64::from(options.symbol_size) + PACKET_OVERHEAD) * 8;
         let interval_millis = u64::try_from(options.fdt_interval.as_millis()).unwrap_or(u64::MAX);
         let interval = (rates[0] / packet_bits).saturating_mul(interval_millis) / 1000;
-        // Ids that differ from set to set, so that a receiver notices a sender that was restarted with other files.
-        let set_id = manifests[0].set.expect("our manifests have a set").id;
-        let first_id = u32::from_be_bytes([0, set_id[0] & 0x0f, set_id[1], set_id[2]]);
         let channels = rates.len();
+        let tables = Tables::new(&manifests, options);
         let fdt = FdtCarousel::new(
-            &manifests,
-            options.flute_version,
-            first_id,
+            &tables.seal(&manifests),
+            tables.version,
+            tables.next_id,
             options.symbol_size,
             channels,
             interval,
@@ -161,6 +164,7 @@ impl Carousel {
             plan,
             manifests,
             fdt,
+            tables,
             channels,
             batches: Some(batches),
             used,
@@ -237,6 +241,20 @@ impl Carousel {
         }
     }
 
+    /// Has the table expire at another time: it is signed again, and goes out under other ids from here on.
+    pub fn renew(&mut self, expires: u32) {
+        self.manifests.iter_mut().for_each(|manifest| manifest.expires = expires);
+        self.tables.next_id = self.tables.next_id.wrapping_add(self.manifests.len() as u32);
+        let sealed = self.tables.seal(&self.manifests);
+        let Tables { version, next_id, symbol_size, .. } = self.tables;
+        self.fdt.replace(&sealed, version, next_id, symbol_size);
+    }
+
+    /// When the table expires, seconds of the NTP era.
+    pub fn expires(&self) -> u32 {
+        self.manifests[0].expires
+    }
+
     /// Why nothing more is sent: a file could not be read or changed.
     pub fn failure(&self) -> Option<&SourceError> {
         self.failure.as_ref()
@@ -270,6 +288,40 @@ impl Drop for Carousel {
     }
 }
 
+/// How manifests become tables.
+#[derive(Debug)]
+struct Tables {
+    key: Option<SecretKey>,
+    tsi: u64,
+    version: u8,
+    symbol_size: u16,
+    /// The id of the first instance.
+    next_id: u32,
+}
+
+impl Tables {
+    /// With ids that differ from set to set and from start to start, so that a receiver notices a sender that was restarted.
+    fn new(manifests: &[Manifest], options: &CarouselOptions) -> Tables {
+        let set = manifests[0].set.expect("our manifests have a set").id;
+        let mut hasher = blake3::Hasher::new();
+        let hash = hasher.update(&set).update(&options.epoch.to_be_bytes()).finalize();
+        let next_id = u32::from_be_bytes(hash.as_bytes()[..4].try_into().expect("4 of 32 bytes"));
+        let (tsi, version) = (u64::from(options.tsi), options.flute_version);
+        Tables { key: options.key.clone(), tsi, version, symbol_size: options.symbol_size, next_id }
+    }
+
+    fn seal(&self, manifests: &[Manifest]) -> Vec<Vec<u8>> {
+        let seal = |manifest: &Manifest| {
+            let xml = manifest.to_xml(self.version);
+            match &self.key {
+                Some(key) => signed::seal(xml, key, self.tsi),
+                None => xml.into_bytes(),
+            }
+        };
+        manifests.iter().map(seal).collect()
+    }
+}
+
 /// Options with which nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -292,6 +344,9 @@ pub enum CarouselError {
     /// More files than object identifiers.
     #[error("too many files for one session; send them in several")]
     TooManyFiles,
+    /// A file could not be read again.
+    #[error(transparent)]
+    Source(SourceError),
     /// The system gives no thread.
     #[error("cannot start the reading thread: {0}")]
     Thread(std::io::Error),

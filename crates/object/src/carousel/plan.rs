@@ -7,6 +7,7 @@ use weir_wire::fec::Oti;
 use super::{CarouselError, CarouselOptions};
 use crate::manifest::{FileEntry, Manifest, SetTotals};
 use crate::partition::Layout;
+use crate::pieces::BlockDigest;
 use crate::source::{SourceFile, SourceSet};
 
 /// Everything about a session that does not change while it is sent.
@@ -70,7 +71,7 @@ impl Plan {
                 });
             }
         }
-        let manifests = manifests(&set, &objects, options);
+        let manifests = manifests(&set, &objects, options)?;
         let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
         let symbol_size = u64::from(options.symbol_size);
         let keep_encoders = symbols * symbol_size * ENCODER_PER_SOURCE <= options.memory_limit / 2 * 10;
@@ -134,10 +135,10 @@ fn windows(blocks: &[Block], window_symbols: u64) -> Vec<Range<usize>> {
 }
 
 /// Describes the set in instances of bounded size, all parts of a file in the same one, each signed by itself.
-fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> Vec<Manifest> {
-    let entries = objects.iter().map(|object| {
+fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> Result<Vec<Manifest>, CarouselError> {
+    let entry = |object: &Object| -> Result<FileEntry, CarouselError> {
         let file = &set.files[object.file];
-        FileEntry {
+        Ok(FileEntry {
             toi: u128::from(object.toi),
             name: file.name.clone(),
             offset: object.offset,
@@ -145,10 +146,11 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
             transfer_length: object.layout.transfer_length(),
             oti: Some(object.layout.oti()),
             digest: Some(file.digest),
+            blocks: block_digests(file, object)?,
             md5: file.md5.filter(|_| object.layout.transfer_length() == file.length),
             attributes: file.attributes,
-        }
-    });
+        })
+    };
     let totals = SetTotals {
         id: [0; 16],
         objects: objects.len() as u64,
@@ -158,61 +160,79 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
     };
     let empty = Manifest {
         tsi: Some(u64::from(options.tsi)),
+        epoch: Some(options.epoch),
         expires: options.expires,
         complete: false,
         set: Some(totals),
         files: Vec::new(),
         folders: Vec::new(),
         links: Vec::new(),
-        signature: None,
         refused: Vec::new(),
     };
-    let mut manifests = vec![empty.clone()];
-    let mut size = 0;
+    let mut instances = Instances { manifests: vec![empty.clone()], empty, size: 0, limit: options.fdt_instance_bytes };
     let mut identity = blake3::Hasher::new();
     // Folders go first, so that what is in them is never more open than they were.
     for folder in &set.folders {
-        size += ENTRY_BYTES / 4 + folder.name.to_location().len();
         identity.update(folder.name.as_str().as_bytes()).update(folder.attributes.to_xml().as_bytes());
-        last(&mut manifests, &empty, &mut size, options).folders.push(folder.clone());
+        instances.with_room(ENTRY_BYTES / 4 + folder.name.to_location().len()).folders.push(folder.clone());
     }
     for link in &set.links {
-        size += ENTRY_BYTES / 4 + link.name.to_location().len() + link.target.len();
         identity.update(link.name.as_str().as_bytes()).update(link.target.as_bytes());
-        last(&mut manifests, &empty, &mut size, options).links.push(link.clone());
+        let bytes = ENTRY_BYTES / 4 + link.name.to_location().len() + link.target.len();
+        instances.with_room(bytes).links.push(link.clone());
     }
-    for entry in entries {
-        let entry_size = ENTRY_BYTES + entry.name.to_location().len();
-        if size + entry_size > options.fdt_instance_bytes && entry.offset == 0 && size > 0 {
-            manifests.push(empty.clone());
-            size = 0;
-        }
-        size += entry_size;
+    for object in objects {
+        let entry = entry(object)?;
         hash_entry(&mut identity, &entry);
-        manifests.last_mut().expect("starts with one").files.push(entry);
+        let bytes = ENTRY_BYTES + entry.name.to_location().len() + entry.blocks.len() * DIGEST_BYTES;
+        // The objects of a file stay together.
+        let instance = if entry.offset == 0 { instances.with_room(bytes) } else { instances.last(bytes) };
+        instance.files.push(entry);
     }
+    let mut manifests = instances.manifests;
     let id: [u8; 16] = identity.finalize().as_bytes()[..16].try_into().expect("16 of 32 bytes");
     for manifest in &mut manifests {
         manifest.set = Some(SetTotals { id, ..totals });
-        if let Some(key) = &options.key {
-            manifest.sign(key);
-        }
     }
-    manifests
+    Ok(manifests)
 }
 
-/// The instance that takes an entry which makes it `size` bytes long: the last, or a new one.
-fn last<'m>(
-    manifests: &'m mut Vec<Manifest>,
-    empty: &Manifest,
-    size: &mut usize,
-    options: &CarouselOptions,
-) -> &'m mut Manifest {
-    if *size > options.fdt_instance_bytes {
-        manifests.push(empty.clone());
-        *size = 0;
+/// The digests of an object's blocks; none where one block is the whole file, whose own digest is known.
+fn block_digests(file: &SourceFile, object: &Object) -> Result<Vec<BlockDigest>, CarouselError> {
+    let layout = &object.layout;
+    if layout.blocks() <= 1 && layout.transfer_length() == file.length {
+        return Ok(Vec::new());
     }
-    manifests.last_mut().expect("starts with one")
+    let end = object.offset + layout.transfer_length();
+    let starts = (0..layout.blocks()).map(|block| object.offset + layout.offset(block));
+    let ends = (1..layout.blocks()).map(|block| object.offset + layout.offset(block)).chain([end]);
+    file.block_digests(starts.zip(ends).map(|(start, end)| start..end)).map_err(CarouselError::Source)
+}
+
+/// The instances of a table while they are filled.
+struct Instances {
+    manifests: Vec<Manifest>,
+    empty: Manifest,
+    /// About what the last one takes, in bytes, and what one may take.
+    size: usize,
+    limit: usize,
+}
+
+impl Instances {
+    /// The one for an entry of so many bytes: a new one if they are too many for the last.
+    fn with_room(&mut self, bytes: usize) -> &mut Manifest {
+        if self.size + bytes > self.limit && self.size > 0 {
+            self.manifests.push(self.empty.clone());
+            self.size = 0;
+        }
+        self.last(bytes)
+    }
+
+    /// The last one, into which an entry of so many bytes goes.
+    fn last(&mut self, bytes: usize) -> &mut Manifest {
+        self.size += bytes;
+        self.manifests.last_mut().expect("starts with one")
+    }
 }
 
 /// What makes one set of files another: names, cuts and contents.
@@ -240,6 +260,8 @@ const MAX_BLOCK_SYMBOLS: u32 = 24_000;
 const GROWTH: u64 = 2;
 /// Bytes of a File element without its name, about.
 const ENTRY_BYTES: usize = 440;
+/// Bytes of a block's digest in base64, about.
+const DIGEST_BYTES: usize = 22;
 
 #[cfg(test)]
 mod tests {

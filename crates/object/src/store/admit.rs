@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use md5::Digest;
 use weir_wire::alc::Content;
 
-use super::digest::TreeDigest;
+use super::digest;
 use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
-use super::{Event, FileState, Object, RefuseReason, RestartReason, Store, StoreError};
+use super::{Event, FileState, Object, Origin, RefuseReason, RestartReason, Store, StoreError};
 use crate::links::{FolderEntry, LinkEntry};
 use crate::manifest::{FileEntry, Manifest};
 use crate::name::Name;
@@ -25,7 +25,7 @@ impl Store {
         }
         self.told_complete |= manifest.complete;
         for (name, error) in manifest.refused {
-            if self.unusable.len() < self.options.max_files {
+            if self.unusable.len() < self.options.max_files && self.take_for_set(NAME_MEMORY) {
                 self.unusable.insert(name.clone());
             }
             self.event(Event::Refused { name, reason: error.into() });
@@ -42,16 +42,17 @@ impl Store {
         if let Err(error) = self.folder.make_folder(&folder.name, folder.attributes.mode) {
             self.event(Event::Refused { name: folder.name.to_string(), reason: RefuseReason::Io(error) });
         }
-        if self.folders.len() < self.options.max_files {
+        if self.folders.len() < self.options.max_files && self.take_for_set(name_memory(&folder.name)) {
             self.folders.insert(folder.name.clone());
         }
     }
 
     fn admit_link(&mut self, link: &LinkEntry) {
-        let is_new = self.links.len() < self.options.max_files && self.links.insert(link.name.clone());
-        if !is_new {
+        let is_new = self.links.len() < self.options.max_files && !self.links.contains(&link.name);
+        if !is_new || !self.take_for_set(name_memory(&link.name)) {
             return;
         }
+        self.links.insert(link.name.clone());
         let made = self.folder.make_link(&link.name, &link.target, self.options.overwrite);
         let reason = match made {
             Ok(()) => return,
@@ -67,6 +68,11 @@ impl Store {
             self.flush()?;
             self.event(Event::NewSet);
         }
+        let memory = |file: &FileState| match file {
+            FileState::Incoming(incoming) => incoming.memory(),
+            FileState::Done { .. } | FileState::Refused => 0,
+        };
+        self.budget.give(self.files.iter().map(memory).sum::<u64>() + std::mem::take(&mut self.set_bytes));
         self.files.clear();
         self.unfinished = 0;
         self.by_name.clear();
@@ -91,7 +97,9 @@ impl Store {
             && let [entry] = entries
             && entry.oti.is_none()
         {
-            if !self.objects.contains_key(&entry.toi) && self.without_oti.len() < self.options.max_files {
+            let memory = name_memory(&entry.name);
+            let is_new = !self.objects.contains_key(&entry.toi) && !self.without_oti.contains_key(&entry.toi);
+            if is_new && self.without_oti.len() < self.options.max_files && self.take_for_set(memory) {
                 self.without_oti.insert(entry.toi, entry.clone());
             }
             return Ok(());
@@ -136,11 +144,8 @@ impl Store {
         };
         self.unfinished -= 1;
         self.window.forget(file);
-        for block in &incoming.blocks {
-            if block.slots.is_some() {
-                self.loaded_bytes -= super::slots::Slots::memory(block.symbols);
-            }
-        }
+        self.budget.give(incoming.memory());
+        self.loaded_bytes -= incoming.map_memory();
         let name = incoming.spec.name;
         self.open_files.retain(|open| *open != file);
         self.by_name.remove(&name);
@@ -150,7 +155,12 @@ impl Store {
     }
 
     /// Takes an entry whose cut the packet tells (EXT_FTI).
-    pub(super) fn admit_with_oti(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn admit_with_oti(
+        &mut self,
+        content: &Content,
+        symbol: &[u8],
+        origin: Origin,
+    ) -> Result<(), StoreError> {
         let Some(mut entry) = self.without_oti.remove(&content.toi) else { return Ok(()) };
         let oti = content
             .oti
@@ -163,7 +173,7 @@ impl Store {
         entry.oti = oti;
         self.admit_file(&[entry])?;
         self.replay_early()?;
-        if self.objects.contains_key(&content.toi) { self.add(content, symbol) } else { Ok(()) }
+        if self.objects.contains_key(&content.toi) { self.add(content, symbol, origin) } else { Ok(()) }
     }
 
     fn start_file(&mut self, spec: Spec, first_toi: u128) -> Result<(), StoreError> {
@@ -178,6 +188,10 @@ impl Store {
         let needed = spec.largest_block() * DECODING_MEMORY;
         if needed > self.options.memory_limit {
             return self.refuse(&name, RefuseReason::TooLittleMemory { needed });
+        }
+        // What stays when the file is complete; and what goes then, of which only so much is claimed.
+        if !self.take_for_set(spec.lasting_memory()) || !self.budget.has(spec.memory()) {
+            return self.refuse(&name, RefuseReason::TooManyBlocks { needed: spec.memory() });
         }
         match self.look_at_target(&spec) {
             Ok(Target::Missing) => {}
@@ -207,6 +221,7 @@ impl Store {
         }
         let bytes = incoming.bytes();
         let complete = incoming.left == 0;
+        self.budget.force(incoming.spec.memory());
         self.by_name.insert(name.clone(), file);
         self.files.push(FileState::Incoming(Box::new(incoming)));
         self.unfinished += 1;
@@ -257,7 +272,9 @@ impl Store {
 
     fn settle_objects(&mut self, tois: impl Iterator<Item = u128>) {
         for toi in tois {
-            self.objects.insert(toi, Object::Settled);
+            if self.objects.contains_key(&toi) || self.take_for_set(OBJECT_MEMORY) {
+                self.objects.insert(toi, Object::Settled);
+            }
         }
         self.last_object = None;
     }
@@ -282,7 +299,7 @@ impl Store {
             return Ok(if same_length && spec.length == 0 { Target::Same } else { Target::Other });
         };
         let file = folder::open_at(&parent, last, How::Read)?;
-        let actual = TreeDigest::new(spec.length).finish(&file, &mut self.scratch)?;
+        let actual = digest::of_file(&file, spec.length, &mut self.scratch)?;
         Ok(if actual == digest { Target::Same } else { Target::Other })
     }
 
@@ -292,6 +309,9 @@ impl Store {
         self.window.forget(file);
         if self.incoming(file).spec.length > 0 {
             self.open_handles(file)?;
+        }
+        if self.open_wrong_blocks(file)? {
+            return Ok(());
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         let right = is_right(self.incoming(file), &mut scratch);
@@ -309,6 +329,7 @@ impl Store {
         };
         let done = matches!(state, FileState::Done { .. });
         let parts: Vec<u128> = incoming.spec.parts.iter().map(|part| part.toi).collect();
+        self.budget.give(incoming.memory());
         self.files[file as usize] = state;
         self.unfinished -= 1;
         self.open_files.retain(|open| *open != file);
@@ -336,7 +357,7 @@ impl Store {
         if sync { folder::sync_folder(&parent) } else { Ok(()) }
     }
 
-    /// The content was wrong: throws it away and collects the file again.
+    /// The content was wrong, and nothing tells which block: throws it away and collects the file again.
     fn begin_again(&mut self, file: u32) -> Result<(), StoreError> {
         let name = self.incoming(file).spec.name.clone();
         self.open_files.retain(|open| *open != file);
@@ -345,10 +366,12 @@ impl Store {
         else {
             return Ok(());
         };
+        self.budget.give(incoming.memory());
         let fresh = incoming
             .discard(&self.folder)
             .and_then(|spec| Incoming::open(&self.folder, spec, self.boot_id))
             .map_err(|source| self.io_error(name.clone(), source))?;
+        self.budget.force(fresh.0.memory());
         self.files[file as usize] = FileState::Incoming(Box::new(fresh.0));
         self.note_open(file);
         self.event(Event::Restarted { name, reason: RestartReason::WrongDigest });
@@ -359,12 +382,14 @@ impl Store {
 /// Whether a complete file is what the manifest says.
 fn is_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
     let Some(handles) = incoming.handles.as_ref() else { return Ok(true) };
-    if let Some(expected) = incoming.spec.digest {
-        let mut late = TreeDigest::new(incoming.spec.length);
-        let digest = incoming.digest.as_mut().unwrap_or(&mut late);
-        if digest.finish(&handles.data, scratch)? != expected {
-            return Ok(false);
-        }
+    if incoming.spec.expected(0).is_some() {
+        // Each block is known to be right.
+        return Ok(true);
+    }
+    if let Some(expected) = incoming.spec.digest
+        && digest::of_file(&handles.data, incoming.spec.length, scratch)? != expected
+    {
+        return Ok(false);
     }
     match incoming.spec.md5 {
         Some(expected) if incoming.spec.digest.is_none() => {
@@ -394,6 +419,7 @@ fn empty_spec(entry: &FileEntry) -> Result<Spec, super::SpecError> {
         name: entry.name.clone(),
         length: 0,
         digest: entry.digest,
+        block_digests: Vec::new(),
         md5: None,
         attributes: entry.attributes,
         parts: Vec::new(),
@@ -410,3 +436,11 @@ enum Target {
 
 /// Bytes of memory for each byte of a block that is decoded: the block, its packets, the codec's copies, the result.
 const DECODING_MEMORY: u64 = 6;
+/// What an entry of a map of names takes, besides the name itself twice; and one of objects.
+const NAME_MEMORY: u64 = 400;
+const OBJECT_MEMORY: u64 = 64;
+
+/// What an entry of this name takes in a map.
+fn name_memory(name: &Name) -> u64 {
+    NAME_MEMORY + name.as_str().len() as u64
+}

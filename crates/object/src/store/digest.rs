@@ -1,166 +1,130 @@
-//! BLAKE3 of a file whose bytes arrive in any order.
+//! Whether a block, or a whole file, is what the sender signed.
 //!
-//! BLAKE3 is a tree, so aligned leaves of a file can be hashed as soon as they are complete, mostly while they are in memory,
-//! and joined later. What was not hashed from memory is read back. Not here: which digest was expected.
+//! The leaves of a block are hashed as soon as they are complete, mostly while they are in memory (see [`crate::pieces`]). What
+//! was not hashed from memory is read back when the block is complete.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use blake3::hazmat::{ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root};
+use blake3::hazmat::ChainingValue;
 
-/// The digest of one file in the making.
+use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
+
+/// What the manifest says of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Its own digest.
+    Block(BlockDigest),
+    /// It is the whole of a file with this digest.
+    File([u8; 32]),
+}
+
+/// The values of a block's leaves, as far as they are known.
 #[derive(Debug)]
-pub(crate) struct TreeDigest {
-    length: u64,
-    /// Bytes of a group, a power of two: a leaf, or several where the file is large.
-    group: u64,
-    /// Bytes that are still missing in each group.
-    missing: Vec<u32>,
-    values: Vec<Option<ChainingValue>>,
-    /// Leaves that were hashed from memory, of groups that were not, by where they start.
-    leaves: BTreeMap<u64, ChainingValue>,
-    /// Groups that are complete and not hashed yet.
-    ready: Vec<u32>,
+pub(crate) struct Leaves {
+    first: u64,
+    values: Box<[Option<ChainingValue>]>,
 }
 
-impl TreeDigest {
-    /// The digest of a file of `length` bytes, none of which are there.
-    pub(crate) fn new(length: u64) -> TreeDigest {
-        let group = (length / MAX_GROUPS).next_power_of_two().max(LEAF);
-        let groups = length.div_ceil(group);
-        let missing = (0..groups).map(|i| (length - i * group).min(group) as u32).collect();
-        let values = vec![None; groups as usize];
-        TreeDigest { length, group, missing, values, leaves: BTreeMap::new(), ready: Vec::new() }
+impl Leaves {
+    /// None of the leaves of a block that takes these bytes of its file.
+    pub(crate) fn of(block: &Range<u64>) -> Leaves {
+        let first = block.start / LEAF;
+        let count = block.end.div_ceil(LEAF) - first;
+        Leaves { first, values: vec![None; count as usize].into() }
     }
 
-    /// Notes that the bytes from `start` on, `count` of them, have got their final values. Each byte once.
-    pub(crate) fn add(&mut self, start: u64, count: u64) {
-        let end = (start + count).min(self.length);
-        let mut at = start;
-        while at < end {
-            let group = (at / self.group) as usize;
-            let stop = end.min((group as u64 + 1) * self.group);
-            self.missing[group] -= (stop - at) as u32;
-            if self.missing[group] == 0 {
-                self.ready.push(group as u32);
-            }
-            at = stop;
+    /// Bytes of memory for the leaves of a block of so many bytes, about.
+    pub(crate) fn memory(length: u64) -> u64 {
+        (length / LEAF + 2) * size_of::<Option<ChainingValue>>() as u64
+    }
+
+    /// Takes all the bytes of the leaf that starts at `start`. What is known already is not hashed again.
+    pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
+        let number = (start / LEAF).wrapping_sub(self.first) as usize;
+        if let Some(value @ None) = self.values.get_mut(number) {
+            *value = Some(pieces::leaf(start, bytes));
         }
     }
 
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Takes the final bytes of the leaf that starts at `start`, a multiple of [`LEAF`]: all of it, or to the end of the
-    /// file and beyond. What is known already is not hashed again.
-    pub(crate) fn add_leaf(&mut self, start: u64, bytes: &[u8]) {
-        let group = (start / self.group) as usize;
-        let is_known = self.values.get(group).is_none_or(Option::is_some) || self.leaves.contains_key(&start);
-        // The whole of a file that is one leaf is hashed otherwise, at the end.
-        if is_known || self.values.len() == 1 || self.leaves.len() >= MAX_LEAVES {
-            return;
-        }
-        let length = (self.length - start).min(LEAF) as usize;
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(start);
-        hasher.update(&bytes[..length]);
-        let value = hasher.finalize_non_root();
-        if self.group == LEAF {
-            self.values[group] = Some(value);
-        } else {
-            self.leaves.insert(start, value);
-        }
-    }
-
-    /// Hashes the groups that are complete. Their bytes must be in `file`.
-    pub(crate) fn hash_ready(&mut self, file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
-        while let Some(group) = self.ready.pop() {
-            self.hash_group(group as usize, file, buffer)?;
-        }
-        Ok(())
-    }
-
-    fn hash_group(&mut self, group: usize, file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
-        if self.values.len() == 1 || self.values[group].is_some() {
-            return Ok(());
-        }
-        let start = group as u64 * self.group;
-        let value = self.hash_subtree(start, (self.length - start).min(self.group), file, buffer)?;
-        self.values[group] = Some(value);
-        Ok(())
-    }
-
-    /// Joins the leaves that were hashed from memory, and reads the others.
-    fn hash_subtree(
-        &mut self,
-        start: u64,
-        length: u64,
-        file: &File,
-        buffer: &mut Vec<u8>,
-    ) -> io::Result<ChainingValue> {
-        if length > LEAF {
-            let left = left_subtree_len(length);
-            let left_value = self.hash_subtree(start, left, file, buffer)?;
-            let right_value = self.hash_subtree(start + left, length - left, file, buffer)?;
-            return Ok(merge_subtrees_non_root(&left_value, &right_value, Mode::Hash));
-        }
-        if let Some(value) = self.leaves.remove(&start) {
-            return Ok(value);
-        }
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(start);
-        update(&mut hasher, file, start, length, buffer)?;
-        Ok(hasher.finalize_non_root())
-    }
-
-    /// The digest of the whole file, all of which must be there.
-    pub(crate) fn finish(&mut self, file: &File, buffer: &mut Vec<u8>) -> io::Result<[u8; 32]> {
-        if self.values.len() <= 1 {
-            let mut hasher = blake3::Hasher::new();
-            update(&mut hasher, file, 0, self.length, buffer)?;
-            return Ok(*hasher.finalize().as_bytes());
-        }
-        for group in 0..self.values.len() {
-            if self.values[group].is_none() {
-                self.hash_group(group, file, buffer)?;
-            }
-        }
-        let left = left_subtree_len(self.length);
-        let (left_value, right_value) = (self.subtree(0, left), self.subtree(left, self.length - left));
-        Ok(*merge_subtrees_root(&left_value, &right_value, Mode::Hash).as_bytes())
-    }
-
-    fn subtree(&self, start: u64, length: u64) -> ChainingValue {
-        if length <= self.group {
-            return self.values[(start / self.group) as usize].expect("all groups were hashed");
-        }
-        let left = left_subtree_len(length);
-        merge_subtrees_non_root(&self.subtree(start, left), &self.subtree(start + left, length - left), Mode::Hash)
+    fn known(&self, leaf: u64) -> Option<&ChainingValue> {
+        self.values.get(leaf.checked_sub(self.first)? as usize)?.as_ref()
     }
 }
 
-fn update(hasher: &mut blake3::Hasher, file: &File, start: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+/// Where the bytes of a file are read from.
+#[derive(Debug)]
+pub(crate) enum Content<'a> {
+    /// The bytes from here on are these.
+    Memory(u64, &'a [u8]),
+    /// The file, and room to read in.
+    File(&'a File, &'a mut Vec<u8>),
+}
+
+impl Content<'_> {
+    fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
+        match self {
+            Content::Memory(start, bytes) => Ok(&bytes[(range.start - *start) as usize..(range.end - *start) as usize]),
+            Content::File(file, buffer) => {
+                buffer.resize((range.end - range.start) as usize, 0);
+                file.read_exact_at(buffer, range.start)?;
+                Ok(buffer)
+            }
+        }
+    }
+}
+
+/// Whether a block that takes the bytes `block` of a file is what was expected. What `leaves` do not know is read.
+pub(crate) fn is_block(
+    expected: &Expected,
+    block: Range<u64>,
+    leaves: Option<&Leaves>,
+    content: &mut Content<'_>,
+) -> io::Result<bool> {
+    let known = |leaf| leaves.and_then(|leaves| leaves.known(leaf));
+    match expected {
+        Expected::File(digest) if block.end <= LEAF => Ok(blake3::hash(content.read(block)?) == *digest),
+        Expected::File(digest) => {
+            let mut values = Vec::with_capacity((block.end / LEAF) as usize + 1);
+            for piece in pieces::pieces(block.clone()) {
+                values.push(match known(piece.start / LEAF) {
+                    Some(value) => *value,
+                    None => pieces::leaf(piece.start, content.read(piece)?),
+                });
+            }
+            Ok(pieces::file_digest(block.end, &values) == *digest)
+        }
+        Expected::Block(digest) => {
+            let mut hasher = BlockHasher::new();
+            for piece in pieces::pieces(block) {
+                let number = pieces::whole_leaf(&piece);
+                match number.and_then(known) {
+                    Some(value) => hasher.whole(value),
+                    None if number.is_some() => hasher.whole(&pieces::leaf(piece.start, content.read(piece)?)),
+                    None => hasher.part(content.read(piece)?),
+                }
+            }
+            Ok(hasher.finish() == *digest)
+        }
+    }
+}
+
+/// BLAKE3 over the first `length` bytes of a file.
+pub(crate) fn of_file(file: &File, length: u64, buffer: &mut Vec<u8>) -> io::Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
     buffer.resize(READ_BUFFER, 0);
     let mut at = 0;
     while at < length {
         let count = (length - at).min(READ_BUFFER as u64) as usize;
-        file.read_exact_at(&mut buffer[..count], start + at)?;
+        file.read_exact_at(&mut buffer[..count], at)?;
         hasher.update(&buffer[..count]);
         at += count as u64;
     }
-    Ok(())
+    Ok(*hasher.finalize().as_bytes())
 }
 
-/// Bytes of a leaf: large enough to be hashed at full speed, and so small that those which are being filled stay in the
-/// processor's cache.
-pub(crate) const LEAF: u64 = 32 << 10;
-/// Bounds the memory: at most this many values of 32 bytes, times two.
-const MAX_GROUPS: u64 = 1 << 16;
-/// Likewise, for files whose groups are several leaves.
-const MAX_LEAVES: usize = 1 << 14;
 const READ_BUFFER: usize = 128 << 10;
 
 #[cfg(test)]
@@ -168,58 +132,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn content(length: u64) -> Vec<u8> {
-        (0..length).map(|i| ((i * 7) >> 3) as u8).collect()
-    }
-
-    #[test]
-    fn the_joined_digest_is_that_of_the_whole() {
-        for length in [0u64, 1, 1024, LEAF, LEAF + 1, 2 * LEAF, 1_000_000, LEAF * 5] {
-            let content = content(length);
-            let file = tempfile::tempfile().expect("temporary file");
-            file.write_all_at(&content, 0).expect("written");
-            let mut digest = TreeDigest::new(length);
-            let mut buffer = Vec::new();
-            let mut at = 0;
-            while at < length {
-                digest.add(at, 1400);
-                at += 1400;
-                digest.hash_ready(&file, &mut buffer).expect("readable");
-            }
-            assert!(digest.missing.iter().all(|missing| *missing == 0));
-            let actual = digest.finish(&file, &mut buffer).expect("readable");
-            assert_eq!(actual, *blake3::hash(&content).as_bytes(), "{length} bytes");
-        }
-    }
-
     proptest! {
-        /// Whichever leaves were seen in memory, and whether a group is one leaf or several.
+        /// Whichever leaves were seen in memory, and wherever the block lies.
         #[test]
         fn leaves_from_memory_and_from_the_file_make_one_digest(
-            length in 1u64..10 * LEAF, seen in proptest::collection::vec(any::<bool>(), 10), leaves_a_group in 0u32..3,
+            start in 0u64..3 * LEAF, length in 1u64..6 * LEAF, seen in proptest::collection::vec(any::<bool>(), 10),
+            whole_file in any::<bool>(), damage in proptest::option::of(any::<prop::sample::Index>()),
         ) {
-            let content = content(length);
-            let file = tempfile::tempfile().expect("temporary file");
-            let mut on_disk = content.clone();
-            let mut digest = TreeDigest::new(length);
-            digest.group = LEAF << leaves_a_group;
-            let groups = length.div_ceil(digest.group);
-            digest.values = vec![None; groups as usize];
-            digest.missing = (0..groups).map(|i| (length - i * digest.group).min(digest.group) as u32).collect();
-            for (number, leaf) in content.chunks(LEAF as usize).enumerate().filter(|(number, _)| seen[*number]) {
-                digest.add_leaf(number as u64 * LEAF, leaf);
-                if groups > 1 {
-                    // It must not be looked at again.
-                    on_disk[number * LEAF as usize] ^= 1;
-                }
+            let block = if whole_file { 0..length } else { start..start + length };
+            let mut content: Vec<u8> = (0..block.end).map(|i| ((i * 7) >> 3) as u8).collect();
+            let expected = match whole_file {
+                true => Expected::File(*blake3::hash(&content).as_bytes()),
+                false => Expected::Block(pieces::block_digest(block.clone(), &content[block.start as usize..])),
+            };
+            let damage = damage.map(|index| block.start as usize + index.index(length as usize));
+            if let Some(at) = damage {
+                content[at] ^= 1;
             }
-            file.write_all_at(&on_disk, 0).expect("written");
-            digest.add(0, length);
-            let mut buffer = Vec::new();
-            digest.hash_ready(&file, &mut buffer).expect("readable");
-            let actual = digest.finish(&file, &mut buffer).expect("readable");
-            prop_assert_eq!(actual, *blake3::hash(&content).as_bytes());
-            prop_assert!(digest.leaves.is_empty() || groups == 1);
+            let mut leaves = Leaves::of(&block);
+            for (number, bytes) in content.chunks(LEAF as usize).enumerate().filter(|(number, _)| seen[*number % 10]) {
+                leaves.add(number as u64 * LEAF, bytes);
+            }
+            let is_right = is_block(&expected, block, Some(&leaves), &mut Content::Memory(0, &content));
+            prop_assert_eq!(is_right.expect("in memory"), damage.is_none());
         }
     }
 }

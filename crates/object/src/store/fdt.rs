@@ -1,6 +1,8 @@
 //! Puts FDT instances together from the packets of TOI 0.
 //!
-//! Not here: what is in them. Everything is bounded: instances at a time, their size, what is remembered of old ones.
+//! Not here: what is in them. Everything is bounded: the memory of all together, instances at a time, their size, what is
+//! remembered of old ones. Packets of different senders never meet in one instance, so that who sends others under the sender's
+//! numbers keeps nobody from putting the right ones together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -9,33 +11,44 @@ use raptorq::{Decoder, EncodingPacket, ObjectTransmissionInformation};
 use weir_wire::alc::Content;
 use weir_wire::fec::{Oti, PayloadId};
 
+use super::budget::Budget;
+use super::senders::Origin;
 use crate::partition::Layout;
 
 /// The instances that are being received and those that were.
 #[derive(Debug)]
 pub(crate) struct FdtAssembler {
     max_bytes: usize,
-    pending: BTreeMap<u32, Pending>,
-    /// Which symbols a finished instance consisted of, so that a sender that starts again with the same id and other
-    /// content is noticed.
-    finished: BTreeMap<u32, HashMap<PayloadId, u64>>,
+    /// Whether only tables as Weir's senders sign them are looked at: without a code, not compressed.
+    only_plain: bool,
+    pending: BTreeMap<Id, Pending>,
+    /// A print of each symbol that a finished instance consisted of, so that a sender that starts again with the same id and
+    /// other content is noticed.
+    finished: BTreeMap<Id, Prints>,
     clock: u64,
 }
+
+/// An instance: who sent it, under which id.
+type Id = (Origin, u32);
+
+type Prints = HashMap<PayloadId, u32>;
 
 #[derive(Debug)]
 struct Pending {
     layout: Layout,
     content_encoding: u8,
     body: Body,
-    seen: HashMap<PayloadId, u64>,
+    seen: Prints,
     touched: u64,
+    /// What it takes of the budget.
+    cost: u64,
 }
 
 #[derive(Debug)]
 enum Body {
-    /// Source symbols as they are.
+    /// Source symbols as they are, as far as they have come: what a packet only claims takes no memory.
     Plain {
-        bytes: Vec<u8>,
+        symbols: Vec<(PayloadId, Box<[u8]>)>,
         missing: u64,
     },
     Coded(Box<Decoder>),
@@ -44,8 +57,8 @@ enum Body {
 /// What became of a packet of TOI 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Assembled {
-    /// An instance is complete.
-    Instance(Vec<u8>),
+    /// An instance is complete: its bytes as they were sent, and how they are encoded.
+    Instance(Vec<u8>, u8),
     /// Nothing yet, or nothing new.
     Nothing,
     /// The packet makes no sense.
@@ -53,24 +66,23 @@ pub(crate) enum Assembled {
 }
 
 impl FdtAssembler {
-    /// An assembler for instances of up to `max_bytes`.
-    pub(crate) fn new(max_bytes: usize) -> FdtAssembler {
-        FdtAssembler { max_bytes, pending: BTreeMap::new(), finished: BTreeMap::new(), clock: 0 }
+    /// An assembler for instances of up to `max_bytes`; with `only_plain`, for those that need neither a decoder nor to be
+    /// unpacked.
+    pub(crate) fn new(max_bytes: usize, only_plain: bool) -> FdtAssembler {
+        FdtAssembler { max_bytes, only_plain, pending: BTreeMap::new(), finished: BTreeMap::new(), clock: 0 }
     }
 
-    pub(crate) fn add(&mut self, content: &Content, symbol: &[u8]) -> Assembled {
+    pub(crate) fn add(&mut self, content: &Content, symbol: &[u8], origin: Origin, budget: &mut Budget) -> Assembled {
         let (Some(fdt), Some(oti)) = (content.fdt, content.oti) else { return Assembled::Unusable };
-        if oti.encoding_id() != content.encoding_id || oti.transfer_length() > self.max_bytes as u64 {
+        let is_plain = matches!(oti, Oti::NoCode { .. }) && fdt.content_encoding == 0;
+        if oti.encoding_id() != content.encoding_id || (self.only_plain && !is_plain) {
             return Assembled::Unusable;
         }
-        let Ok(layout) = Layout::new(oti) else { return Assembled::Unusable };
-        if layout.padded_length() > self.max_bytes as u64 + 65_536 {
-            return Assembled::Unusable;
-        }
-        let print = fingerprint(symbol);
-        if let Some(symbols) = self.finished.get(&fdt.id) {
+        let Some(layout) = self.layout(oti) else { return Assembled::Unusable };
+        let (id, print) = ((origin, fdt.id), fingerprint(symbol));
+        if let Some(symbols) = self.finished.get(&id) {
             match symbols.get(&content.payload_id) {
-                Some(known) if *known != print => drop(self.finished.remove(&fdt.id)),
+                Some(known) if *known != print => self.forget(fdt.id, origin, budget),
                 _ => return Assembled::Nothing,
             }
         }
@@ -79,49 +91,110 @@ impl FdtAssembler {
                 && pending.content_encoding == fdt.content_encoding
                 && pending.seen.get(&content.payload_id).is_none_or(|known| *known == print)
         };
-        if !self.pending.get(&fdt.id).is_some_and(fits) {
-            if self.pending.len() >= MAX_PENDING && !self.pending.contains_key(&fdt.id) {
-                let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.touched).map(|(id, _)| *id);
-                oldest.map(|id| self.pending.remove(&id));
-            }
-            self.pending.insert(fdt.id, Pending::new(layout, fdt.content_encoding));
+        if !self.pending.get(&id).is_some_and(fits) && !self.begin(id, layout, fdt.content_encoding, budget) {
+            return Assembled::Unusable;
         }
         self.clock += 1;
-        let pending = self.pending.get_mut(&fdt.id).expect("was there or was just inserted");
+        let pending = self.pending.get_mut(&id).expect("was there or was just inserted");
         pending.touched = self.clock;
-        if pending.seen.len() >= MAX_SYMBOLS || pending.seen.insert(content.payload_id, print).is_some() {
+        let growth = pending.growth(symbol);
+        if !self.make_room(growth, Some(id), budget) || !budget.take(growth) {
+            return Assembled::Nothing;
+        }
+        let pending = self.pending.get_mut(&id).expect("room is not made of it");
+        pending.cost += growth;
+        if pending.seen.len() >= MAX_SEEN || pending.seen.insert(content.payload_id, print).is_some() {
             return Assembled::Nothing;
         }
         match pending.add(content.payload_id, symbol) {
             Ok(None) => Assembled::Nothing,
-            Ok(Some(bytes)) => {
-                let pending = self.pending.remove(&fdt.id).expect("is there");
-                if self.finished.len() >= MAX_FINISHED {
-                    self.finished.pop_first();
-                }
-                self.finished.insert(fdt.id, pending.seen);
-                match unpack(bytes, pending.content_encoding, self.max_bytes) {
-                    Some(bytes) => Assembled::Instance(bytes),
-                    None => Assembled::Unusable,
-                }
-            }
+            Ok(Some(bytes)) => self.finish(id, bytes, budget),
             Err(()) => Assembled::Unusable,
         }
     }
 
+    /// The cut of an instance, if it is one that is looked at.
+    fn layout(&self, oti: Oti) -> Option<Layout> {
+        let layout = Layout::new(oti).ok().filter(|_| oti.transfer_length() <= self.max_bytes as u64)?;
+        let symbols = layout.symbols_before(layout.blocks());
+        let is_coded = matches!(oti, Oti::RaptorQ { .. });
+        let most = if is_coded { MAX_CODED } else { MAX_SEEN as u64 };
+        (symbols <= most && (symbols <= 1 || layout.symbol_size() >= SMALLEST_SYMBOL)).then_some(layout)
+    }
+
+    /// Makes room for an instance, and begins it; whether there was room.
+    fn begin(&mut self, id: Id, layout: Layout, content_encoding: u8, budget: &mut Budget) -> bool {
+        self.drop_pending(id, budget);
+        let cost = cost(&layout);
+        let has_room = self.make_room(cost, None, budget) && budget.take(cost);
+        if has_room {
+            self.pending.insert(id, Pending::new(layout, content_encoding, cost));
+        }
+        has_room
+    }
+
+    /// Drops the instances that were left alone longest until there is room for so many bytes, or for another instance than `keep`;
+    /// whether there is.
+    fn make_room(&mut self, bytes: u64, keep: Option<Id>, budget: &mut Budget) -> bool {
+        while (keep.is_none() && self.pending.len() >= MAX_PENDING) || !budget.has(bytes) {
+            let others = self.pending.iter().filter(|(id, _)| Some(**id) != keep);
+            let oldest = others.min_by_key(|(_, pending)| pending.touched).map(|(id, _)| *id);
+            match oldest {
+                Some(oldest) => self.drop_pending(oldest, budget),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn drop_pending(&mut self, id: Id, budget: &mut Budget) {
+        if let Some(pending) = self.pending.remove(&id) {
+            budget.give(pending.cost);
+        }
+    }
+
+    fn finish(&mut self, id: Id, bytes: Vec<u8>, budget: &mut Budget) -> Assembled {
+        let pending = self.pending.remove(&id).expect("is there");
+        budget.give(pending.cost);
+        let cost = prints_cost(&pending.seen);
+        while self.finished.len() >= MAX_FINISHED || (!budget.has(cost) && !self.finished.is_empty()) {
+            if let Some((_, oldest)) = self.finished.pop_first() {
+                budget.give(prints_cost(&oldest));
+            }
+        }
+        if budget.take(cost) {
+            self.finished.insert(id, pending.seen);
+        }
+        Assembled::Instance(bytes, pending.content_encoding)
+    }
+
     /// Forgets that instance `id` was received: it could not be used, and may come again.
-    pub(crate) fn forget(&mut self, id: u32) {
-        self.finished.remove(&id);
+    pub(crate) fn forget(&mut self, id: u32, origin: Origin, budget: &mut Budget) {
+        if let Some(prints) = self.finished.remove(&(origin, id)) {
+            budget.give(prints_cost(&prints));
+        }
     }
 }
 
+/// Bytes of memory that an instance of this cut takes before anything of it has come.
+fn cost(layout: &Layout) -> u64 {
+    match layout.oti() {
+        Oti::NoCode { .. } => PER_INSTANCE,
+        // A decoder makes room for all of its symbols at once.
+        Oti::RaptorQ { .. } => {
+            layout.padded_length() * DECODER_TIMES + layout.symbols_before(layout.blocks()) * PER_SYMBOL + PER_INSTANCE
+        }
+    }
+}
+
+fn prints_cost(prints: &Prints) -> u64 {
+    prints.len() as u64 * PER_SYMBOL + PER_INSTANCE
+}
+
 impl Pending {
-    fn new(layout: Layout, content_encoding: u8) -> Pending {
+    fn new(layout: Layout, content_encoding: u8, cost: u64) -> Pending {
         let body = match layout.oti() {
-            Oti::NoCode { transfer_length, .. } => {
-                let missing = (0..layout.blocks()).map(|block| u64::from(layout.symbols(block))).sum();
-                Body::Plain { bytes: vec![0; transfer_length as usize], missing }
-            }
+            Oti::NoCode { .. } => Body::Plain { symbols: Vec::new(), missing: layout.symbols_before(layout.blocks()) },
             Oti::RaptorQ { transfer_length, symbol_size, sub_blocks, alignment, .. } => {
                 let blocks = layout.blocks().max(1) as u8;
                 let config =
@@ -129,7 +202,15 @@ impl Pending {
                 Body::Coded(Box::new(Decoder::new(config)))
             }
         };
-        Pending { layout, content_encoding, body, seen: HashMap::new(), touched: 0 }
+        Pending { layout, content_encoding, body, seen: HashMap::new(), touched: 0, cost }
+    }
+
+    /// Bytes of memory that another symbol takes.
+    fn growth(&self, symbol: &[u8]) -> u64 {
+        match self.body {
+            Body::Plain { .. } => symbol.len() as u64 + PER_SYMBOL,
+            Body::Coded(_) => 0,
+        }
     }
 
     fn add(&mut self, id: PayloadId, symbol: &[u8]) -> Result<Option<Vec<u8>>, ()> {
@@ -138,13 +219,18 @@ impl Pending {
             return Err(());
         }
         match &mut self.body {
-            Body::Plain { bytes, missing } => {
+            Body::Plain { symbols, missing } => {
+                let length = self.layout.transfer_length() as usize;
                 let start = self.layout.offset(id.block) as usize + id.symbol as usize * symbol_size;
-                let end = (start + symbol_size).min(bytes.len());
-                let part = symbol.get(..end - start).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
-                bytes[start..end].copy_from_slice(part);
+                let size = symbol_size.min(length - start);
+                let part = symbol.get(..size).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
+                symbols.push((id, part.into()));
                 *missing -= 1;
-                Ok((*missing == 0).then(|| std::mem::take(bytes)))
+                if *missing > 0 {
+                    return Ok(None);
+                }
+                symbols.sort_unstable_by_key(|(id, _)| (id.block, id.symbol));
+                Ok(Some(symbols.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()))
             }
             Body::Coded(decoder) => {
                 if symbol.len() != symbol_size {
@@ -158,8 +244,10 @@ impl Pending {
     }
 }
 
-/// Undoes the content encoding of an instance (RFC 6726 §3.4.3).
-fn unpack(bytes: Vec<u8>, content_encoding: u8, max_bytes: usize) -> Option<Vec<u8>> {
+/// Undoes the content encoding of an instance (RFC 6726 §3.4.3), if that gives at most `max_bytes`, and not very much more than
+/// there are.
+pub(crate) fn unpack(bytes: Vec<u8>, content_encoding: u8, max_bytes: usize) -> Option<Vec<u8>> {
+    let max_bytes = max_bytes.min(bytes.len().saturating_mul(MAX_RATIO).saturating_add(FREE_BYTES));
     let limit = max_bytes as u64 + 1;
     let mut out = Vec::new();
     let read = match content_encoding {
@@ -172,16 +260,29 @@ fn unpack(bytes: Vec<u8>, content_encoding: u8, max_bytes: usize) -> Option<Vec<
     (read.is_ok() && out.len() <= max_bytes).then_some(out)
 }
 
-fn fingerprint(symbol: &[u8]) -> u64 {
+fn fingerprint(symbol: &[u8]) -> u32 {
     let hash = blake3::hash(symbol);
-    u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("8 of 32 bytes"))
+    u32::from_le_bytes(hash.as_bytes()[..4].try_into().expect("4 of 32 bytes"))
 }
 
 /// Instances that are received at the same time: as many as a table of 10 000 files has, twice.
 const MAX_PENDING: usize = 256;
 const MAX_FINISHED: usize = 1024;
 /// Symbols of one instance that are looked at; repair symbols of a hostile sender would never end.
-const MAX_SYMBOLS: usize = 4096;
+const MAX_SEEN: usize = 8192;
+/// Source symbols of an instance that has to be decoded: more would take a decoder seconds.
+const MAX_CODED: u64 = 1024;
+/// Bytes of a symbol of an instance that has several: fewer make accounts larger than what they are of.
+const SMALLEST_SYMBOL: usize = 32;
+/// Bytes of a decoder for each byte that it decodes: the symbols, its copies of them, and the result.
+const DECODER_TIMES: u64 = 6;
+/// Bytes that the accounts of one symbol take: in a map that has grown last, and in a decoder.
+const PER_SYMBOL: u64 = 64;
+const PER_INSTANCE: u64 = 512;
+/// An XML table shrinks to a tenth or so; one that grows by more than this is no table.
+const MAX_RATIO: usize = 64;
+/// A small table may grow to this all the same.
+const FREE_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -189,57 +290,130 @@ mod tests {
     use std::io::Write;
     use weir_wire::alc::FdtInstance;
 
+    const A: Origin = Origin(1);
+    const B: Origin = Origin(2);
+
+    /// An assembler, and memory for it.
+    struct Bench(FdtAssembler, Budget);
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench(FdtAssembler::new(1000, false), Budget::new(100_000))
+        }
+
+        fn add(&mut self, content: &Content, symbol: &[u8]) -> Assembled {
+            self.add_from(A, content, symbol)
+        }
+
+        fn add_from(&mut self, origin: Origin, content: &Content, symbol: &[u8]) -> Assembled {
+            self.0.add(content, symbol, origin, &mut self.1)
+        }
+    }
+
     fn content(id: u32, symbol: u32, length: usize, content_encoding: u8) -> Content {
         Content {
             toi: 0,
             encoding_id: 0,
             payload_id: PayloadId { block: 0, symbol },
             fdt: Some(FdtInstance { version: 2, id, content_encoding }),
-            oti: Some(Oti::NoCode { transfer_length: length as u64, symbol_size: 4, max_block_len: 64 }),
+            oti: Some(Oti::NoCode { transfer_length: length as u64, symbol_size: 40, max_block_len: 64 }),
         }
+    }
+
+    fn instance(bytes: &[u8]) -> Assembled {
+        Assembled::Instance(bytes.to_vec(), 0)
     }
 
     #[test]
     fn an_instance_is_put_together_in_any_order_and_told_once() {
-        let mut fdt = FdtAssembler::new(1000);
-        assert_eq!(fdt.add(&content(1, 1, 7, 0), b"efg"), Assembled::Nothing);
-        assert_eq!(fdt.add(&content(1, 0, 7, 0), b"abcd"), Assembled::Instance(b"abcdefg".to_vec()));
-        assert_eq!(fdt.add(&content(1, 0, 7, 0), b"abcd"), Assembled::Nothing);
+        let mut fdt = Bench::new();
+        let whole: Vec<u8> = (0..70).collect();
+        assert_eq!(fdt.add(&content(1, 1, 70, 0), &whole[40..]), Assembled::Nothing);
+        assert_eq!(fdt.add(&content(1, 0, 70, 0), &whole[..40]), instance(&whole));
+        assert_eq!(fdt.add(&content(1, 0, 70, 0), &whole[..40]), Assembled::Nothing);
     }
 
     #[test]
     fn a_restarted_sender_with_the_same_id_is_noticed() {
-        let mut fdt = FdtAssembler::new(1000);
-        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd"), Assembled::Instance(b"abcd".to_vec()));
-        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"ABCD"), Assembled::Instance(b"ABCD".to_vec()));
+        let mut fdt = Bench::new();
+        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd"), instance(b"abcd"));
+        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"ABCD"), instance(b"ABCD"));
+    }
+
+    #[test]
+    fn nobody_s_packets_come_between_those_of_another() {
+        let mut fdt = Bench::new();
+        let whole: Vec<u8> = (0..70).collect();
+        assert_eq!(fdt.add(&content(1, 0, 70, 0), &whole[..40]), Assembled::Nothing);
+        for length in [70, 50] {
+            assert_eq!(fdt.add_from(B, &content(1, 0, length, 0), &[7; 40]), Assembled::Nothing);
+        }
+        assert_eq!(fdt.add(&content(1, 1, 70, 0), &whole[40..]), instance(&whole));
     }
 
     #[test]
     fn compressed_instances_are_unpacked_up_to_the_limit() {
-        let mut fdt = FdtAssembler::new(1000);
         for (length, expected) in [(900, true), (1100, false)] {
             let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
             packer.write_all(&vec![b'x'; length]).expect("in memory");
             let packed = packer.finish().expect("in memory");
-            let mut last = Assembled::Nothing;
-            for (i, symbol) in packed.chunks(4).enumerate() {
-                last = fdt.add(&content(length as u32, i as u32, packed.len(), 3), symbol);
-            }
-            assert_eq!(last == Assembled::Instance(vec![b'x'; length]), expected);
+            assert_eq!(unpack(packed, 3, 1000) == Some(vec![b'x'; length]), expected);
         }
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packer.write_all(&vec![b'x'; 500_000]).expect("in memory");
+        assert_eq!(unpack(packer.finish().expect("in memory"), 3, 1 << 20), None, "a thousand times what was sent");
+    }
+
+    #[test]
+    fn where_tables_are_signed_nothing_is_decoded_or_unpacked() {
+        let (mut fdt, mut budget) = (FdtAssembler::new(1000, true), Budget::new(100_000));
+        let coded = Oti::RaptorQ { transfer_length: 900, symbol_size: 40, blocks: 1, sub_blocks: 1, alignment: 8 };
+        let coded = Content { encoding_id: 6, oti: Some(coded), ..content(1, 0, 900, 0) };
+        assert_eq!(fdt.add(&coded, &[0; 40], A, &mut budget), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(1, 0, 4, 3), b"abcd", A, &mut budget), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd", A, &mut budget), instance(b"abcd"));
     }
 
     #[test]
     fn lying_packets_are_unusable() {
-        let mut fdt = FdtAssembler::new(1000);
-        let no_oti = Content { oti: None, ..content(1, 0, 7, 0) };
-        assert_eq!(fdt.add(&no_oti, b"abcd"), Assembled::Unusable);
-        assert_eq!(fdt.add(&content(1, 0, 1001, 0), b"abcd"), Assembled::Unusable);
-        assert_eq!(fdt.add(&content(1, 2, 7, 0), b"abcd"), Assembled::Unusable);
-        assert_eq!(fdt.add(&content(2, 0, 7, 0), b"abc"), Assembled::Unusable);
-        for id in 0..10_000 {
-            fdt.add(&content(id, 0, 7, 0), b"abcd");
+        let mut fdt = Bench::new();
+        let no_oti = Content { oti: None, ..content(1, 0, 70, 0) };
+        assert_eq!(fdt.add(&no_oti, &[0; 40]), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(1, 0, 1001, 0), &[0; 40]), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(1, 2, 70, 0), &[0; 40]), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(2, 0, 70, 0), &[0; 39]), Assembled::Unusable);
+    }
+
+    #[test]
+    fn what_others_claim_does_not_push_out_what_has_come() {
+        let (mut fdt, mut budget) = (FdtAssembler::new(8 << 20, true), Budget::new(1 << 20));
+        let whole: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
+        let cut =
+            |length: usize| Oti::NoCode { transfer_length: length as u64, symbol_size: 1400, max_block_len: 8000 };
+        let mut last = Assembled::Nothing;
+        for (number, symbol) in whole.chunks(1400).enumerate() {
+            let real = Content { oti: Some(cut(whole.len())), ..content(1, number as u32, 0, 0) };
+            last = fdt.add(&real, symbol, A, &mut budget);
+            let claim = Content { oti: Some(cut(8 << 20)), ..content(100 + number as u32, 0, 0, 0) };
+            assert_eq!(fdt.add(&claim, &[7; 1400], B, &mut budget), Assembled::Nothing);
         }
-        assert!(fdt.pending.len() <= MAX_PENDING);
+        assert_eq!(last, instance(&whole));
+    }
+
+    #[test]
+    fn whatever_comes_memory_stays_within_the_budget() {
+        let (mut fdt, mut budget) = (FdtAssembler::new(1 << 20, false), Budget::new(3 << 20));
+        for id in 0..20_000u32 {
+            let length = u64::from(1 + id % 7) * 100_000;
+            let (symbol_size, blocks) = ([1, 32, 1400, 60_000][id as usize % 4], (id % 200 + 1) as u8);
+            let coded = Oti::RaptorQ { transfer_length: length, symbol_size, blocks, sub_blocks: 1, alignment: 1 };
+            let plain = Oti::NoCode { transfer_length: length, symbol_size, max_block_len: 1 << 16 };
+            let (encoding_id, oti) = if id % 3 == 0 { (6, coded) } else { (0, plain) };
+            let content = Content { encoding_id, oti: Some(oti), ..content(id, 0, 0, 0) };
+            fdt.add(&content, &vec![id as u8; usize::from(symbol_size)], Origin((id % 5) as u8), &mut budget);
+            assert!(budget.used() <= 3 << 20 && fdt.pending.len() <= MAX_PENDING);
+            assert_eq!(budget.used(), fdt.pending.values().map(|pending| pending.cost).sum::<u64>());
+        }
+        assert!(!fdt.pending.is_empty(), "some of them are looked at");
     }
 }

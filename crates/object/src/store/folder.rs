@@ -99,6 +99,15 @@ impl OutFolder {
         }
     }
 
+    /// Opens a file of the receiver's own in the folder itself; `None` if it is not there and is not to be made.
+    pub(crate) fn open_own(&self, name: &str, how: How) -> io::Result<Option<File>> {
+        match open_at(&self.root, name, how) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Bytes that can still be written, as far as the file system tells.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
         let stat = fstatvfs(&self.root)?;

@@ -2,18 +2,21 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use nix::fcntl::{Flock, FlockArg};
 
-use super::digest::TreeDigest;
+use super::digest::{Expected, Leaves};
 use super::folder::{self, How, OutFolder};
 use super::journal::{BlockState, Header, Journal, Unusable};
+use super::senders::Origin;
 use super::slots::Slots;
 use crate::attributes::Attributes;
 use crate::manifest::FileEntry;
 use crate::name::Name;
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
+use crate::pieces::BlockDigest;
 
 /// What the manifest says of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub(crate) struct Spec {
     pub(crate) name: Name,
     pub(crate) length: u64,
     pub(crate) digest: Option<[u8; 32]>,
+    /// The digests of all its blocks, or of none.
+    pub(crate) block_digests: Vec<BlockDigest>,
     pub(crate) md5: Option<[u8; 16]>,
     pub(crate) attributes: Attributes,
     pub(crate) parts: Vec<Part>,
@@ -45,6 +50,7 @@ impl Spec {
             name: first.name.clone(),
             length: first.file_length,
             digest: first.digest,
+            block_digests: Vec::new(),
             md5: first.md5.filter(|_| entries.len() == 1),
             attributes: first.attributes,
             parts: Vec::with_capacity(entries.len()),
@@ -66,6 +72,10 @@ impl Spec {
             spec.parts.push(Part { toi: entry.toi, offset: entry.offset, layout, first_block: blocks });
             end += entry.transfer_length;
             blocks += layout.blocks();
+            spec.block_digests.extend(&entry.blocks);
+            if !spec.block_digests.is_empty() && spec.block_digests.len() != blocks as usize {
+                return Err(SpecError::BlockDigests);
+            }
         }
         if end == spec.length { Ok(spec) } else { Err(SpecError::Parts) }
     }
@@ -87,6 +97,26 @@ impl Spec {
 
     fn blocks(&self) -> u32 {
         self.parts.last().map_or(0, |part| part.first_block + part.layout.blocks())
+    }
+
+    /// What block `index` must be, where the manifest says so of blocks.
+    pub(crate) fn expected(&self, index: u32) -> Option<Expected> {
+        match (self.block_digests.get(index as usize), self.digest) {
+            (Some(digest), _) => Some(Expected::Block(*digest)),
+            (None, Some(digest)) if self.blocks() == 1 => Some(Expected::File(digest)),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that the file takes while it is received, about, besides [`Spec::lasting_memory`].
+    pub(crate) fn memory(&self) -> u64 {
+        let blocks = u64::from(self.blocks()) * (size_of::<Block>() + size_of::<BlockDigest>()) as u64;
+        (size_of::<Incoming>() + self.parts.len() * size_of::<Part>()) as u64 + blocks
+    }
+
+    /// Bytes of memory that are left of it when it is complete, about: its name, and what became of its objects.
+    pub(crate) fn lasting_memory(&self) -> u64 {
+        (FILE_OVERHEAD + 2 * self.name.as_str().len() + self.parts.len() * OBJECT_OVERHEAD) as u64
     }
 
     /// Whether symbols of an earlier run can be used: only if content is known to be the same.
@@ -126,6 +156,9 @@ pub enum SpecError {
     /// The parts do not tile the file.
     #[error("its parts do not fit together")]
     Parts,
+    /// Some blocks have digests and others do not, or there are more digests than blocks.
+    #[error("it has another number of blocks than digests of blocks")]
+    BlockDigests,
 }
 
 /// One block of a file.
@@ -136,15 +169,46 @@ pub(crate) struct Block {
     /// Symbols in its slots.
     pub(crate) have: u32,
     pub(crate) done: bool,
+    /// It was done in an earlier run, and has not been looked at in this one.
+    pub(crate) unchecked: bool,
     /// Whether it was touched since the memory was last looked through.
     pub(crate) touched: bool,
     /// Slots of all blocks before it.
     pub(crate) first_slot: u64,
     /// Where in the file it starts.
     pub(crate) start: u64,
+    /// Bytes of the file in it.
+    pub(crate) length: u64,
     pub(crate) slots: Option<Box<Slots>>,
+    /// The leaves that were hashed from memory; none where the block has no digest.
+    pub(crate) leaves: Option<Box<Leaves>>,
     /// Symbols beyond those in the slots, after a decoding that failed.
     pub(crate) extra: Vec<(u32, Vec<u8>)>,
+    /// It was wrong, and is collected again.
+    pub(crate) again: Option<Again>,
+    /// It is wrong, and nothing tells which symbols are: how many symbols beyond those in the slots are waited for.
+    pub(crate) doubt: Option<u32>,
+}
+
+impl Block {
+    /// The bytes of the file that are in it.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.start..self.start + self.length
+    }
+
+    /// Bytes of memory for its map and its leaves.
+    pub(crate) fn memory(&self) -> u64 {
+        Slots::memory(self.symbols) + Leaves::memory(self.length)
+    }
+}
+
+/// How a block that was wrong is collected again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// Whose symbols are taken; `None` for everybody's.
+    pub(crate) only: Option<Origin>,
+    /// Symbols of others that came since the last one of theirs.
+    pub(crate) refused: u32,
 }
 
 /// The open files of an incoming file.
@@ -161,7 +225,6 @@ pub(crate) struct Incoming {
     pub(crate) blocks: Vec<Block>,
     /// Blocks that are not done.
     pub(crate) left: u32,
-    pub(crate) digest: Option<TreeDigest>,
     pub(crate) handles: Option<Handles>,
     header: Header,
 }
@@ -185,9 +248,7 @@ impl Incoming {
         let name = spec.name.clone();
         let (parent, last) = out.parent(&name)?;
         let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false };
-        let mut incoming =
-            Incoming { blocks: blocks(&spec), left: spec.blocks(), digest: None, handles: None, header, spec };
-        incoming.reset_digest();
+        let mut incoming = Incoming { blocks: blocks(&spec), left: spec.blocks(), handles: None, header, spec };
         let journal_name = Spec::journal_name(last);
         let partial_name = Spec::partial_name(last);
         let there = folder::stat_at(&parent, &journal_name)?.is_some();
@@ -242,7 +303,9 @@ impl Incoming {
                 let state = journal.state(index)?;
                 let block = &mut self.blocks[index as usize];
                 if state == BlockState::Done {
-                    self.finish_block(index as usize);
+                    block.have = block.symbols;
+                    block.unchecked = true;
+                    self.mark_done(index as usize);
                 } else {
                     let limit = part.layout.esi_limit(number);
                     let bytes = journal.read_slots(block.first_slot, block.symbols)?;
@@ -258,16 +321,13 @@ impl Incoming {
                     block.have = have;
                     // All there, but killed before that was written down.
                     let complete = slots.all_in_place() && part.layout.in_order();
-                    let final_slots: Vec<u32> = (0..slots.len()).filter(|slot| slots.is_in_place(*slot)).collect();
+                    block.unchecked = complete;
                     if slots.is_dirty() {
                         let mut slots = slots;
                         if let Some((first, bytes)) = slots.write() {
                             journal.write_slots(block.first_slot + u64::from(first), &bytes)?;
                         }
                         journal.set_state(index, BlockState::Open)?;
-                    }
-                    for slot in final_slots {
-                        self.slot_is_final(&part, index as usize, slot);
                     }
                     if complete {
                         self.mark_done(index as usize);
@@ -279,50 +339,41 @@ impl Incoming {
         Ok(symbols)
     }
 
-    /// Notes that a slot holds its source symbol for good.
-    pub(crate) fn slot_is_final(&mut self, part: &Part, block: usize, slot: u32) {
-        self.slots_are_final(part, block, slot, 1);
-    }
-
-    /// Notes that `count` slots from `slot` on hold their source symbols for good.
-    pub(crate) fn slots_are_final(&mut self, part: &Part, block: usize, slot: u32, count: u32) {
-        if !part.layout.in_order() {
-            return;
-        }
-        if let Some(digest) = &mut self.digest {
-            let size = part.layout.symbol_size() as u64;
-            digest.add(self.blocks[block].start + u64::from(slot) * size, u64::from(count) * size);
-        }
-    }
-
-    /// Notes that a block is done, all of it; its slots must not have been noted before.
-    pub(crate) fn finish_block(&mut self, index: usize) {
-        let next = self.blocks.get(index + 1).map_or(self.spec.padded_length(), |next| next.start);
-        let block = &mut self.blocks[index];
-        let (start, end) = (block.start, next);
-        block.have = block.symbols;
-        self.mark_done(index);
-        if let Some(digest) = &mut self.digest {
-            digest.add(start, end - start);
-        }
-    }
-
-    /// Marks a block as done whose slots have all been noted.
+    /// Marks a block as done.
     pub(crate) fn mark_done(&mut self, index: usize) {
         let block = &mut self.blocks[index];
         block.done = true;
         block.slots = None;
+        block.leaves = None;
         block.extra = Vec::new();
         self.left -= 1;
     }
 
-    /// Gives up taking the digest bit by bit; it will be taken at the end.
-    pub(crate) fn forget_digest(&mut self) {
-        self.digest = None;
+    /// Opens a block again that was done in an earlier run and is wrong: nothing of it is of use.
+    pub(crate) fn open_again(&mut self, index: u32) -> io::Result<()> {
+        let block = &mut self.blocks[index as usize];
+        (block.done, block.unchecked, block.have) = (false, false, 0);
+        self.left += 1;
+        let (first_slot, bytes) = (block.first_slot, block.symbols as usize * super::slots::ENTRY);
+        let journal = &self.handles.as_ref().expect("was just opened").journal;
+        journal.write_slots(first_slot, &vec![0; bytes])?;
+        journal.set_state(index, BlockState::Open)
     }
 
-    fn reset_digest(&mut self) {
-        self.digest = self.spec.digest.map(|_| TreeDigest::new(self.spec.length));
+    /// The block that takes the byte at `at`.
+    pub(crate) fn block_at(&mut self, at: u64) -> Option<&mut Block> {
+        let after = self.blocks.partition_point(|block| block.start <= at);
+        self.blocks.get_mut(after.checked_sub(1)?)
+    }
+
+    /// Bytes of memory that it takes, maps and symbols that wait included.
+    pub(crate) fn memory(&self) -> u64 {
+        self.spec.memory() + self.map_memory() + self.blocks.iter().map(Block::extra_bytes).sum::<u64>()
+    }
+
+    /// Bytes of memory that the maps of its blocks take.
+    pub(crate) fn map_memory(&self) -> u64 {
+        self.blocks.iter().filter(|block| block.slots.is_some()).map(Block::memory).sum()
     }
 
     /// Symbols that are in the file.
@@ -355,18 +406,29 @@ fn blocks(spec: &Spec) -> Vec<Block> {
     for part in &spec.parts {
         for number in 0..part.layout.blocks() {
             let symbols = part.layout.symbols(number);
+            let offset = part.layout.offset(number);
+            let padded = u64::from(symbols) * part.layout.symbol_size() as u64;
             blocks.push(Block {
                 symbols,
                 have: 0,
                 done: false,
+                unchecked: false,
                 touched: false,
                 first_slot,
-                start: part.offset + part.layout.offset(number),
+                start: part.offset + offset,
+                length: padded.min(part.layout.transfer_length() - offset),
                 slots: None,
+                leaves: None,
                 extra: Vec::new(),
+                again: None,
+                doubt: None,
             });
             first_slot += u64::from(symbols);
         }
     }
     blocks
 }
+
+/// What maps and lists take for a file and for an object, besides what they consist of.
+const FILE_OVERHEAD: usize = 200;
+const OBJECT_OVERHEAD: usize = 64;

@@ -9,18 +9,30 @@
 //! # What survives
 //!
 //! A killed process loses what came since the last [`Store::flush`]. After a power loss data may be missing that the journal
-//! speaks of: the receiver says so, goes on, and the file's digest decides; on a mismatch the file is begun afresh. Files
+//! speaks of: the receiver says so, goes on, and the blocks' digests decide; a block that is wrong is collected again. Files
 //! without any digest (of other senders) are always begun afresh.
+//!
+//! # What a stranger can do
+//!
+//! A table counts only with the sender's signature, which is checked over its bytes before anything reads them, if it has not
+//! expired, and if it is of no earlier start of the sender than the last one known (`epochs.rs`). A forged symbol spoils one
+//! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits shares one budget of memory
+//! (`budget.rs`).
 //!
 //! Not here: sockets, clocks, threads.
 
 mod admit;
+mod believe;
+mod blocks;
+mod budget;
 mod digest;
+mod epochs;
 mod fdt;
 mod folder;
 mod incoming;
 mod journal;
 mod receive;
+mod senders;
 mod slots;
 mod window;
 
@@ -30,15 +42,19 @@ use std::path::{Path, PathBuf};
 
 use weir_wire::alc::Content;
 
-use self::fdt::{Assembled, FdtAssembler};
+use self::budget::Budget;
+use self::epochs::Epochs;
+use self::fdt::FdtAssembler;
 use self::folder::OutFolder;
 use self::incoming::Incoming;
 pub use self::incoming::SpecError;
 pub use self::journal::Unusable;
+pub use self::senders::Origin;
+use self::senders::Senders;
 use self::window::Window;
 use crate::attributes;
 use crate::keys::PublicKey;
-use crate::manifest::{FileEntry, Manifest, ManifestError, SetTotals};
+use crate::manifest::{FileEntry, ManifestError, SetTotals};
 use crate::name::Name;
 
 /// How to receive.
@@ -48,13 +64,15 @@ pub struct StoreOptions {
     pub tsi: u64,
     /// If given, only manifests that this key has signed count.
     pub key: Option<PublicKey>,
+    /// No earlier start of the sender than this counts; only where there is a key. Later ones are remembered in the folder.
+    pub least_epoch: u64,
     /// Replace existing files of other content.
     pub overwrite: bool,
     /// Bytes of memory in all.
     pub memory_limit: u64,
     /// Most files, and most objects, in a session.
     pub max_files: usize,
-    /// Most bytes of an instance of the file delivery table.
+    /// Most bytes of an instance of the file delivery table; without a key 1 MiB at most, as anybody's is read.
     pub max_fdt_bytes: usize,
     /// Bytes of symbols that are kept while nothing is known of their object.
     pub early_bytes: usize,
@@ -69,10 +87,11 @@ impl Default for StoreOptions {
         StoreOptions {
             tsi: 1,
             key: None,
+            least_epoch: 0,
             overwrite: false,
             memory_limit: 256_000_000,
             max_files: 100_000,
-            max_fdt_bytes: 1 << 20,
+            max_fdt_bytes: 8 << 20,
             early_bytes: 8 << 20,
             sync: true,
             boot_id: None,
@@ -105,8 +124,20 @@ pub struct Progress {
     pub rejected_packets: u64,
     /// Instances of the table that bore no valid signature, or made no sense.
     pub rejected_manifests: u64,
+    /// Signed instances of the table that have expired, or are of an earlier start of the sender.
+    pub old_manifests: u64,
+    /// Blocks that were not what the manifest says, and were collected again.
+    pub bad_blocks: u64,
+    /// Symbols that were thrown away with them.
+    pub discarded_symbols: u64,
+    /// Symbols that were decoded to find out which of them are wrong.
+    pub tried_symbols: u64,
+    /// Symbols of such blocks that came from others than the sender, and were not taken.
+    pub refused_symbols: u64,
     /// Blocks that had to be decoded.
     pub decoded_blocks: u64,
+    /// Bytes of memory, about, that all take which waits: parts of tables, early packets, files and the maps of their blocks.
+    pub waiting_bytes: u64,
 }
 
 /// Something that a user may want to know.
@@ -130,6 +161,22 @@ pub enum Event {
         name: Name,
         /// Why.
         reason: RestartReason,
+    },
+    /// A block of a file was not what the sender signed: symbols of it were forged or damaged. It is collected again.
+    BadBlock {
+        /// The file.
+        name: Name,
+        /// The block's number in the file.
+        block: u32,
+        /// Symbols that are thrown away at once; none while it is found out which are wrong.
+        discarded: u32,
+    },
+    /// A signed table of an earlier start of the sender came, and is ignored. Told once for each start.
+    OldTable,
+    /// A signed table came that has expired, and is ignored. Told once.
+    ExpiredTable {
+        /// How long ago, by this host's clock, seconds.
+        ago_secs: u32,
     },
     /// A file is complete and has its name.
     Done {
@@ -194,6 +241,12 @@ pub enum RefuseReason {
         /// Bytes of memory needed.
         needed: u64,
     },
+    /// There is no memory left to keep account of it.
+    #[error("the account of its blocks takes {needed} bytes, more than is left of the memory limit; raise the limit")]
+    TooManyBlocks {
+        /// Bytes of memory needed.
+        needed: u64,
+    },
     /// Another process receives the same file.
     #[error("another receiver is writing it; wait for that one, or choose another folder")]
     InUse,
@@ -247,6 +300,19 @@ pub struct Store {
     options: StoreOptions,
     boot_id: [u8; 16],
     folder: OutFolder,
+    /// Memory for all that waits.
+    budget: Budget,
+    /// What of it goes with the set.
+    set_bytes: u64,
+    /// Seconds of the NTP era, where somebody says so.
+    now: Option<u32>,
+    /// Which start of the sender was the last one heard.
+    epochs: Option<Epochs>,
+    /// The epoch of the tables that count.
+    heard_epoch: Option<u64>,
+    /// What has been told of old tables: the epoch of the last one, and that one has expired.
+    told_old: (Option<u64>, bool),
+    senders: Senders,
     fdt: FdtAssembler,
     /// The set that is being received, when the sender names one.
     set: Option<SetTotals>,
@@ -269,7 +335,7 @@ pub struct Store {
     last_object: Option<(u128, u32, u32)>,
     window: Window,
     /// Packets of objects that nothing is known of yet.
-    early: VecDeque<(Content, Box<[u8]>)>,
+    early: VecDeque<(Content, Box<[u8]>, Origin)>,
     early_bytes: usize,
     /// Entries whose cut is told by the packets.
     without_oti: BTreeMap<u128, FileEntry>,
@@ -308,12 +374,25 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Folder`] if it cannot be made or opened.
-    pub fn open(path: &Path, options: StoreOptions) -> Result<Store, StoreError> {
-        let folder = OutFolder::open(path).map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+    pub fn open(path: &Path, mut options: StoreOptions) -> Result<Store, StoreError> {
+        let folder_error = |source| StoreError::Folder { path: path.to_owned(), source };
+        let folder = OutFolder::open(path).map_err(folder_error)?;
+        let epochs = options.key.map(|key| Epochs::open(&folder, &key, options.tsi, options.least_epoch));
+        let epochs = epochs.transpose().map_err(folder_error)?;
+        if options.key.is_none() {
+            options.max_fdt_bytes = options.max_fdt_bytes.min(UNSIGNED_BYTES);
+        }
         Ok(Store {
             boot_id: options.boot_id.unwrap_or_else(system_boot_id),
             folder,
-            fdt: FdtAssembler::new(options.max_fdt_bytes),
+            budget: Budget::new(options.memory_limit / BUDGET_SHARE),
+            set_bytes: 0,
+            now: None,
+            epochs,
+            heard_epoch: None,
+            told_old: (None, false),
+            senders: Senders::new(),
+            fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some()),
             set: None,
             told_complete: false,
             files: Vec::new(),
@@ -340,30 +419,35 @@ impl Store {
         })
     }
 
+    /// Says what time it is, seconds of the NTP era: signed tables that have expired do not count. Without it none has.
+    pub fn set_time(&mut self, ntp_secs: u64) {
+        self.now = Some(ntp_secs as u32);
+    }
+
     /// Takes what a packet carried, in the order of arrival.
     ///
     /// # Errors
     /// [`StoreError`] when the disk is full or fails: receiving cannot go on, and what was received is kept. A packet that
     /// makes no sense is no error; it is counted in [`Progress`].
-    pub fn add(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+    pub fn add(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Result<(), StoreError> {
         if content.toi == 0 {
-            return self.add_fdt(content, symbol);
+            return self.add_fdt(content, symbol, origin);
         }
         if let Some((toi, file, part)) = self.last_object
             && toi == content.toi
         {
-            return self.add_symbol(file, part, content, symbol);
+            return self.add_symbol(file, part, content, symbol, origin);
         }
         match self.objects.get(&content.toi) {
             Some(&Object::Part { file, part }) => {
                 self.last_object = Some((content.toi, file, part));
-                self.add_symbol(file, part, content, symbol)
+                self.add_symbol(file, part, content, symbol, origin)
             }
             Some(Object::Settled) => {
                 self.counts.surplus_symbols += 1;
                 Ok(())
             }
-            None => self.add_early(content, symbol),
+            None => self.add_early(content, symbol, origin),
         }
     }
 
@@ -375,70 +459,57 @@ impl Store {
     ///
     /// # Panics
     /// If `size` is zero.
-    pub fn add_run(&mut self, content: &Content, symbols: &[u8], size: usize) -> Result<(), StoreError> {
+    pub fn add_run(
+        &mut self,
+        content: &Content,
+        symbols: &[u8],
+        size: usize,
+        origin: Origin,
+    ) -> Result<(), StoreError> {
         if let Some((toi, file, part)) = self.last_object
             && toi == content.toi
             && symbols.len() > size
-            && self.add_source_run((file, part), content, symbols, size)?
+            && self.add_source_run((file, part), content, symbols, size, origin)?
         {
             return Ok(());
         }
         let mut content = *content;
         for symbol in symbols.chunks(size) {
-            self.add(&content, symbol)?;
+            self.add(&content, symbol, origin)?;
             content.payload_id.symbol = content.payload_id.symbol.wrapping_add(1);
         }
         Ok(())
     }
 
-    fn add_fdt(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
-        match self.fdt.add(content, symbol) {
-            Assembled::Nothing => Ok(()),
-            Assembled::Unusable => {
-                self.counts.rejected_packets += 1;
-                Ok(())
-            }
-            Assembled::Instance(xml) => match Manifest::from_xml(&xml, self.options.max_files) {
-                Ok(manifest) if self.believes(&manifest) => self.admit(manifest),
-                _ => {
-                    if let Some(fdt) = content.fdt {
-                        self.fdt.forget(fdt.id);
-                    }
-                    self.counts.rejected_manifests += 1;
-                    Ok(())
-                }
-            },
-        }
-    }
-
-    fn believes(&self, manifest: &Manifest) -> bool {
-        match &self.options.key {
-            Some(key) => manifest.is_signed_by(key, self.options.tsi),
-            None => manifest.tsi.is_none_or(|tsi| tsi == self.options.tsi),
-        }
-    }
-
-    fn add_early(&mut self, content: &Content, symbol: &[u8]) -> Result<(), StoreError> {
+    fn add_early(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Result<(), StoreError> {
         if content.oti.is_some() && self.without_oti.contains_key(&content.toi) {
-            return self.admit_with_oti(content, symbol);
+            return self.admit_with_oti(content, symbol, origin);
         }
         let known = self.set.is_some_and(|_| self.manifest_complete());
-        if known || self.early_bytes + symbol.len() + EARLY_OVERHEAD > self.options.early_bytes {
+        let size = symbol.len() + EARLY_OVERHEAD;
+        if known || self.early_bytes + size > self.options.early_bytes || !self.budget.take_spare(size as u64) {
             self.counts.early_symbols_dropped += 1;
             return Ok(());
         }
-        self.early_bytes += symbol.len() + EARLY_OVERHEAD;
-        self.early.push_back((*content, symbol.into()));
+        self.early_bytes += size;
+        self.early.push_back((*content, symbol.into(), origin));
         Ok(())
     }
 
     /// Gives the packets that came too early their second chance.
     fn replay_early(&mut self) -> Result<(), StoreError> {
-        self.early_bytes = 0;
-        for (content, symbol) in std::mem::take(&mut self.early) {
-            self.add(&content, &symbol)?;
+        self.budget.give(std::mem::take(&mut self.early_bytes) as u64);
+        for (content, symbol, origin) in std::mem::take(&mut self.early) {
+            self.add(&content, &symbol, origin)?;
         }
         Ok(())
+    }
+
+    /// Takes memory for something that lasts as long as the set; whether there is any.
+    fn take_for_set(&mut self, bytes: u64) -> bool {
+        let has = self.budget.take(bytes);
+        self.set_bytes += if has { bytes } else { 0 };
+        has
     }
 
     /// Writes everything that is in memory to the files and journals. Call it at least every quarter of a second: what a
@@ -488,7 +559,8 @@ impl Store {
 
     /// How far the session is. Walks all files; meant for displays, not for every packet.
     pub fn progress(&self) -> Progress {
-        let mut progress = Progress { manifest_complete: self.manifest_complete(), ..self.counts };
+        let mut progress =
+            Progress { manifest_complete: self.manifest_complete(), waiting_bytes: self.budget.used(), ..self.counts };
         for file in &self.files {
             progress.files_total += 1;
             match file {
@@ -550,6 +622,10 @@ fn system_boot_id() -> [u8; 16] {
 /// One in this number is the share of the memory for what waits for its neighbours: more than a sender has open at a time, at
 /// rates at which it matters.
 const WINDOW_SHARE: u64 = 4;
+/// A table that anybody can send is looked at up to this size: its reading takes milliseconds.
+const UNSIGNED_BYTES: usize = 1 << 20;
+/// One in this number is the share of the memory for all that waits; the rest is for decoding.
+const BUDGET_SHARE: u64 = 2;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
 const MAX_EVENTS: usize = 100_000;

@@ -6,18 +6,32 @@ use std::os::unix::fs::FileExt;
 use raptorq::{EncodingPacket, PayloadId, SourceBlockDecoder};
 use weir_wire::alc::Content;
 
+use super::digest::Leaves;
 use super::incoming::{Incoming, Part};
 use super::journal::BlockState;
 use super::slots::Slots;
 use super::window::STRETCH;
-use super::{FileState, Store, StoreError};
+use super::{FileState, Origin, Store, StoreError};
 use crate::name::Name;
+use crate::pieces::LEAF;
 
 impl Incoming {
     /// Bytes of the file that are there.
     pub(crate) fn bytes(&self) -> u64 {
         let size = self.spec.parts.first().map_or(0, |part| part.layout.symbol_size() as u64);
         (self.symbols() * size).min(self.spec.length)
+    }
+
+    /// Hashes the stretch of the file that starts at `start`, if it is a leaf of one block alone.
+    fn take_leaf(&mut self, start: u64, bytes: &[u8]) {
+        let is_only_block = self.blocks.len() == 1;
+        let Some(block) = self.block_at(start) else { return };
+        let rest = block.range().end.saturating_sub(start);
+        // A file of one leaf is hashed otherwise.
+        let is_leaf = rest >= LEAF || (is_only_block && rest > 0 && block.length > LEAF);
+        if let Some(leaves) = block.leaves.as_mut().filter(|_| is_leaf) {
+            leaves.add(start, &bytes[..rest.min(LEAF) as usize]);
+        }
     }
 }
 
@@ -28,6 +42,7 @@ impl Store {
         part: u32,
         content: &Content,
         symbol: &[u8],
+        origin: Origin,
     ) -> Result<(), StoreError> {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else {
             self.counts.surplus_symbols += 1;
@@ -43,6 +58,10 @@ impl Store {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
+        if !incoming.blocks[index as usize].takes(origin) {
+            self.counts.refused_symbols += 1;
+            return Ok(());
+        }
         if incoming.blocks[index as usize].slots.is_none() {
             self.load_slots(file, index, &part)?;
         }
@@ -53,10 +72,10 @@ impl Store {
         block.touched = true;
         let slots = block.slots.as_mut().expect("was loaded");
         if block.have == block.symbols {
-            return self.add_extra(file, index, &part, content.payload_id.symbol, symbol);
+            return self.add_extra((file, index), &part, content.payload_id.symbol, symbol);
         }
         let was_clean = !slots.is_dirty();
-        let Some(slot) = slots.place(content.payload_id.symbol) else {
+        let Some(slot) = slots.place(content.payload_id.symbol, origin) else {
             self.counts.surplus_symbols += 1;
             return Ok(());
         };
@@ -68,9 +87,6 @@ impl Store {
         let offset = block.start + u64::from(slot) * size as u64;
         if was_clean {
             self.changed.push((file, index));
-        }
-        if in_place {
-            incoming.slot_is_final(&part, index as usize, slot);
         }
         self.put(file, offset, symbol, size, in_place && part.layout.in_order())?;
         if full { self.complete_block(file, index, &part) } else { Ok(()) }
@@ -84,6 +100,7 @@ impl Store {
         content: &Content,
         symbols: &[u8],
         size: usize,
+        origin: Origin,
     ) -> Result<bool, StoreError> {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(false) };
         let part = incoming.spec.parts[part as usize];
@@ -93,9 +110,11 @@ impl Store {
         }
         let index = part.first_block + id.block;
         let block = &mut incoming.blocks[index as usize];
-        let Some(slots) = block.slots.as_mut().filter(|_| !block.done) else { return Ok(false) };
+        let Some(slots) = block.slots.as_mut().filter(|_| !block.done && block.again.is_none()) else {
+            return Ok(false);
+        };
         let was_clean = !slots.is_dirty();
-        if !slots.place_run(id.symbol, count) {
+        if !slots.place_run(id.symbol, count, origin) {
             return Ok(false);
         }
         block.touched = true;
@@ -106,7 +125,6 @@ impl Store {
         if was_clean {
             self.changed.push((file, index));
         }
-        incoming.slots_are_final(&part, index as usize, id.symbol, count);
         self.put(file, offset, symbols, symbols.len(), part.layout.in_order())?;
         if full {
             self.complete_block(file, index, &part)?;
@@ -116,11 +134,11 @@ impl Store {
 
     /// Brings the map of a block into memory, and others out of it.
     fn load_slots(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
-        self.make_room_for_maps()?;
-        let (blank, first_slot, symbols) = {
+        let (blank, first_slot, symbols, memory) = {
             let block = &self.incoming(file).blocks[index as usize];
-            (block.have == 0, block.first_slot, block.symbols)
+            (block.have == 0, block.first_slot, block.symbols, block.memory())
         };
+        self.make_room_for_maps(memory)?;
         let slots = if blank {
             Slots::new(symbols)
         } else {
@@ -136,14 +154,21 @@ impl Store {
             })?;
             slots
         };
-        self.loaded_bytes += Slots::memory(symbols);
+        self.loaded_bytes += memory;
+        // Without its map nothing of a block can be taken: the last one may be too much.
+        self.budget.force(memory);
         self.loaded.push_back((file, index));
-        self.incoming(file).blocks[index as usize].slots = Some(Box::new(slots));
+        let incoming = self.incoming(file);
+        let has_digest = incoming.spec.expected(index).is_some();
+        let block = &mut incoming.blocks[index as usize];
+        block.slots = Some(Box::new(slots));
+        block.leaves = has_digest.then(|| Box::new(Leaves::of(&block.range())));
         Ok(())
     }
 
-    fn make_room_for_maps(&mut self) -> Result<(), StoreError> {
-        while self.loaded_bytes > self.options.memory_limit / 4 {
+    /// Takes maps out of memory until there is room for another of so many bytes, or none left.
+    fn make_room_for_maps(&mut self, bytes: u64) -> Result<(), StoreError> {
+        while self.loaded_bytes > self.options.memory_limit / 4 || !self.budget.has(bytes) {
             let Some((file, index)) = self.loaded.pop_front() else { break };
             let FileState::Incoming(incoming) = &mut self.files[file as usize] else {
                 continue;
@@ -156,14 +181,21 @@ impl Store {
                 self.loaded.push_back((file, index));
                 continue;
             }
-            let symbols = block.symbols;
             if block.slots.as_ref().is_some_and(|slots| slots.is_dirty()) {
                 self.flush()?;
             }
-            self.incoming(file).blocks[index as usize].slots = None;
-            self.loaded_bytes -= Slots::memory(symbols);
+            let block = &mut self.incoming(file).blocks[index as usize];
+            (block.slots, block.leaves) = (None, None);
+            let memory = block.memory();
+            self.give_map(memory);
         }
         Ok(())
+    }
+
+    /// A map has left memory.
+    pub(super) fn give_map(&mut self, memory: u64) {
+        self.loaded_bytes -= memory;
+        self.budget.give(memory);
     }
 
     /// A block has as many symbols as it needs.
@@ -171,6 +203,9 @@ impl Store {
         let block = &mut self.incoming(file).blocks[index as usize];
         let in_place = block.slots.as_ref().is_some_and(|slots| slots.all_in_place());
         if in_place && part.layout.in_order() {
+            if !self.is_right_in_file(file, index)? {
+                return self.reject_block(file, index, part);
+            }
             // Its state is written down with the maps, after the data.
             self.settle_block(file, index);
             if self.incoming(file).left == 0 {
@@ -182,49 +217,83 @@ impl Store {
     }
 
     /// Marks a block as done, all of whose slots hold their source symbols or are about to.
-    fn settle_block(&mut self, file: u32, index: u32) {
-        let incoming = self.incoming(file);
-        let symbols = incoming.blocks[index as usize].symbols;
-        if incoming.blocks[index as usize].slots.is_some() {
-            incoming.mark_done(index as usize);
-            self.loaded_bytes -= Slots::memory(symbols);
-        } else {
-            incoming.mark_done(index as usize);
+    pub(super) fn settle_block(&mut self, file: u32, index: u32) {
+        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return };
+        let is_known = incoming.spec.expected(index).is_some();
+        let block = &incoming.blocks[index as usize];
+        let memory = block.memory();
+        self.budget.give(block.extra_bytes());
+        let slots = incoming.blocks[index as usize].slots.take();
+        incoming.mark_done(index as usize);
+        if let Some(slots) = slots {
+            if is_known {
+                self.senders.note_block(slots.senders());
+            }
+            self.give_map(memory);
         }
     }
 
     /// Keeps a symbol of a block that has enough of them and yet could not be decoded, and tries again.
-    fn add_extra(&mut self, file: u32, index: u32, part: &Part, number: u32, symbol: &[u8]) -> Result<(), StoreError> {
+    fn add_extra(
+        &mut self,
+        (file, index): (u32, u32),
+        part: &Part,
+        number: u32,
+        symbol: &[u8],
+    ) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
         let known = block.slots.as_ref().is_some_and(|slots| slots.contains(number))
             || block.extra.iter().any(|(extra, _)| *extra == number);
-        if known {
+        if known || !self.budget.take(symbol.len() as u64) {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
+        let block = &mut self.incoming(file).blocks[index as usize];
         block.extra.push((number, symbol.to_vec()));
+        let is_doubtful = block.doubt.is_some();
         self.counts.useful_symbols += 1;
-        self.decode_block(file, index, part)
+        if is_doubtful { self.resolve_doubt(file, index, part) } else { self.decode_block(file, index, part) }
     }
 
-    /// Decodes a block and writes its source symbols over those that it was decoded from.
+    /// Decodes a block and, if it is what the manifest says, writes its source symbols over those that it was decoded from.
     pub(super) fn decode_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         self.flush()?;
         self.open_handles(file)?;
         let result = self.try_decode(file, index, part).map_err(|source| self.file_error(file, source))?;
-        let Some(decoded) = result else { return Ok(()) };
-        self.write_back(file, index, part, &decoded)?;
+        let Some(decoded) = result else {
+            let extra = self.incoming(file).blocks[index as usize].extra.len();
+            return if extra >= MAX_EXTRA { self.reject_block(file, index, part) } else { Ok(()) };
+        };
         self.counts.decoded_blocks += 1;
-        self.settle_block(file, index);
-        if self.incoming(file).left == 0 {
-            return self.finish_file(file);
+        if !self.is_right(file, index, &decoded)? {
+            return self.reject_block(file, index, part);
         }
-        self.hash_ready(file)
+        // It is known now; what is written back need not be hashed again.
+        self.incoming(file).blocks[index as usize].leaves = None;
+        self.write_back(file, index, part, &decoded, false)?;
+        self.settle_block(file, index);
+        if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) }
     }
 
     /// The source symbols of a block, if the symbols in its slots and beyond are enough to know them.
     fn try_decode(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Option<Vec<u8>>> {
-        let Some(config) = part.layout.codec() else { return Ok(None) };
+        let symbols = self.symbols_of(file, index, part)?;
+        let incoming = self.incoming(file);
+        let block = &incoming.blocks[index as usize];
+        let mut decoded = decode(part, block.symbols, symbols.iter().map(|(symbol, bytes)| (*symbol, &bytes[..])));
+        if let Some(decoded) = decoded.as_mut().filter(|_| part.layout.in_order()) {
+            // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
+            let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
+            let pairs = decoded.chunks_exact_mut(part.layout.symbol_size()).zip(&symbols).enumerate();
+            for (_, (symbol, (_, in_slot))) in pairs.filter(|(slot, _)| slots.is_in_place(*slot as u32)) {
+                symbol.copy_from_slice(in_slot);
+            }
+        }
+        Ok(decoded)
+    }
+
+    /// The symbols of a block that is full: those in its slots, in the order of the slots, and those beyond.
+    pub(super) fn symbols_of(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Vec<(u32, Vec<u8>)>> {
         let incoming = self.incoming(file);
         let block = &incoming.blocks[index as usize];
         let handles = incoming.handles.as_ref().expect("was just opened");
@@ -234,34 +303,24 @@ impl Store {
         handles.data.read_exact_at(&mut bytes, block.start)?;
         let in_slots = slots.symbols().iter().zip(bytes.chunks_exact(size));
         let in_slots = in_slots.map(|(symbol, bytes)| (*symbol, bytes.to_vec()));
-        let extra = block.extra.iter().map(|(symbol, bytes)| (*symbol, bytes.clone()));
-        let packets: Vec<_> = in_slots
-            .chain(extra)
-            .map(|(symbol, bytes)| EncodingPacket::new(PayloadId::new(0, symbol), bytes))
-            .collect();
-        let mut decoder = SourceBlockDecoder::new(0, &config, u64::from(block.symbols) * size as u64);
-        let mut decoded = decoder.decode(packets);
-        if let Some(decoded) = decoded.as_mut().filter(|_| part.layout.in_order()) {
-            // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
-            let pairs = decoded.chunks_exact_mut(size).zip(bytes.chunks_exact(size)).enumerate();
-            for (_, (symbol, in_slot)) in pairs.filter(|(slot, _)| slots.is_in_place(*slot as u32)) {
-                symbol.copy_from_slice(in_slot);
-            }
-        }
-        if decoded.is_none() && block.extra.len() >= MAX_EXTRA {
-            self.empty_block(file, index)?;
-        }
-        Ok(decoded)
+        Ok(in_slots.chain(block.extra.iter().cloned()).collect())
     }
 
-    /// Writes the source symbols of a block over those that it was decoded from.
-    fn write_back(&mut self, file: u32, index: u32, part: &Part, decoded: &[u8]) -> Result<(), StoreError> {
+    /// Writes the source symbols of a block over those that it was decoded from; with `all`, over those that are there too.
+    pub(super) fn write_back(
+        &mut self,
+        file: u32,
+        index: u32,
+        part: &Part,
+        decoded: &[u8],
+        all: bool,
+    ) -> Result<(), StoreError> {
         self.set_state(file, index, BlockState::WritingBack)?;
         let incoming = self.incoming(file);
         let block = &incoming.blocks[index as usize];
         let start = block.start;
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
-        let is_there = |slot: &u32| part.layout.in_order() && slots.is_in_place(*slot);
+        let is_there = |slot: &u32| !all && part.layout.in_order() && slots.is_in_place(*slot);
         let missing: Vec<u32> = (0..slots.len()).filter(|slot| !is_there(slot)).collect();
         let size = part.layout.symbol_size();
         for slot in &missing {
@@ -269,23 +328,7 @@ impl Store {
             self.put(file, start + at as u64, &decoded[at..at + size], size, true)?;
         }
         self.flush_data()?;
-        self.set_state(file, index, BlockState::Done)?;
-        let incoming = self.incoming(file);
-        if part.layout.in_order() {
-            missing.into_iter().for_each(|slot| incoming.slot_is_final(part, index as usize, slot));
-        } else if let Some(digest) = &mut incoming.digest {
-            digest.add(start, decoded.len() as u64);
-        }
-        if let Some(digest) = &mut incoming.digest {
-            let leaf = STRETCH as u64;
-            let end = start + decoded.len() as u64;
-            let mut at = start.next_multiple_of(leaf);
-            while at + leaf <= end {
-                digest.add_leaf(at, &decoded[(at - start) as usize..][..STRETCH]);
-                at += leaf;
-            }
-        }
-        Ok(())
+        self.set_state(file, index, BlockState::Done)
     }
 
     fn set_state(&mut self, file: u32, index: u32, state: BlockState) -> Result<(), StoreError> {
@@ -293,27 +336,6 @@ impl Store {
         let handles = self.incoming(file).handles.as_ref().expect("was just opened");
         let result = handles.journal.set_state(index, state);
         result.map_err(|source| self.file_error(file, source))
-    }
-
-    /// Throws away a block whose symbols contradict each other: somebody forged some.
-    fn empty_block(&mut self, file: u32, index: u32) -> io::Result<()> {
-        let incoming = self.incoming(file);
-        let block = &mut incoming.blocks[index as usize];
-        let symbols = block.symbols;
-        let first_slot = block.first_slot;
-        let forget = block.slots.replace(Box::new(Slots::new(symbols))).expect("a full block has its map");
-        block.have = 0;
-        block.extra = Vec::new();
-        // Its bytes will get their final values a second time: the digest is then taken at the end.
-        let kept = forget.symbols().iter().enumerate().any(|(slot, symbol)| slot as u32 == *symbol);
-        if kept {
-            incoming.forget_digest();
-        }
-        let handles = incoming.handles.as_ref().expect("was just opened");
-        let result = handles.journal.write_slots(first_slot, &vec![0; symbols as usize * super::slots::ENTRY]);
-        // So that no byte counts as final twice.
-        self.window.forget(file);
-        result
     }
 
     /// Puts symbols into the window, and zeros behind them to `size` bytes in all; `is_final` as for [`super::window::Window::put`].
@@ -358,17 +380,15 @@ impl Store {
     fn finish_stretch(&mut self, place: usize) -> Result<(), StoreError> {
         let Some(bytes) = self.window.complete(place) else { return Ok(()) };
         let (file, number) = self.window.identity(place);
-        if let FileState::Incoming(incoming) = &mut self.files[file as usize]
-            && let Some(digest) = &mut incoming.digest
-        {
-            digest.add_leaf(number * STRETCH as u64, bytes);
+        if let FileState::Incoming(incoming) = &mut self.files[file as usize] {
+            incoming.take_leaf(number * STRETCH as u64, bytes);
         }
         self.write_stretch(place)?;
         self.window.close(place);
         Ok(())
     }
 
-    fn write_stretch(&mut self, place: usize) -> Result<(), StoreError> {
+    pub(super) fn write_stretch(&mut self, place: usize) -> Result<(), StoreError> {
         let (file, _) = self.window.identity(place);
         self.open_handles(file)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
@@ -379,23 +399,7 @@ impl Store {
 
     /// Writes what is in the window to the files.
     pub(super) fn flush_data(&mut self) -> Result<(), StoreError> {
-        let mut files = Vec::new();
-        for place in self.window.dirty() {
-            self.write_stretch(place)?;
-            files.push(self.window.identity(place).0);
-        }
-        files.sort_unstable();
-        files.dedup();
-        files.into_iter().try_for_each(|file| self.hash_ready(file))
-    }
-
-    fn hash_ready(&mut self, file: u32) -> Result<(), StoreError> {
-        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
-        let Some(digest) = incoming.digest.as_mut().filter(|digest| digest.has_ready()) else { return Ok(()) };
-        // Another file's stretch may have taken the descriptors; then they are hashed with the next, or at the end.
-        let Some(handles) = incoming.handles.as_ref() else { return Ok(()) };
-        let result = digest.hash_ready(&handles.data, &mut self.scratch);
-        result.map_err(|source| self.file_error(file, source))
+        self.window.dirty().into_iter().try_for_each(|place| self.write_stretch(place))
     }
 
     /// Writes the maps and states of blocks that changed. Their data must have been written.
@@ -453,6 +457,14 @@ impl Store {
         };
         self.io_error(name, source)
     }
+}
+
+/// Decodes a block of `count` source symbols from these symbols, if they are enough.
+pub(super) fn decode<'s>(part: &Part, count: u32, symbols: impl Iterator<Item = (u32, &'s [u8])>) -> Option<Vec<u8>> {
+    let config = part.layout.codec()?;
+    let packets = symbols.map(|(symbol, bytes)| EncodingPacket::new(PayloadId::new(0, symbol), bytes.to_vec()));
+    let length = u64::from(count) * part.layout.symbol_size() as u64;
+    SourceBlockDecoder::new(0, &config, length).decode(packets)
 }
 
 /// Whether a packet's numbers and length are possible in its object.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::digest::LEAF;
+use crate::pieces::LEAF;
 
 /// Bytes of a stretch: what the digest takes at a time. Larger ones cost as much a byte to write, on tmpfs.
 pub(crate) const STRETCH: usize = LEAF as usize;
@@ -154,6 +154,15 @@ impl Window {
         for place in (0..self.stretches.len()).rev() {
             if self.stretches[place].file == file {
                 self.close(place);
+            }
+        }
+    }
+
+    /// Lets those stretches of `file` go.
+    pub(crate) fn forget_stretches(&mut self, file: u32, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            if let Some(place) = self.places.get(&(file, number)) {
+                self.close(*place);
             }
         }
     }

@@ -4,9 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_object::{Carousel, CarouselOptions, Event, SourceSet, Store, StoreOptions};
+use weir_object::{Carousel, CarouselOptions, Event, Origin, SourceSet, Store, StoreOptions};
 use weir_units::{Random, Rate};
 use weir_wire::alc::Content;
+
+/// The sender's address.
+pub(crate) const ORIGIN: Origin = Origin(1);
 
 /// `length` bytes that do not repeat.
 pub(crate) fn content(length: usize, seed: u64) -> Vec<u8> {
@@ -114,7 +117,7 @@ pub(crate) fn receive(sender: &mut Sender, store: &mut Store, level: u16, loss: 
         let (channel, content, symbol) = sender.next();
         if channel < level && !random.chance(loss) {
             arrived += u64::from(content.toi != 0);
-            store.add(&content, &symbol).expect("the disk works");
+            store.add(&content, &symbol, ORIGIN).expect("the disk works");
         }
     }
     panic!("not complete after {limit} packets: {:?}", store.progress());

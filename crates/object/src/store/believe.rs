@@ -1,0 +1,94 @@
+//! Which tables count: those that the sender signed, that have not expired, and that are of no earlier start of the sender than
+//! the last one heard.
+//!
+//! Nothing reads a table before its signature is known to be right. Where no key is known, anybody's table is read, within
+//! limits ([`crate::limits`]).
+
+use weir_wire::alc::Content;
+
+use super::fdt::{self, Assembled};
+use super::{Event, Origin, Store, StoreError};
+use crate::manifest::Manifest;
+use crate::signed;
+
+/// What a table is found to be.
+enum Found {
+    /// It counts.
+    Good(Box<Manifest>),
+    /// It is the sender's, and out of date.
+    Old,
+    /// It is nobody's, or makes no sense.
+    Bad,
+}
+
+impl Store {
+    pub(super) fn add_fdt(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Result<(), StoreError> {
+        match self.fdt.add(content, symbol, origin, &mut self.budget) {
+            Assembled::Nothing => return Ok(()),
+            Assembled::Unusable => {
+                self.counts.rejected_packets += 1;
+                return Ok(());
+            }
+            Assembled::Instance(bytes, content_encoding) => match self.read_table(bytes, content_encoding)? {
+                Found::Good(manifest) => {
+                    self.senders.note_table(origin);
+                    return self.admit(*manifest);
+                }
+                Found::Old => self.counts.old_manifests += 1,
+                Found::Bad => self.counts.rejected_manifests += 1,
+            },
+        }
+        if let Some(fdt) = content.fdt {
+            self.fdt.forget(fdt.id, origin, &mut self.budget);
+        }
+        Ok(())
+    }
+
+    fn read_table(&mut self, bytes: Vec<u8>, content_encoding: u8) -> Result<Found, StoreError> {
+        let Some(key) = self.options.key else {
+            let xml = fdt::unpack(bytes, content_encoding, self.options.max_fdt_bytes);
+            let manifest = xml.and_then(|xml| Manifest::from_xml(&xml, self.options.max_files).ok());
+            let manifest = manifest.filter(|manifest| manifest.tsi.is_none_or(|tsi| tsi == self.options.tsi));
+            return Ok(manifest.map_or(Found::Bad, |manifest| Found::Good(Box::new(manifest))));
+        };
+        // Signed tables come as they are: the assembler has not taken any other.
+        let Some(xml) = signed::open(&bytes, &key, self.options.tsi) else { return Ok(Found::Bad) };
+        let manifest = Manifest::from_xml(xml, self.options.max_files);
+        let Some(manifest) = manifest.ok().filter(|manifest| manifest.is_whole(self.options.tsi)) else {
+            return Ok(Found::Bad);
+        };
+        if !self.is_current(&manifest)? {
+            return Ok(Found::Old);
+        }
+        Ok(Found::Good(Box::new(manifest)))
+    }
+
+    /// Whether a signed manifest has not expired, and is of the last start of the sender or of a new one, which is remembered.
+    fn is_current(&mut self, manifest: &Manifest) -> Result<bool, StoreError> {
+        // Both are 32 bits that wrap, and never decades apart.
+        let ago = self.now.map_or(0, |now| now.wrapping_sub(manifest.expires) as i32);
+        if ago > 0 {
+            if !std::mem::replace(&mut self.told_old.1, true) {
+                self.event(Event::ExpiredTable { ago_secs: ago.unsigned_abs() });
+            }
+            return Ok(false);
+        }
+        let (Some(epochs), Some(epoch)) = (&mut self.epochs, manifest.epoch) else { return Ok(true) };
+        // A set is one start's: at the same number, another set is somebody's mistake.
+        let is_other_set = |set| self.set.is_some_and(|known| known.id != set);
+        let is_same_start = self.heard_epoch == Some(epoch);
+        if epoch < epochs.highest() || (is_same_start && manifest.set.is_some_and(|set| is_other_set(set.id))) {
+            if self.told_old.0.replace(epoch) != Some(epoch) {
+                self.event(Event::OldTable);
+            }
+            return Ok(false);
+        }
+        if self.heard_epoch != Some(epoch) {
+            self.heard_epoch = Some(epoch);
+            let path = self.folder.path().to_owned();
+            let raised = epochs.raise(&self.folder, epoch);
+            raised.map_err(|source| StoreError::Folder { path, source })?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,212 @@
+//! A host that nobody asked: it listens to a group and sends to it what it likes, with neither key nor description.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use weir_wire::alc::{Alc, Content, Profile};
+use weir_wire::{CciForm, Layered};
+
+use super::host::Host;
+
+/// What a stranger does, until it is done or this is dropped. It says how many packets it has sent.
+#[derive(Debug)]
+pub struct Stranger {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Stranger {
+    /// Has a stranger on `host` do this to the group. Its socket hears what is sent from before this returns.
+    pub fn start(host: &Host, group: SocketAddrV4, work: impl FnOnce(&mut Air) + Send + 'static) -> Stranger {
+        let is_over = Arc::<AtomicBool>::default();
+        let local = host.ipv4();
+        let (heard, hears) = std::sync::mpsc::channel();
+        let thread = host.spawn({
+            let is_over = Arc::clone(&is_over);
+            move || {
+                let socket = open(group, local).expect("a host can join a group");
+                heard.send(()).expect("somebody waits for it");
+                let mut air = Air { socket, group, local, is_over, sent: 0 };
+                work(&mut air);
+                air.sent
+            }
+        });
+        hears.recv().expect("the stranger's socket is open");
+        Stranger { is_over, thread: Some(thread) }
+    }
+
+    /// Waits until it has done what it wanted; how many packets it has sent.
+    pub fn done(mut self) -> u64 {
+        self.thread.take().map_or(0, |thread| thread.join().expect("the stranger does not panic"))
+    }
+
+    /// Has it end; how many packets it has sent.
+    pub fn stop(self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.done()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A group as a stranger has it.
+#[derive(Debug)]
+pub struct Air {
+    socket: UdpSocket,
+    group: SocketAddrV4,
+    local: Ipv4Addr,
+    is_over: Arc<AtomicBool>,
+    sent: u64,
+}
+
+impl Air {
+    /// Whether the test wants it to end.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// The next packet that somebody sends to the group; `None` when the test wants the stranger to end.
+    pub fn hear(&mut self) -> Option<Heard> {
+        while !self.is_over() {
+            if let Some(heard) = self.hear_for(PATIENCE) {
+                return Some(heard);
+            }
+        }
+        None
+    }
+
+    /// The next packet that carries a symbol which `wanted` accepts.
+    pub fn hear_symbol(&mut self, mut wanted: impl FnMut(&Content) -> bool) -> Option<Heard> {
+        loop {
+            let heard = self.hear()?;
+            if heard.content().is_some_and(|content| wanted(&content)) {
+                return Some(heard);
+            }
+        }
+    }
+
+    /// The same, of a packet that nothing comes after for a moment: what is sent now comes before the sender's next, which has the
+    /// same sequence number.
+    pub fn hear_last_symbol(&mut self, mut wanted: impl FnMut(&Content) -> bool) -> Option<Heard> {
+        let mut last = self.hear_symbol(&mut wanted)?;
+        loop {
+            match self.hear_for(MOMENT) {
+                None if self.is_over() => return None,
+                None => return Some(last),
+                Some(heard) => {
+                    // Another packet's number would be a guess.
+                    last = match heard.content().is_some_and(|content| wanted(&content)) {
+                        true => heard,
+                        false => self.hear_symbol(&mut wanted)?,
+                    };
+                }
+            }
+        }
+    }
+
+    /// The next packet, if one comes so soon.
+    fn hear_for(&mut self, span: Duration) -> Option<Heard> {
+        self.socket.set_read_timeout(Some(span)).expect("a socket has a timeout");
+        let mut buffer = [0; 65_536];
+        match self.socket.recv_from(&mut buffer) {
+            Ok((length, SocketAddr::V4(from))) => Some(Heard { bytes: buffer[..length].to_vec(), from }),
+            Ok((_, SocketAddr::V6(_))) => None,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => None,
+            Err(error) => panic!("listening to {}: {error}", self.group),
+        }
+    }
+
+    /// Sends to the group.
+    pub fn say(&mut self, packet: &[u8]) {
+        self.socket.send_to(packet, self.group).expect("a host can send to a group");
+        self.sent += 1;
+    }
+
+    /// Sends to the group under the address of another.
+    pub fn say_as(&mut self, from: SocketAddrV4, packet: &[u8]) {
+        let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(RAW))).expect("root has raw sockets");
+        raw.set_multicast_if_v4(&self.local).expect("a host has an interface");
+        let to = self.group;
+        let [length, udp_length] = [28, 8].map(|header| u16::try_from(header + packet.len()).expect("a small packet"));
+        // IPv4: version and header length, length, TTL 1, UDP; the kernel adds identification and checksum. UDP: no checksum.
+        let mut datagram = vec![0x45, 0];
+        datagram.extend(length.to_be_bytes());
+        datagram.extend([0, 0, 0, 0, 1, 17, 0, 0]);
+        datagram.extend(from.ip().octets().into_iter().chain(to.ip().octets()));
+        datagram.extend([from.port(), to.port(), udp_length, 0].into_iter().flat_map(u16::to_be_bytes));
+        datagram.extend(packet);
+        raw.send_to(&datagram, &to.into()).expect("root can send under any address");
+        self.sent += 1;
+    }
+
+    /// Waits; less long if the test wants it to end.
+    pub fn pause(&self, span: Duration) {
+        super::eventually(span, || self.is_over());
+    }
+}
+
+/// A packet of the base layer that a stranger has heard, as a pattern for others.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    bytes: Vec<u8>,
+    from: SocketAddrV4,
+}
+
+impl Heard {
+    /// The packet itself.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Who sent it.
+    pub fn from(&self) -> SocketAddrV4 {
+        self.from
+    }
+
+    /// What it says about its symbol.
+    pub fn content(&self) -> Option<Content> {
+        Alc::decode(&self.bytes).ok()?.content
+    }
+
+    /// A packet that comes right after this one as far as congestion control can tell, and carries something else.
+    pub fn followed_by(&self, content: &Content, symbol: &[u8]) -> Vec<u8> {
+        let alc = Alc::decode(&self.bytes).expect("it was heard as a packet");
+        let form =
+            [CciForm::Short, CciForm::Long, CciForm::Clocked].into_iter().find(|form| form.len() == alc.cci.len());
+        let form = form.expect("congestion control information has one of three lengths");
+        let layered = alc.layered(form).expect("it was heard as a packet");
+        let layered = Layered { sequence: layered.sequence.wrapping_add(1), ..layered };
+        let profile = Profile { tsi: u16::try_from(alc.tsi).expect("a TSI of Weir's"), form };
+        let mut packet = vec![0; weir_wire::alc::MAX_OVERHEAD];
+        let header = profile.encode(&layered, content, &mut packet);
+        packet.truncate(header);
+        packet.extend_from_slice(symbol);
+        packet
+    }
+}
+
+fn open(group: SocketAddrV4, local: Ipv4Addr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&group.into())?;
+    socket.join_multicast_v4(group.ip(), &local)?;
+    socket.set_multicast_if_v4(&local)?;
+    socket.set_multicast_loop_v4(false)?;
+    Ok(socket.into())
+}
+
+/// How often a stranger looks whether it is to end.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Longer than a burst's packets are apart.
+const MOMENT: Duration = Duration::from_millis(2);
+/// IPPROTO_RAW: the datagram brings its own IP header.
+const RAW: i32 = 255;

@@ -1,0 +1,316 @@
+//! A stranger on the network, with neither key nor description: what he sends costs a session little, and never its files.
+//!
+//! One function is one attack, or two. Needs root; see `weir_testkit::netns::require_root`.
+
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_testkit::netns::{
+    Air, Finished, Network, Process, Scratch, Session, Stranger, generated_file, require_root, same_content,
+};
+use weir_units::{Bytes, Rate};
+use weir_wire::alc::{Alc, Content, FdtInstance};
+use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
+
+/// All sessions run side by side, each with a receiver of its own, so that the undisturbed one has the same machine.
+#[test]
+fn forged_symbols_and_tables_cost_no_file_and_little_time() {
+    if !require_root() {
+        return;
+    }
+    let attacks: [(&str, Attack); 5] = [
+        ("one forged symbol", one_forged_symbol),
+        ("one forged symbol under the sender's address", one_symbol_under_the_sender_s_address),
+        ("ten forged symbols a second", ten_forged_symbols_a_second),
+        ("ten forged tables a second", ten_forged_tables_a_second),
+        ("tables that take memory", tables_that_take_memory),
+    ];
+    let network = Network::new().links([LINK; 6]).receivers(1).build();
+    let scratch = Scratch::new();
+    let undisturbed = Transfer::start(&network, &scratch, 0);
+    let under_attack = (1..).zip(attacks).map(|(index, (name, attack))| {
+        let stranger = Stranger::start(network.receiver(6), group(index), attack);
+        (name, stranger, Transfer::start(&network, &scratch, index))
+    });
+    let under_attack: Vec<(&str, Stranger, Transfer)> = under_attack.collect();
+    let plain = undisturbed.verified();
+    let (plain_secs, plain_memory) = (seconds(&plain), plain.usage.peak_memory_bytes);
+    eprintln!("undisturbed: {plain_secs:.2} s, {} of memory", Bytes::new(plain_memory));
+    assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| count(&plain, field)), [0; 3]);
+    for (name, stranger, transfer) in under_attack {
+        let done = transfer.verified();
+        let sent = stranger.stop();
+        let times = seconds(&done) / plain_secs;
+        let memory = done.usage.peak_memory_bytes;
+        let [blocks, tables] = ["bad_blocks", "bad_tables"].map(|field| count(&done, field));
+        eprintln!(
+            "{name}: {times:.2} times the undisturbed time, {sent} packets forged, {blocks} bad blocks, {tables} bad tables, {} of memory",
+            Bytes::new(memory)
+        );
+        let is_struck = if name.contains("symbol") { blocks > 0 } else { tables > 0 };
+        assert!(is_struck && sent > 0, "{name} never struck: {}", done.told());
+        assert!(times <= 1.5 * ROOM, "{name}: {times:.2} times the undisturbed time of {plain_secs:.2} s");
+        assert!(memory <= plain_memory + MEMORY, "{name}: {} of memory", Bytes::new(memory));
+    }
+}
+
+/// What a stranger does.
+type Attack = fn(&mut Air);
+
+/// Review §4.1: a data packet that is none of the sender's.
+fn one_forged_symbol(air: &mut Air) {
+    forge_symbol(air, 0, false);
+}
+
+/// The same, of a stranger who does what he can.
+fn one_symbol_under_the_sender_s_address(air: &mut Air) {
+    forge_symbol(air, 0, true);
+}
+
+fn ten_forged_symbols_a_second(air: &mut Air) {
+    for number in 0.. {
+        if !forge_symbol(air, number, false) {
+            return;
+        }
+        air.pause(TENTH);
+    }
+}
+
+/// Follows a packet of the first block that is seen with a symbol of the same block that is not the sender's.
+fn forge_symbol(air: &mut Air, number: u32, as_sender: bool) -> bool {
+    let Some(heard) = air.hear_last_symbol(|content| content.toi != 0) else { return false };
+    let content = heard.content().expect("it has a symbol");
+    let payload_id = PayloadId { symbol: (1 << 23) + number, ..content.payload_id };
+    let length = symbol_of(heard.bytes()).map_or(0, |(_, symbol)| symbol.len());
+    let packet = heard.followed_by(&Content { payload_id, ..content }, &vec![0x5a; length]);
+    if as_sender {
+        air.say_as(heard.from(), &packet);
+    } else {
+        air.say(&packet);
+    }
+    true
+}
+
+/// Tables of other files, under the sender's own instance ids and under others.
+fn ten_forged_tables_a_second(air: &mut Air) {
+    let xml = r#"<FDT-Instance Expires="4294967295"><File TOI="1" Content-Location="evil" Content-Length="9"/></FDT-Instance>"#;
+    let (mut senders, mut number) = (0, 0);
+    while let Some(heard) = air.hear_last_symbol(|content| {
+        senders = content.fdt.map_or(senders, |fdt| fdt.id);
+        content.toi != 0
+    }) {
+        number += 1;
+        let id = if number % 2 == 0 { senders } else { number };
+        let oti = Oti::NoCode { transfer_length: xml.len() as u64, symbol_size: xml.len() as u16, max_block_len: 1 };
+        air.say(&heard.followed_by(&table(id, NO_CODE, oti), xml.as_bytes()));
+        air.pause(TENTH);
+    }
+}
+
+/// What the first packet of a table says.
+fn table(id: u32, encoding_id: u8, oti: Oti) -> Content {
+    let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
+    Content { toi: 0, encoding_id, payload_id: PayloadId { block: 0, symbol: 0 }, fdt, oti: Some(oti) }
+}
+
+/// Review §4.4: packets of 50 bytes that each ask for a decoder of a million symbols, or for megabytes of a table; and a forged
+/// table now and then that shows that they were heard.
+fn tables_that_take_memory(air: &mut Air) {
+    let Some(heard) = air.hear_last_symbol(|content| content.toi != 0) else { return };
+    for number in 0..250 {
+        let length = 1_000_000;
+        let coded = Oti::RaptorQ { transfer_length: length, symbol_size: 1, blocks: 20, sub_blocks: 1, alignment: 1 };
+        let plain = Oti::NoCode { transfer_length: 8 * length, symbol_size: 1400, max_block_len: 6000 };
+        let (encoding_id, oti, size) = if number % 2 == 0 { (RAPTORQ, coded, 1) } else { (NO_CODE, plain, 1400) };
+        let content = table(number, encoding_id, oti);
+        air.say(&heard.followed_by(&content, &vec![1; size]));
+    }
+    ten_forged_tables_a_second(air);
+}
+
+/// Review §4.3: what a sender sent before, with the same key and TSI, comes again while it sends something else, and after.
+#[test]
+fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([LINK; 3]).receivers(1).build();
+    let scratch = Scratch::new();
+    let old = Transfer::new(&scratch, 0, Bytes::new(60_000), &["--for", "60s"]);
+    let (heard, recording) = channel();
+    let recorder = Stranger::start(network.receiver(3), group(0), move |air| {
+        while let Some(packet) = air.hear() {
+            heard.send(packet.bytes().to_vec()).expect("somebody takes it");
+        }
+    });
+    old.session.describe(network.sender());
+    let old_sender = old.session.send(network.sender()).start();
+    let old_session: Vec<Vec<u8>> = record(&recording);
+    old_sender.kill();
+    recorder.stop();
+    let old_description = scratch.join("old.sdp");
+    std::fs::copy(old.session.description(), &old_description).expect("a description");
+
+    // The new session, with old tables all the time.
+    let new = Transfer::new(&scratch, 0, FILE, &["--receipts", "1"]);
+    let is_table = |packet: &&Vec<u8>| symbol_of(packet).is_some_and(|(content, _)| content.toi == 0);
+    let old_table = old_session.iter().find(is_table).cloned().expect("a table is sent at once");
+    let stranger = Stranger::start(network.receiver(3), group(0), move |air| {
+        air.say(&old_table);
+        while let Some(heard) = air.hear_last_symbol(|content| content.toi != 0) {
+            let (content, symbol) = symbol_of(&old_table).expect("it is a table's");
+            air.say(&heard.followed_by(&content, symbol));
+            air.pause(TENTH);
+        }
+    });
+    new.session.describe(network.sender());
+    let receiver = new.session.recv(network.receiver(0), &new.out).start();
+    let sender = new.session.send(network.sender()).start();
+    let done = new.verified_by(&receiver);
+    assert!(sender.wait(MINUTE).is_success() && stranger.stop() > 0);
+    eprintln!("{} old tables came to nothing in {:.2} s", count(&done, "old_tables"), seconds(&done));
+    assert!(count(&done, "old_tables") > 0, "no old table came: {}", done.told());
+
+    // All of the old session: to who knows its description and nothing else; to who has heard of the new one since; and to who
+    // has the new one's description.
+    let gap = Duration::from_micros(500);
+    let stranger = Stranger::start(network.receiver(3), group(0), move |air| play(air, &old_session, gap));
+    let recv = |index: usize, description: &Path, out: &Path| {
+        let host = network.receiver(index);
+        let command = host.command(WEIR).arg("recv").arg(description).arg("--out").arg(out);
+        command.args(["--iface", host.interface(), "--json", "--for", "5s"]).start()
+    };
+    let folders = ["innocent", "warned", "described"].map(|name| scratch.folder(name));
+    std::fs::copy(new.out.join(".weir-epochs"), folders[1].join(".weir-epochs")).expect("what was heard last");
+    let innocent = recv(0, &old_description, &folders[0]);
+    let warned = recv(1, &old_description, &folders[1]);
+    let described = recv(2, &new.session.description(), &folders[2]);
+    let [innocent, warned, described] = [innocent, warned, described].map(|process| process.wait(MINUTE));
+    stranger.stop();
+    assert!(innocent.is_success() && same_content(&old.file, &folders[0].join("input0")), "{}", innocent.told());
+    for (done, folder) in [(warned, &folders[1]), (described, &folders[2])] {
+        let end = done.last_event("end");
+        assert!(!done.is_success() && end["verified"] == false && end["files"] == 0, "{}", done.told());
+        assert!(count(&done, "old_tables") > 0 && !folder.join("input0").exists(), "{}", done.told());
+        assert!(done.events("error").iter().any(|error| text(error).contains("an earlier start")), "{}", done.told());
+    }
+}
+
+/// What is heard until the whole of a small file must have come over the base layer, twice.
+fn record(recording: &Receiver<Vec<u8>>) -> Vec<Vec<u8>> {
+    let mut packets: Vec<Vec<u8>> = Vec::new();
+    while packets.len() < 200 {
+        packets.push(recording.recv_timeout(MINUTE).expect("the sender sends"));
+    }
+    packets
+}
+
+fn symbol_of(packet: &[u8]) -> Option<(Content, &[u8])> {
+    let alc = Alc::decode(packet).ok()?;
+    Some((alc.content?, alc.symbol))
+}
+
+/// Sends these packets over and over.
+fn play(air: &mut Air, packets: &[Vec<u8>], gap: Duration) {
+    for packet in packets.iter().cycle() {
+        if air.is_over() {
+            return;
+        }
+        air.say(packet);
+        weir_testkit::netns::pause(gap);
+    }
+}
+
+/// Review §4.7: a description that asks for more memory than there is, and one that speaks to the terminal.
+#[test]
+fn absurd_descriptions_are_refused_in_words() {
+    let scratch = Scratch::new();
+    let path = scratch.join("absurd.sdp");
+    let absurd = [
+        ("s=x\na=weir-ladder:1 18446744073709551615\n", "from 1 kbit/s to 1 Tbit/s"),
+        ("s=\u{1b}]0;owned\u{7}\n", "without control characters"),
+    ];
+    for (lines, expected) in absurd {
+        let rest = "a=flute-tsi:1\na=weir-cc:avmrc\na=weir-packet:1456\nm=application 5004 FLUTE/UDP 0\nc=IN IP4 239.255.0.1/1\n";
+        std::fs::write(&path, format!("v=0\n{lines}{rest}")).expect("written");
+        let done = weir_testkit::netns::Command::here(WEIR).arg("recv").arg(&path).start().wait(MINUTE);
+        let told = done.told();
+        assert!(!done.is_success() && told.contains(expected) && !told.contains('\u{1b}'), "{told:?}");
+        assert!(done.usage.peak_memory_bytes < 100_000_000, "{}", Bytes::new(done.usage.peak_memory_bytes));
+    }
+}
+
+/// A file on its way to one receiver.
+struct Transfer {
+    session: Session,
+    file: PathBuf,
+    out: PathBuf,
+    running: Option<[Process; 2]>,
+}
+
+impl Transfer {
+    /// Number `index` of the sessions of a test, of a file of so many bytes.
+    fn new(scratch: &Scratch, index: usize, bytes: Bytes, words: &[&str]) -> Transfer {
+        let file = scratch.folder(format!("sent{index}-{}", bytes.count())).join(format!("input{index}"));
+        generated_file(&file, bytes.count(), index as u64 + 1);
+        let session = Session::new(Path::new(WEIR), &file, scratch.path());
+        let session = session.to(&group(index).to_string(), 20 + index as u16);
+        let session = session.words(["--rates", "2M..16M"]).words(words.iter().copied());
+        let out = scratch.folder(format!("out{index}-{}", bytes.count()));
+        Transfer { session, file, out, running: None }
+    }
+
+    /// Starts it to receiver `index`.
+    fn start(network: &Network, scratch: &Scratch, index: usize) -> Transfer {
+        let transfer = Transfer::new(scratch, index, FILE, &["--receipts", "1"]);
+        transfer.session.describe(network.sender());
+        let receiver = transfer.session.recv(network.receiver(index), &transfer.out).start();
+        let sender = transfer.session.send(network.sender()).start();
+        Transfer { running: Some([receiver, sender]), ..transfer }
+    }
+
+    fn verified(&self) -> Finished {
+        let [receiver, sender] = self.running.as_ref().expect("it was started");
+        let done = self.verified_by(receiver);
+        assert!(sender.wait(MINUTE).is_success());
+        done
+    }
+
+    fn verified_by(&self, receiver: &Process) -> Finished {
+        let done = receiver.wait(MINUTE);
+        assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
+        let name = self.file.file_name().expect("a file has a name");
+        assert!(same_content(&self.file, &self.out.join(name)), "something else arrived");
+        done
+    }
+}
+
+/// The base layer's group of session `index`; the groups of its other channels come after it.
+fn group(index: usize) -> SocketAddrV4 {
+    format!("239.255.{}.1:{}", 10 * (index + 1), 5004 + 10 * index).parse().expect("a group and a port")
+}
+
+fn seconds(done: &Finished) -> f64 {
+    done.last_event("end")["seconds"].as_f64().expect("the end has its seconds")
+}
+
+fn count(done: &Finished, field: &str) -> u64 {
+    done.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("the end has its {field}"))
+}
+
+fn text(event: &Value) -> &str {
+    event["message"].as_str().unwrap_or_default()
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const FILE: Bytes = Bytes::new(8_000_000);
+const LINK: Rate = Rate::from_mbps(16);
+const TENTH: Duration = Duration::from_millis(100);
+const MINUTE: Duration = Duration::from_secs(60);
+/// On a machine that does other things at the same time.
+const ROOM: f64 = 3.0;
+/// What forged tables may take: less than the 256 MB that a receiver may have for everything.
+const MEMORY: u64 = 200_000_000;
