@@ -45,7 +45,7 @@ pub struct Receiver {
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
-    /// The limit of this cycle's burst, once it is known.
+    /// The limit of this cycle's burst, if it has one; `None` until the cycle has announced it.
     limit: Option<Option<usize>>,
     level: usize,
     asks_for_start_up: bool,
