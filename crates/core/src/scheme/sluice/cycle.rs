@@ -2,12 +2,12 @@
 //!
 //! Time is cut into slots of [`SLOT`], and eight of them are a cycle. At the beginning of the last slot of a cycle every channel is
 //! sent so that a receiver of any level k sees m·r(k+1), what the next level would be with a little more. In the others, while somebody starts,
-//! channels are sent at a multiple of their rate for the first [`START_UP_BURST`] of the slot. What is sent more then is sent
-//! less in the rest, so that each channel has its rate over a cycle.
+//! channels are sent at a multiple of their rate for the first [`START_UP_BURST`] of the slot. What a start-up burst sends too much, the
+//! rest of its slot sends less; for the other burst the next cycle does. So each channel has its rate in the long run.
 //!
-//! A bottleneck carries the channels of the highest receiver behind it, so that its burst fills it for those below. Every second cycle
-//! therefore shows the next level only to receivers up to a level, the [`limit`], and level limit + 1 to nobody above: who is below one
-//! that has more sees in such a cycle that nothing speaks against the next level.
+//! A bottleneck carries the channels of the highest receiver behind it, and that receiver's burst fills it for all others. Every second
+//! cycle therefore has a [`limit`]: receivers above that level see no burst. A receiver below them then sees whether the next level fits
+//! next to what the others have.
 
 use core::time::Duration;
 
@@ -35,8 +35,8 @@ pub(super) fn burst(number: u64) -> Burst {
     if number % CYCLE == CYCLE - 1 { Burst::NextLevel } else { Burst::StartUp }
 }
 
-/// The highest level to which the burst of this cycle shows the next one; `None` if all see theirs. Of `levels` that are sent each one below
-/// the topmost has its turn, far apart ones after each other (van der Corput's sequence).
+/// The highest level to which this cycle's burst shows the next one; `None` if it shows it to all. Each of the `levels` but the topmost has
+/// its turn, in van der Corput's order, so that a few cycles cover the ladder roughly and twice as many more finely.
 pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
     let limits = levels.saturating_sub(1);
     if cycle.is_multiple_of(2) || limits == 0 {
@@ -90,7 +90,7 @@ pub(super) fn next_level_length(rate: Rate, packet_size: Bytes) -> Duration {
     STEP * weir_units::math::ceil(steps) as u32
 }
 
-/// The factor outside of bursts that stand for the next level, so that the mean over a cycle is one.
+/// The factor outside of bursts in the cycle after one with this factor, so that the mean is one in the long run.
 pub(super) fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
     let part = length.as_secs_f64() / (SLOT * CYCLE as u32).as_secs_f64();
     (1.0 - next_level_factor * part) / (1.0 - part)

@@ -45,7 +45,7 @@ pub struct Receiver {
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
-    /// The limit of this cycle's burst, once it is known.
+    /// The limit of this cycle's burst, if it has one; `None` until the cycle has announced it.
     limit: Option<Option<usize>>,
     level: usize,
     asks_for_start_up: bool,
@@ -90,7 +90,7 @@ impl Receiver {
         Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
-            leaves: Leaves::new(LONGEST_LEAVE, Fall::Eighth),
+            leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             probing: Probing::new(config.round_trip, random),

@@ -117,7 +117,8 @@ impl Rules {
     /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.
     pub(super) fn take_back(&mut self, now: Time, level: usize) -> Change {
         let trying = self.trying.take()?;
-        self.climbed = 0;
+        // The queue that it leaves is nobody else's.
+        self.end_start();
         let (times, until) = &mut self.too_much[level];
         *times = (*times + 1).min(MOST_BACK_OFFS);
         *until = now + self.back_off * ((1 << *times) - 1);
@@ -201,7 +202,9 @@ impl Rules {
     /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
     /// TCP's slow start would, only slower.
     fn start(&mut self, seen: &Seen) -> Change {
-        if seen.is_full && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) {
+        // A queue since a join on trial is that join's.
+        let is_others = seen.is_full && self.trying.is_none();
+        if is_others && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) {
             self.raised = Some(seen.now);
             let level = self.highest_within(self.rate(seen.level).scale(1.5));
             return self.up(seen, level.max(seen.level + 1), LevelCause::SlowStart);
@@ -358,6 +361,21 @@ mod tests {
 
     fn fitting(millis: u64) -> Seen {
         Seen { verdict: burst(Burst::NextLevel, 4.3, 0.0), ..seen(millis) }
+    }
+
+    #[test]
+    fn a_join_on_trial_that_fills_the_queue_is_taken_back_and_ends_the_start() {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        assert!(rules.on_burst(&fitting(60_000)).is_some() && rules.is_starting());
+        rules.on_change(Time::from_millis(60_000));
+        let full =
+            |millis| Seen { level: 21, is_empty: false, is_full: true, was_empty_in_cycle: false, ..seen(millis) };
+        assert_eq!(rules.on_slot(&full(61_100)), None, "the queue is its own");
+        let ends_cycle = Seen { ends_cycle: true, ..full(61_500) };
+        assert_eq!(rules.on_slot(&ends_cycle), Some((20, LevelCause::Drop)));
+        rules.on_change(Time::from_millis(61_500));
+        assert!(!rules.is_starting());
+        assert_eq!(rules.on_slot(&Seen { level: 20, ..full(62_600) }), None, "what is left of it, too");
     }
 
     #[test]

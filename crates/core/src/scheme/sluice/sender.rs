@@ -20,7 +20,8 @@ use crate::probing::{self, Announcement};
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
 /// were one stream, to within three packets, and a burst is what it should be at each of them.
 ///
-/// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is made up for by at most four periods' packets; what is older is not sent.
+/// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is
+/// made up for by at most four periods' packets; what is older is not sent.
 #[derive(Debug)]
 pub struct Sender {
     channels: Vec<Channel>,
@@ -58,7 +59,7 @@ struct Channel {
     in_burst: bool,
     /// In this cycle's burst; `None` if it leaves the channel out.
     next_level_factor: Option<f64>,
-    /// Outside of bursts: what the cycle before sent too much in its burst is sent less.
+    /// Outside of bursts. It makes up for the burst of the cycle before, whose queue is then gone before the next burst.
     plain_factor: f64,
     next_level_length: Duration,
     start_up_factor: f64,
