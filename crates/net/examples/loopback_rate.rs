@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use weir_core::layers::Ladder;
 use weir_core::{Action, ChannelId, Endpoint, Event, Observation};
-use weir_net::description::{Control, Description};
+use weir_net::description::{Control, Description, Sealing};
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics};
 use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
@@ -73,6 +73,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         receipt_key: None,
         priority: None,
         sessions: None,
+        sealing: Sealing::default(),
     })
 }
 

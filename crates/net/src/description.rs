@@ -18,6 +18,9 @@
 //! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
+//! | `a=weir-seal:group source` | session | the seals of packets: `group` or `encrypt`, `source`, or both |
+//! | `a=weir-seal-key:HEX` | session | the members' key for these |
+//! | `a=weir-seal-for:HEX HEX` | session | a receiver's public key, and the members' key encrypted for it |
 //! | `a=weir-signature:HEX` | at the end | the sender's signature over all lines before it; whoever believes the sender checks it (not read here) |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
 //!
@@ -25,6 +28,7 @@
 //! A description without `weir-cc` is a plain FLUTE session: no congestion control, all its channels are joined at once.
 
 mod read;
+mod seals;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -39,6 +43,7 @@ use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
 pub use read::{DescriptionError, LineError};
+pub use seals::{Sealing, WrappedKey};
 
 /// Everything that a receiver needs to take part in a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +76,8 @@ pub struct Description {
     pub priority: Option<u16>,
     /// How many sessions are meant to be received together, with priorities from 1 to this.
     pub sessions: Option<u16>,
+    /// The seals of its packets.
+    pub sealing: Sealing,
 }
 
 /// The congestion control of a session.

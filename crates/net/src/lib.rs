@@ -16,6 +16,7 @@ pub mod interface;
 pub mod live;
 pub mod profile;
 pub mod receipts;
+pub mod seal;
 pub mod session;
 pub mod socket;
 pub mod tree;

@@ -55,6 +55,11 @@ impl SecretKey {
         *hasher.finalize().as_bytes()
     }
 
+    /// The secret half for key agreement (X25519): the scalar with which the key signs, on the curve's other form.
+    pub fn agreement(&self) -> [u8; 32] {
+        self.0.to_scalar_bytes()
+    }
+
     /// Signs `message`.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
@@ -83,6 +88,11 @@ impl PublicKey {
     /// The 32 bytes of the key.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.to_bytes()
+    }
+
+    /// The public half for key agreement (X25519), that of [`SecretKey::agreement`].
+    pub fn agreement(&self) -> [u8; 32] {
+        self.0.to_montgomery().to_bytes()
     }
 
     /// Whether `signature` is this key's over `message`. Strict: no key of small order, no malleable signature.

@@ -295,6 +295,18 @@ pub struct SendFile {
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
+    /// Prove that packets are of this session: group, by a key that its members share, so that strangers cannot forge them; source, by the sender's key, so that members cannot either; may be given twice.
+    #[arg(long, value_enum, value_name = "BY", help_heading = "Secrecy")]
+    pub authenticate: Vec<Authenticate>,
+
+    /// Encrypt packets by a key that the session's members share; it is in the description, which is then a secret, unless --readers is given.
+    #[arg(long, help_heading = "Secrecy")]
+    pub encrypt: bool,
+
+    /// Let only the hosts in this file have the members' key, a line each as `weir key host` prints it; the description is then no secret.
+    #[arg(long, value_name = "FILE", help_heading = "Secrecy")]
+    pub readers: Option<PathBuf>,
+
     /// Width of sequence numbers: short (every FLUTE tool takes it), long or clocked (above some 500 Mbit/s); auto chooses by rate.
     #[arg(long, value_enum, value_name = "FORM", default_value_t, help_heading = "Session")]
     pub cci: CciChoice,
@@ -499,6 +511,16 @@ pub(crate) enum Key {
     New(KeyNew),
     /// Print the public key that receivers need.
     Show(KeyShow),
+    /// Print this host's name and public key, as the sender's lists of hosts for --expect and --readers have them.
+    Host(KeyHost),
+}
+
+/// `weir key host`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyHost {
+    /// The name under which the host receives, as for `weir recv --name` [default: this host's name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 /// `weir key new`.
@@ -586,6 +608,15 @@ pub(crate) struct Demo {
     /// Folder for everything that the demonstration writes; its report is report.html in it.
     #[arg(long, value_name = "DIR", default_value = "target/demo")]
     pub(crate) out: PathBuf,
+}
+
+/// What proves that a packet is of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Authenticate {
+    /// A tag by a key that the members share.
+    Group,
+    /// A signature by the sender's key over each burst of packets.
+    Source,
 }
 
 /// The form of the congestion control information, as the user may choose it.

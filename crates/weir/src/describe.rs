@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use weir_net::description::{Control, Description};
+use weir_net::description::{Control, Description, Sealing};
+use weir_net::seal::Members;
 use weir_object::keys::PublicKey;
 
 use crate::args::Describe;
@@ -37,6 +38,7 @@ fn in_words(description: &Description, source: &str) -> String {
         None => line("control", "none: receivers take all channels at whatever rate the sender chose".to_owned()),
     }
     line("signed", signed(description, source));
+    line("packets", sealed(&description.sealing));
     let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
     line("receipts", receipts.to_owned());
     if let Some(priority) = description.priority {
@@ -46,6 +48,23 @@ fn in_words(description: &Description, source: &str) -> String {
         line("control port", address.to_string());
     }
     text
+}
+
+/// What proves whose packets are, and hides them.
+fn sealed(sealing: &Sealing) -> String {
+    let members = sealing.seals.members.map(|how| {
+        let what = match how {
+            Members::Tag => "authentic by a key that members share",
+            Members::Encrypt => "encrypted by a key that members share",
+        };
+        match (&sealing.key, sealing.wrapped.len()) {
+            (Some(_), _) => format!("{what}, which IS IN THIS DESCRIPTION: keep it secret"),
+            (None, hosts) => format!("{what}, which {hosts} hosts can read here"),
+        }
+    });
+    let source = sealing.seals.source.then(|| "signed by the sender".to_owned());
+    let all: Vec<String> = members.into_iter().chain(source).collect();
+    if all.is_empty() { "neither authentic by themselves nor encrypted".to_owned() } else { all.join("; ") }
 }
 
 /// By whom the content is signed, and whether the description is.
@@ -68,7 +87,7 @@ fn control_in_words(control: &Control, line: &mut impl FnMut(&str, String)) {
     line("control", format!("{}{}", control.scheme, settings.concat()));
     let rates: Vec<String> = control.ladder.rates().iter().map(ToString::to_string).collect();
     line("rates", rates.join(", "));
-    line("packets", format!("{} on the network", control.packet_size));
+    line("packet size", format!("{} on the network", control.packet_size));
 }
 
 #[cfg(test)]
@@ -92,6 +111,7 @@ mod tests {
             receipt_key: None,
             priority: None,
             sessions: None,
+            sealing: Sealing::default(),
         };
         let text = in_words(&description, "");
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

@@ -241,6 +241,12 @@ pub enum SeenWhat {
     UnknownFec,
     /// They cannot be read.
     Unreadable,
+    /// They do not bear the session's seal.
+    Unsealed,
+    /// They bear a seal of another key.
+    Forged,
+    /// They are of an earlier start of the sender, or came before.
+    Replayed,
     /// Tables of files that the sender's key has not signed.
     UnsignedTable,
     /// They reach the interface for groups that were not joined.
@@ -321,6 +327,9 @@ pub struct ReceiverEnd {
     /// Blocks that were forged or damaged in part and came again.
     #[serde(default)]
     pub bad_blocks: u64,
+    /// Packets of a sealed session whose seal was not the session's, or that had come before.
+    #[serde(default)]
+    pub forged_packets: u64,
     /// Tables of files that the sender had not signed, or that make no sense.
     #[serde(default)]
     pub bad_tables: u64,

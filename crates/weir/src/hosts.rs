@@ -20,9 +20,9 @@ pub(crate) struct Expected {
     key: Option<[u8; 32]>,
 }
 
-/// Reads a list of hosts.
-pub(crate) fn read(path: &Path) -> Result<Vec<Expected>, Failure> {
-    let refuse = |error: String| Failure::new(Exit::Usage, format!("--expect {}: {error}", path.display()));
+/// Reads the list of hosts that an option names.
+pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<Expected>, Failure> {
+    let refuse = |error: String| Failure::new(Exit::Usage, format!("{option} {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
     parse(&text).map_err(refuse)
 }
@@ -64,6 +64,16 @@ fn parse(text: &str) -> Result<Vec<Expected>, String> {
 }
 
 impl Expected {
+    /// What it is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its public key, if the list has it.
+    pub(crate) fn key(&self) -> Option<PublicKey> {
+        self.key.and_then(|key| PublicKey::from_bytes(&key).ok())
+    }
+
     /// What this host has said: of several that say they are it, the one that is furthest.
     fn entry<'e>(&self, entries: &[&'e Entry]) -> Option<&'e Entry> {
         let is_it = |entry: &&&Entry| match &self.key {

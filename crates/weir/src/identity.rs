@@ -10,7 +10,7 @@ use weir_net::receipts::{Identity, ReceiptSender};
 use weir_object::keys::{KeyError, PublicKey, SecretKey};
 use weir_units::Time;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::{folders, session};
 
 /// What tells the sender how far this receiver is, if it asks; and what the user is to know of it.
@@ -29,25 +29,45 @@ pub(crate) fn reporter(
     Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
 }
 
+/// A receiver: its name, and the key by which senders know it.
+pub(crate) struct Receiver {
+    pub(crate) name: String,
+    pub(crate) key: SecretKey,
+    /// Why the key will be another next time, if it will.
+    not_kept: Option<String>,
+}
+
+/// The receiver of this name, or else of this host's, by a key that lasts.
+pub(crate) fn known(name: Option<&str>) -> Result<Receiver, Failure> {
+    let receiver = receiver(name)?;
+    match receiver.not_kept {
+        None => Ok(receiver),
+        Some(error) => Err(Failure::new(Exit::Files, format!("this receiver cannot keep its key: {error}"))),
+    }
+}
+
 /// The receiver of this name, or else of this host's; and what the user is to know.
 fn of(name: Option<&str>) -> Result<(Identity, Option<String>), Failure> {
+    let Receiver { name, key, not_kept } = receiver(name)?;
+    let told = not_kept
+        .map(|error| format!("this receiver cannot keep its key, so that a sender counts it again next time: {error}"));
+    let identity = Identity { key: key.public().to_bytes(), name, sign: Box::new(move |bytes| key.sign(bytes)) };
+    Ok((identity, told))
+}
+
+fn receiver(name: Option<&str>) -> Result<Receiver, Failure> {
     let host = || fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let name = name.map(str::to_owned).or_else(host).filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| "localhost".to_owned());
     let file = folders::state().map(|state| state.join("receiver.key"));
     let kept = file.as_deref().map_or_else(|| Err("neither XDG_STATE_HOME nor HOME is set".to_owned()), kept);
-    let (own, told) = match kept {
+    let (own, not_kept) = match kept {
         Ok(own) => (own, None),
-        Err(error) => {
-            let told =
-                format!("this receiver cannot keep its key, so that a sender counts it again next time: {error}");
-            (SecretKey::from_seed(session::random()?), Some(told))
-        }
+        Err(error) => (SecretKey::from_seed(session::random()?), Some(error)),
     };
     // Of one user there may be several receivers on a host, each by a name of its own.
     let key = SecretKey::from_seed(own.derive("weir receiver by name", name.as_bytes()));
-    let identity = Identity { key: key.public().to_bytes(), name, sign: Box::new(move |bytes| key.sign(bytes)) };
-    Ok((identity, told))
+    Ok(Receiver { name, key, not_kept })
 }
 
 /// The key in this file, which is made if it is missing.

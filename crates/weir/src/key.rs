@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use weir_net::description::Description;
 use weir_object::keys::{KeyError, PublicKey, SecretKey};
 
-use crate::args::{Key, KeyNew, KeyShow};
+use crate::args::{Key, KeyHost, KeyNew, KeyShow};
 use crate::exit::{Exit, Failure};
-use crate::{folders, session};
+use crate::{folders, identity, session};
 
 /// Makes a key or shows one; gives what is printed.
 pub(crate) fn run(what: &Key) -> Result<String, Failure> {
     match what {
         Key::New(args) => new(args),
         Key::Show(args) => show(args),
+        Key::Host(args) => host(args),
     }
 }
 
@@ -60,6 +61,11 @@ fn remove(path: &Path) -> Result<(), Failure> {
 fn show(args: &KeyShow) -> Result<String, Failure> {
     let path = args.file.clone().map_or_else(usual, Ok)?;
     read_public(&path).map(|key| format!("{key}\n"))
+}
+
+fn host(args: &KeyHost) -> Result<String, Failure> {
+    let receiver = identity::known(args.name.as_deref())?;
+    Ok(format!("{} {}\n", receiver.name, receiver.key.public()))
 }
 
 /// The public key in a file: a secret key's, a public key's, or a session description.

@@ -31,6 +31,7 @@ mod proof;
 mod recv;
 mod report;
 mod schemes;
+mod sealing;
 mod send;
 mod sent;
 mod session;

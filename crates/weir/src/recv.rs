@@ -33,7 +33,7 @@ use crate::progress::PROGRESS_INTERVAL;
 use crate::proof::Content as Held;
 use crate::silence::Silence;
 use crate::trust::Trust;
-use crate::{fetch, identity, session};
+use crate::{fetch, identity, sealing, session};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
@@ -42,8 +42,9 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
     let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
     let endpoint = endpoint.map_err(|error| wanted.refuse(error))?;
     let config = session_config(args, receive_buffer(&wanted.description))?;
-    let tenant = weir_net::session::receiver(&wanted.description, endpoint, &config)
+    let mut tenant = weir_net::session::receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    sealing::open(&mut tenant, 0, &wanted.description, args.name.as_deref())?;
     let clock = Clock::new();
     let buffer = tenant.capabilities().buffer;
     let mut run = FileReceiver::begin(args, &wanted, observer, 0, clock.now())?;
@@ -556,6 +557,7 @@ impl FileReceiver<'_> {
         let until = self.completed.unwrap_or(now);
         let event = ReceiverEnd {
             bad_blocks: store.bad_blocks,
+            forged_packets: self.statistics.ignored.forged,
             bad_tables: store.rejected_manifests,
             old_tables: store.old_manifests,
             t_s: now.since(self.started).as_secs_f64(),

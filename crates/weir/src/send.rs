@@ -1,6 +1,8 @@
 //! `weir send file`: hashes, describes, and sends until the time is up or enough receivers have everything.
 
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::trust;
+use crate::{sealing, trust};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -45,8 +47,10 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
     let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?;
     let endpoint = endpoint.expect("an offer has congestion control");
-    let tenant = weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
-    let expected = args.expect.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
+    let mut tenant =
+        weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
+    sealing::seal(&mut tenant, &offer)?;
+    let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
     let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
@@ -120,9 +124,19 @@ fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
     let path = &args.session;
     // Written to a file next to it and renamed, so that a receiver never reads half of it.
     let new = path.with_extension("sdp.new");
-    std::fs::write(&new, trust::signed(&offer.description.to_string(), &offer.secret))
-        .and_then(|()| std::fs::rename(&new, path))
-        .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
+    let text = trust::signed(&offer.description.to_string(), &offer.secret);
+    // Who reads the key of packets can read and forge them.
+    let mode = if offer.description.sealing.key.is_some() { 0o600 } else { 0o666 };
+    let write = || {
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&new, path)
+    };
+    write().map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
 /// Whether receivers may have been told other rates of this session: its description was there before, and has them.

@@ -16,7 +16,7 @@ use weir_wire::alc::Profile;
 
 use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
-use crate::{epoch, key, top};
+use crate::{epoch, key, sealing, top};
 
 /// A session that can be sent: what receivers are told, and what they are not.
 #[derive(Debug)]
@@ -74,6 +74,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
         sessions: args.sessions,
+        sealing: sealing::described(args, &secret, tsi)?,
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;
@@ -84,7 +85,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
 fn control(args: &SendFile, speed: LinkSpeed) -> Result<(Control, u16), ConfigError> {
     let widest = widest(args, offered(args, speed)?)?;
     let form = form(args.cci, &widest.channel_rates()?, args.packet_size);
-    let headers = header_len(args.to.ip()) as usize + Profile { tsi: 0, form }.overhead(false);
+    let headers =
+        header_len(args.to.ip()) as usize + Profile { tsi: 0, form }.overhead(false) + sealing::seals(args).overhead();
     let symbol_size = symbol_size(args.packet_size, headers);
     let packet_size = Bytes::new(u64::from(symbol_size) + headers as u64);
     Ok((Control { form, packet_size, ..widest }, symbol_size))

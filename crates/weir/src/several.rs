@@ -20,6 +20,7 @@ use crate::args::{Recv, SessionSource};
 use crate::console::Console;
 use crate::exit::{Exit, Failure};
 use crate::recv::{FileReceiver, Wanted, out_folder, receive_buffer, session_config};
+use crate::sealing;
 use crate::trust::Trust;
 
 /// Joins several sessions, and leaves each when its files are in their places, verified.
@@ -46,7 +47,10 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     let buffer = wanted.iter().map(|wanted| receive_buffer(&wanted.description)).max().unwrap_or_default();
     let network = |error| Failure::of(Exit::Network, "cannot receive")(error);
     let descriptions = wanted.iter().map(|wanted| &wanted.description);
-    let tenant = session::managed(descriptions, manager, &session_config(args, buffer)?).map_err(network)?;
+    let mut tenant = session::managed(descriptions, manager, &session_config(args, buffer)?).map_err(network)?;
+    for (number, wanted) in wanted.iter().enumerate() {
+        sealing::open(&mut tenant, number, &wanted.description, args.name.as_deref())?;
+    }
 
     let clock = Clock::new();
     let mut consoles: Vec<Console> = wanted.iter().map(|wanted| console.of_session(&wanted.description.name)).collect();

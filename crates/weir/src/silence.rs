@@ -11,6 +11,7 @@ use weir_net::Interface;
 use weir_net::description::Description;
 use weir_net::diagnosis::{self, Facts, Watch};
 use weir_net::host::{Statistics, Strange, Stranger};
+use weir_net::seal::Refusal;
 use weir_object::store::Progress;
 use weir_units::Time;
 
@@ -197,6 +198,9 @@ fn of_stranger(stranger: &Stranger, packets: u64) -> Seen {
         Strange::Channel => (SeenWhat::OtherChannel, None),
         Strange::Code(code) => (SeenWhat::UnknownFec, Some(u64::from(code))),
         Strange::Unreadable => (SeenWhat::Unreadable, None),
+        Strange::Seal(Refusal::Unsealed) => (SeenWhat::Unsealed, None),
+        Strange::Seal(Refusal::Forged) => (SeenWhat::Forged, None),
+        Strange::Seal(Refusal::Old | Refusal::Repeated) => (SeenWhat::Replayed, None),
     };
     let seen = Seen::new(what, Some(stranger.from), packets);
     match what {

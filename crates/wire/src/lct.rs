@@ -52,6 +52,13 @@ impl<'a> Lct<'a> {
     }
 }
 
+/// Where the extensions of a packet's header begin and end.
+pub(crate) fn extensions(packet: &[u8]) -> Result<(usize, usize), DecodeError> {
+    let (header, rest) = Lct::decode(packet)?;
+    let end = packet.len() - rest.len();
+    Ok((end - header.extensions.len(), end))
+}
+
 /// Writes the four fixed bytes of a header that is `header_len` bytes long, with 16 bits of TSI and 16 or, for
 /// `wide_toi`, 48 bits of TOI.
 pub(crate) fn encode_fixed(

@@ -7,6 +7,7 @@
 #![no_std]
 
 pub mod alc;
+pub mod auth;
 pub mod experimental;
 pub mod extension;
 pub mod fec;

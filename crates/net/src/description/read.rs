@@ -10,7 +10,7 @@ use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
 use super::write::{family, form_name};
-use super::{Control, Description};
+use super::{Control, Description, Sealing};
 
 /// Why a text is not a session description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +73,7 @@ impl FromStr for Description {
 }
 
 /// What a line should have been.
-type Expected = &'static str;
+pub(super) type Expected = &'static str;
 
 /// What has been read so far.
 #[derive(Default)]
@@ -97,6 +97,7 @@ struct Reader {
     receipt_key: Option<[u8; 32]>,
     priority: Option<u16>,
     sessions: Option<u16>,
+    sealing: Sealing,
     media: Vec<Media>,
     /// Within the section of a medium that is not FLUTE.
     is_skipping: bool,
@@ -182,7 +183,10 @@ impl Reader {
                     return Err("the same source as before: one sender a session");
                 }
             }
-            _ => return self.weir_attribute(name, value),
+            _ => {
+                let is_taken = self.sealing.read(name, value)?;
+                return if is_taken { Ok(()) } else { self.weir_attribute(name, value) };
+            }
         }
         Ok(())
     }
@@ -218,12 +222,12 @@ impl Reader {
             }
             "weir-hops" => self.hops = Some(number(value).ok_or("a=weir-hops:N with N from 0 to 255")?),
             "weir-key" => {
-                let key = value.strip_prefix("ed25519 ").and_then(|hex| key(hex.trim()));
+                let key = value.strip_prefix("ed25519 ").and_then(|digits| hex(digits.trim()));
                 self.public_key = Some(key.ok_or("a=weir-key:ed25519 and 64 hexadecimal digits")?);
             }
             "weir-epoch" => self.epoch = Some(number(value).ok_or("a=weir-epoch:N with N from 0 to 2^64 - 1")?),
             "weir-receipt" => {
-                self.receipt_key = Some(key(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
+                self.receipt_key = Some(hex(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
             "weir-priority" => {
                 let priority = number(value).filter(|priority| (1..=1000).contains(priority));
@@ -268,6 +272,9 @@ impl Reader {
                 "place for the receipts that a=weir-receipt asks for: a=weir-control",
             ));
         }
+        if let Some(missing) = self.sealing.missing(self.public_key.is_some()) {
+            return Err(DescriptionError::Missing(missing));
+        }
         let tsi = self.tsi.ok_or(DescriptionError::Missing("transport session identifier: a=flute-tsi:N"))?;
         let ttl = self.media.iter().filter_map(|media| media.connection).chain(self.connection).find_map(|c| c.ttl);
         let control = self.control()?;
@@ -286,6 +293,7 @@ impl Reader {
             receipt_key: self.receipt_key,
             priority: self.priority,
             sessions: self.sessions,
+            sealing: self.sealing,
         })
     }
 
@@ -376,19 +384,19 @@ fn is_broadcast(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
-/// 64 hexadecimal digits.
-fn key(digits: &str) -> Option<[u8; 32]> {
+/// As many bytes, two hexadecimal digits each.
+pub(super) fn hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let digits = digits.as_bytes();
-    if digits.len() != 64 {
+    if digits.len() != 2 * N {
         return None;
     }
-    let mut key = [0; 32];
-    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         let high = char::from(pair[0]).to_digit(16)?;
         let low = char::from(pair[1]).to_digit(16)?;
         *byte = (high << 4 | low) as u8;
     }
-    Some(key)
+    Some(bytes)
 }
 
 /// Decimal digits and nothing else.

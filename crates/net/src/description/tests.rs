@@ -26,6 +26,7 @@ fn example() -> Description {
         receipt_key: Some([1; 32]),
         priority: Some(3),
         sessions: Some(4),
+        sealing: Sealing::default(),
     }
 }
 
@@ -197,6 +198,7 @@ prop_compose! {
             epoch: control_port.map(u64::from),
             control_address: control_port.map(|port| SocketAddr::new(host, port)),
             receipt_key: receipt_key.filter(|_| control_port.is_some()),
+            sealing: Sealing::default(),
         }
     }
 }

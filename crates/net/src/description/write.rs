@@ -67,7 +67,7 @@ impl Description {
         if let Some(sessions) = self.sessions {
             write!(f, "a=weir-sessions:{sessions}\r\n")?;
         }
-        Ok(())
+        write!(f, "{}", self.sealing)
     }
 
     fn write_channel(&self, f: &mut fmt::Formatter<'_>, channel: SocketAddr, rate: Option<Rate>) -> fmt::Result {
@@ -103,7 +103,7 @@ fn line_of_text(name: &str) -> String {
     if line.is_empty() { "-".to_owned() } else { line.to_owned() }
 }
 
-struct Hex<'a>(&'a [u8]);
+pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::profile::MAX_HEADER;
+use crate::seal::{ControlKey, Sealer};
 use crate::socket::{Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
 /// Where a packet goes.
@@ -37,13 +38,31 @@ pub(super) struct Laid<'a> {
 pub(super) struct Outgoing {
     clock: Clock,
     /// By session: what sends to its channels.
-    groups: Vec<Output>,
+    groups: Vec<Group>,
     channels: Vec<Channel>,
-    unicasts: Vec<Output>,
+    unicasts: Vec<Unicast>,
     batch: Batch,
+    /// The batch with its seals.
+    sealed: Vec<u8>,
     /// The packet added last is to go out together with the next.
     in_train: bool,
     pub(super) recorder: Recorder,
+}
+
+/// What sends to the channels of a session.
+#[derive(Debug)]
+struct Group {
+    output: Output,
+    sealer: Option<Sealer>,
+    /// The number of the session's first channel.
+    first: u16,
+}
+
+/// What sends to peers and to the control port.
+#[derive(Debug)]
+struct Unicast {
+    output: Output,
+    key: Option<ControlKey>,
 }
 
 /// A channel to send to.
@@ -64,6 +83,8 @@ struct Batch {
     len: usize,
     to: Option<(Target, Ecn)>,
     packet_len: usize,
+    /// The most bytes that a packet's seals take.
+    reserve: usize,
     /// By packet: the length of its payload, if it has one.
     payloads: Vec<Option<usize>>,
     /// When its first packet was written.
@@ -81,7 +102,8 @@ impl Batch {
         let packets = self.payloads.len();
         // Nothing can follow a packet that is shorter than the others.
         let is_ended = self.len < packets * self.packet_len;
-        let fits = packets < MAX_BATCH_PACKETS && len <= self.packet_len && self.len + len <= MAX_BATCH_BYTES;
+        let sealed = self.len + len + (packets + 1) * self.reserve;
+        let fits = packets < MAX_BATCH_PACKETS && len <= self.packet_len && sealed <= MAX_BATCH_BYTES;
         packets == 0 || (fits && !is_ended)
     }
 
@@ -104,7 +126,8 @@ impl Outgoing {
             groups: Vec::new(),
             channels: Vec::new(),
             unicasts: Vec::new(),
-            batch: Batch { bytes, len: 0, to: None, packet_len: 0, payloads, time: Time::ZERO },
+            batch: Batch { bytes, len: 0, to: None, packet_len: 0, reserve: 0, payloads, time: Time::ZERO },
+            sealed: Vec::new(),
             in_train: false,
             recorder: Recorder::new(clock),
         }
@@ -113,23 +136,48 @@ impl Outgoing {
     /// Adds the channels of a session; without an output nothing can be sent there.
     pub(super) fn add_channels(&mut self, interface: u32, channels: &[SocketAddr], ttl: u8, output: Option<Output>) {
         let number = output.is_some().then_some(self.groups.len());
-        self.groups.extend(output);
+        let first = self.channels.len() as u16;
+        self.groups.extend(output.map(|output| Group { output, sealer: None, first }));
         let channel =
             |address: &SocketAddr| Channel { output: number, address: scoped(*address, interface), ttl, last: None };
         self.channels.extend(channels.iter().map(channel));
     }
 
     pub(super) fn add_unicast(&mut self, output: Output) {
-        self.unicasts.push(output);
+        self.unicasts.push(Unicast { output, key: None });
+    }
+
+    /// Packets to the channels of the session of this channel are sealed.
+    pub(super) fn seal(&mut self, channel: u16, sealer: Sealer) {
+        if let Some(group) = self.channels[usize::from(channel)].output {
+            self.groups[group].sealer = Some(sealer);
+        }
+    }
+
+    /// What goes out through a unicast socket is tagged.
+    pub(super) fn tag(&mut self, socket: usize, key: ControlKey) {
+        self.unicasts[socket].key = Some(key);
+    }
+
+    /// The most bytes that the seals of a packet to `target` take.
+    fn reserve(&self, target: Target) -> usize {
+        match target {
+            Target::Channel(ChannelId(channel)) => {
+                let group = self.channels[usize::from(channel)].output.map(|group| &self.groups[group]);
+                let sealer = group.and_then(|group| group.sealer.as_ref());
+                sealer.map_or(0, |sealer| sealer.overhead(MAX_BATCH_PACKETS))
+            }
+            Target::Unicast(socket, _) => self.unicasts[socket].key.as_ref().map_or(0, |_| ControlKey::LEN),
+        }
     }
 
     /// What sends to the channels of the first session that is sent to.
     pub(super) fn group(&self) -> Option<&Output> {
-        self.groups.first()
+        self.groups.first().map(|group| &group.output)
     }
 
     pub(super) fn unicast(&self, number: usize) -> Option<&Output> {
-        self.unicasts.get(number)
+        self.unicasts.get(number).map(|unicast| &unicast.output)
     }
 
     /// Whether anything can be sent to a channel.
@@ -154,7 +202,7 @@ impl Outgoing {
                 let channel = &self.channels[usize::from(channel)];
                 (channel.address, channel.ttl)
             }
-            Way::Unicast(number) => (self.unicasts[number].local(), UNICAST_TTL),
+            Way::Unicast(number) => (self.unicasts[number].output.local(), UNICAST_TTL),
         };
         self.recorder.arrived(arrival, socket, ttl, packet, is_dropped)
     }
@@ -162,7 +210,7 @@ impl Outgoing {
     /// Whether packets to channels leave this host from that address.
     pub(super) fn is_own(&self, from: SocketAddr) -> bool {
         let is_same = |local: SocketAddr| (local.ip(), local.port()) == (from.ip(), from.port());
-        self.groups.iter().any(|output| is_same(output.local()))
+        self.groups.iter().any(|group| is_same(group.output.local()))
     }
 
     /// Adds a packet to the batch, with all that `write` puts before its payload. Says whether `write` could: it is given the
@@ -175,7 +223,7 @@ impl Outgoing {
     ) -> Result<bool> {
         let Laid { target, packet, payload, with_next } = laid;
         let data = payload.unwrap_or_default();
-        if MAX_HEADER + data.len() > MAX_BATCH_BYTES {
+        if MAX_HEADER + data.len() + self.reserve(target) > MAX_BATCH_BYTES {
             statistics.refused += 1;
             return Ok(true);
         }
@@ -183,6 +231,9 @@ impl Outgoing {
         let begins_train = !std::mem::replace(&mut self.in_train, with_next) && with_next;
         if begins_train || !self.batch.is_for(target, packet.ecn) || !self.batch.has_room_for(0) {
             self.flush(statistics)?;
+        }
+        if self.batch.payloads.is_empty() {
+            self.batch.reserve = self.reserve(target);
         }
         let (start, leaves) = (self.batch.len, self.leaves());
         let Some(header) = write(&mut self.batch.bytes[start..start + MAX_HEADER], leaves) else { return Ok(false) };
@@ -217,29 +268,49 @@ impl Outgoing {
         statistics: &mut Statistics,
     ) -> Result<()> {
         self.flush(statistics)?;
-        let Some(output) = self.unicasts.get_mut(socket) else { return Ok(()) };
+        let Some(Unicast { output, key }) = self.unicasts.get_mut(socket) else { return Ok(()) };
+        let message = match key {
+            None => message,
+            Some(key) => tagged(key, message, message.len().max(1), &mut self.sealed),
+        };
         let address = SockAddr::from(output.reachable(to));
         output.send(Some(&address), Ecn::NotEct, message, message.len().max(1));
         self.recorder.sent(output.local(), to, UNICAST_TTL, message)
     }
 
-    /// Hands the batch to the kernel.
+    /// Hands the batch to the kernel, with its seals.
     pub(super) fn flush(&mut self, statistics: &mut Statistics) -> Result<()> {
         let Batch { bytes, len, to, packet_len, payloads, .. } = &mut self.batch;
         let Some((target, ecn)) = to.take() else { return Ok(()) };
-        let bytes = &bytes[..std::mem::take(len)];
+        let (mut bytes, mut packet_len) = (&bytes[..std::mem::take(len)], *packet_len);
         let (output, channel, to, ttl) = match target {
             Target::Channel(ChannelId(number)) => {
                 let channel = &self.channels[usize::from(number)];
-                let output = channel.output.expect("packets go where they can be sent");
-                (&mut self.groups[output], Some(usize::from(number)), channel.address, channel.ttl)
+                let Group { output, sealer, first } =
+                    &mut self.groups[channel.output.expect("packets go where they can be sent")];
+                if let Some(sealer) = sealer {
+                    if !sealer.seal(number - *first, bytes, packet_len, &mut self.sealed) {
+                        statistics.refused += payloads.len() as u64;
+                        payloads.clear();
+                        return Ok(());
+                    }
+                    (bytes, packet_len) = (&self.sealed, packet_len + sealer.overhead(payloads.len()));
+                }
+                (output, Some(usize::from(number)), channel.address, channel.ttl)
             }
-            Target::Unicast(number, to) => (&mut self.unicasts[number], None, to, UNICAST_TTL),
+            Target::Unicast(number, to) => {
+                let Unicast { output, key } = &mut self.unicasts[number];
+                if let Some(key) = key {
+                    bytes = tagged(key, bytes, packet_len, &mut self.sealed);
+                    packet_len += ControlKey::LEN;
+                }
+                (output, None, to, UNICAST_TTL)
+            }
         };
         let address = SockAddr::from(output.reachable(to));
-        let outcome = output.send(Some(&address), ecn, bytes, *packet_len);
+        let outcome = output.send(Some(&address), ecn, bytes, packet_len);
         let sent = note(statistics, outcome, payloads.len());
-        for (packet, payload) in bytes.chunks(*packet_len).zip(payloads.iter()).take(sent) {
+        for (packet, payload) in bytes.chunks(packet_len).zip(payloads.iter()).take(sent) {
             statistics.note_sent(channel, packet.len() as u64 + header_len(to.ip()), *payload);
             self.recorder.sent(output.local(), to, ttl, packet)?;
         }
@@ -268,6 +339,16 @@ impl Outgoing {
         }
         Ok(has_sent)
     }
+}
+
+/// Messages one behind the other, each with its tag behind it.
+fn tagged<'o>(key: &ControlKey, messages: &[u8], len: usize, out: &'o mut Vec<u8>) -> &'o [u8] {
+    out.clear();
+    for message in messages.chunks(len) {
+        out.extend_from_slice(message);
+        out.extend_from_slice(&key.tag(message));
+    }
+    out
 }
 
 /// Counts a batch; how many packets of it are on their way.

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use weir_core::{Endpoint, Event, Locator, Origin, Packet, PeerId};
+use weir_core::{ChannelId, Endpoint, Event, Locator, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 
 use super::application::Application;
@@ -208,15 +208,50 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.event(now, event, None)
     }
 
-    /// Reads a datagram with the profile of its session, and acts on what it says.
+    /// Takes a datagram: checks its source and its seals first, then reads it.
     #[inline]
     pub(super) fn take_in(&mut self, datagram: &Datagram<'_>) -> Result<()> {
+        match datagram.way {
+            Way::Channel(channel) if !self.input.is_source(channel, datagram.from.ip()) => {
+                self.on_strange(datagram, Strange::Source);
+                Ok(())
+            }
+            Way::Channel(channel) => self.take_from_channel(datagram, channel),
+            Way::Unicast(socket) => match &self.sessions.of_unicast(socket).key {
+                None => self.read(datagram, datagram.bytes),
+                Some(key) => match key.open(datagram.bytes) {
+                    Some(message) => self.read(datagram, message),
+                    None => {
+                        self.statistics.ignored.foreign += 1;
+                        Ok(())
+                    }
+                },
+            },
+        }
+    }
+
+    #[inline]
+    fn take_from_channel(&mut self, datagram: &Datagram<'_>, ChannelId(channel): ChannelId) -> Result<()> {
+        let session = self.sessions.of(datagram.way);
+        let of = self.sessions.get_mut(session);
+        let first = of.channels.start;
+        let Some(mut opener) = of.opener.take() else { return self.read(datagram, datagram.bytes) };
+        let result = match opener.open(channel - first, datagram.bytes) {
+            Ok(packet) => self.read(datagram, packet),
+            Err(why) => {
+                self.on_strange(datagram, Strange::Seal(why));
+                Ok(())
+            }
+        };
+        self.sessions.get_mut(session).opener = Some(opener);
+        result
+    }
+
+    /// Reads a datagram, without its seals, with the profile of its session, and acts on what it says.
+    #[inline]
+    fn read<'d>(&mut self, datagram: &'d Datagram<'d>, bytes: &'d [u8]) -> Result<()> {
         let (profile, origin, sender) = match datagram.way {
             Way::Channel(channel) => {
-                if !self.input.is_source(channel, datagram.from.ip()) {
-                    self.on_strange(datagram, Strange::Source);
-                    return Ok(());
-                }
                 let session = self.sessions.of_channel(channel);
                 (session.profile, Origin::Channel(channel), Sender::Channel(channel.0 - session.channels.start))
             }
@@ -229,7 +264,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
         };
         let mut result = Ok(());
-        profile.decode(datagram.bytes, sender, |found: Found<'_, P::Label>| {
+        profile.decode(bytes, sender, |found: Found<'_, P::Label>| {
             if result.is_ok()
                 && let Err(error) = self.on_found(datagram, origin, found)
             {
@@ -274,6 +309,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             Strange::Session(_) | Strange::Source | Strange::Channel | Strange::Code(_) => {
                 self.statistics.ignored.foreign += 1;
             }
+            Strange::Seal(_) => self.statistics.ignored.forged += 1,
         }
         let session = self.sessions.of(datagram.way);
         self.statistics.strangers.note(session, why, datagram.from.ip());

@@ -79,6 +79,8 @@ pub struct Ignored {
     pub foreign: u64,
     /// Feedback for packets that were never sent.
     pub impossible: u64,
+    /// Packets on channels whose seal is not the session's, or that do not count any more.
+    pub forged: u64,
 }
 
 impl Statistics {

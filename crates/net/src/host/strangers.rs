@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use crate::seal::Refusal;
+
 /// What a tenant has seen and not taken, by sender. Bounded: whoever sends under many names pushes out the rarest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Strangers(Vec<Stranger>);
@@ -34,6 +36,8 @@ pub enum Strange {
     Code(u8),
     /// It cannot be read.
     Unreadable,
+    /// Its seal is not that of the session, or is of a packet that does not count any more.
+    Seal(Refusal),
 }
 
 impl Strangers {

@@ -21,6 +21,7 @@ use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
 use crate::profile::Profile;
+use crate::seal::{ControlKey, Opener, Sealer};
 use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, Way, address_at, locator};
 
 /// How to run a tenant.
@@ -61,6 +62,10 @@ pub(super) struct Sessions<P> {
 pub(super) struct Session<P> {
     pub(super) profile: P,
     pub(super) channels: Range<u16>,
+    /// What checks the packets of its channels before anything else.
+    pub(super) opener: Option<Opener>,
+    /// What checks the messages of its unicast sockets.
+    pub(super) key: Option<ControlKey>,
 }
 
 impl<P: Profile> Sessions<P> {
@@ -84,8 +89,19 @@ impl<P: Profile> Sessions<P> {
         self.all.iter().map(|session| session.profile.handling().rest).min().unwrap_or_default()
     }
 
+    /// The session of this number.
+    pub(super) fn get_mut(&mut self, session: usize) -> &mut Session<P> {
+        &mut self.all[session]
+    }
+
     pub(super) fn of_unicast(&self, socket: usize) -> &Session<P> {
         &self.all[self.unicasts[socket]]
+    }
+}
+
+impl<P> Session<P> {
+    fn new(profile: P, channels: Range<u16>) -> Session<P> {
+        Session { profile, channels, opener: None, key: None }
     }
 }
 
@@ -157,14 +173,14 @@ impl<P: Profile> Tenant<P> {
         self.outgoing.add_channels(interface.index, channels, ttl, output.transpose()?);
         let numbers = self.input.add_channels(interface, channels, source, coalesces, receives)?;
         self.statistics.channels.resize(usize::from(numbers.end), Amount::default());
-        self.sessions.all.push(Session { profile, channels: numbers.clone() });
+        self.sessions.all.push(Session::new(profile, numbers.clone()));
         self.statistics.sessions.resize(self.sessions.all.len(), Amount::default());
         Ok(numbers)
     }
 
     /// Adds a session without channels.
     pub fn add_unicast_session(&mut self, profile: P) {
-        self.sessions.all.push(Session { profile, channels: 0..0 });
+        self.sessions.all.push(Session::new(profile, 0..0));
     }
 
     /// Adds a unicast socket to the session added last; gives its number.
@@ -175,6 +191,24 @@ impl<P: Profile> Tenant<P> {
         self.outgoing.add_unicast(socket.output(coalesces)?);
         self.sessions.unicasts.push(session);
         Ok(self.input.add_unicast(socket, coalesces))
+    }
+
+    /// Seals what is sent to the channels of a session: 0 is the one added first.
+    pub fn seal(&mut self, session: usize, sealer: Sealer) {
+        self.outgoing.seal(self.sessions.all[session].channels.start, sealer);
+    }
+
+    /// Takes of the channels of a session only what this opens.
+    pub fn open(&mut self, session: usize, opener: Opener) {
+        self.sessions.all[session].opener = Some(opener);
+    }
+
+    /// Tags what goes through the unicast sockets of a session, and takes only what is tagged.
+    pub fn tag(&mut self, session: usize, key: &ControlKey) {
+        for (socket, _) in self.sessions.unicasts.iter().enumerate().filter(|(_, of)| **of == session) {
+            self.outgoing.tag(socket, key.clone());
+        }
+        self.sessions.all[session].key = Some(key.clone());
     }
 
     /// Adds a peer that is reached without a handshake.

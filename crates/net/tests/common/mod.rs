@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use weir_core::layers::Ladder;
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
-use weir_net::description::{Control, Description};
+use weir_net::description::{Control, Description, Sealing};
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics, TenantConfig};
 use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
@@ -272,6 +272,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         receipt_key: None,
         priority: None,
         sessions: None,
+        sealing: Sealing::default(),
     }
 }
 

@@ -37,7 +37,7 @@ impl Host {
     }
 
     /// The name of its namespace.
-    pub(super) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         &self.namespace
     }
 

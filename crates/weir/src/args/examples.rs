@@ -26,6 +26,8 @@ Examples:
       only writes weir.sdp, to be handed out before the session starts
   weir send file a.bin --to 239.255.0.1:5004 --expect hosts.txt --for 4h
       until all hosts in the list have it, with a table of results
+  weir send file a.bin --to 239.255.0.1:5004 --encrypt --readers hosts.txt
+      packets that only the hosts in the list can read
 
 Receivers that come late, sleep or restart lose nothing: what is sent is
 always new.";
@@ -87,6 +89,8 @@ Examples:
   weir key show
       what receivers give as `weir recv --sender-key`
   weir key new site.key && weir send file a.iso --to 239.255.0.1:5004 --key site.key
+  weir key host
+      on a receiver: its line for the sender's --readers and --expect
 
 A receiver that fetches descriptions from the web remembers their key the first
 time, and refuses another one later.";

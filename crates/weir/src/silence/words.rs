@@ -67,6 +67,18 @@ impl About<'_> {
             SeenWhat::Unreadable => format!(
                 "{packets} packets from {from} cannot be read: another program uses the group and port, or the description is an old one"
             ),
+            SeenWhat::Unsealed => format!(
+                "{packets} packets from {from} do not bear the session's seal: the sender has been started without --authenticate or --encrypt \
+                 (then get its new description), or somebody forges"
+            ),
+            SeenWhat::Forged => format!(
+                "{packets} packets from {from} bear a seal of another key: the sender has been started with another key or TSI (then get its new \
+                 description), or somebody forges"
+            ),
+            SeenWhat::Replayed => format!(
+                "{packets} packets from {from} are of an earlier start of the sender, or came before: somebody plays a session again, or two senders \
+                 use one key and one TSI"
+            ),
             SeenWhat::UnsignedTable => format!(
                 "{packets} tables of files do not bear the signature of the sender's key{}: the sender has been started with \
                  another key (then get its new description), or somebody forges",

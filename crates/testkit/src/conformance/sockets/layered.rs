@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use weir_core::{ChannelId, Endpoint, Observation};
-use weir_net::description::{Control, Description};
+use weir_net::description::{Control, Description, Sealing};
 use weir_net::host::{Application, Delivery, Host as NetHost, LinkInFront, Progress, Statistics, TenantConfig};
 use weir_net::session::{self, SessionConfig};
 use weir_net::{InterfaceChoice, NetError};
@@ -55,6 +55,7 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         receipt_key: None,
         priority: None,
         sessions: None,
+        sealing: Sealing::default(),
     }
 }
 
