@@ -4,8 +4,12 @@
 use std::net::SocketAddrV4;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime};
 
+use flute::core::UDPEndpoint;
+use flute::receiver::{MultiReceiver, writer::ObjectWriterBufferBuilder};
 use weir_testkit::netns::{
     Air, Finished, Network, Process, Scratch, Session, Stranger, generated_file, require_root, same_content,
 };
@@ -158,6 +162,40 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
     drop(sender);
 }
 
+/// The `flute` crate, written by others, takes a session whose packets are authenticated: it skips what it does not know.
+#[test]
+fn flute_tools_read_sessions_with_seals_that_do_not_hide() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([LINK]).build();
+    let scratch = Scratch::new();
+    let words = ["--authenticate", "group", "--authenticate", "source", "--flute-version", "1", "--for", "60s"];
+    let transfer = Transfer::of(&scratch, 0, Bytes::new(500_000), &["--rates", "4M"], &words);
+    let (heard, hears) = channel();
+    let listener = Stranger::start(network.receiver(0), group(0), move |air| {
+        while let Some(packet) = air.hear() {
+            if heard.send(packet.bytes().to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let sender = transfer.session.send(network.sender()).start();
+    let writer = Rc::new(ObjectWriterBufferBuilder::new(true));
+    let mut receiver = MultiReceiver::new(writer.clone(), None, false);
+    let endpoint = UDPEndpoint::new(None, group(0).ip().to_string(), group(0).port());
+    while !writer.objects.borrow().iter().any(|object| object.borrow().complete) {
+        let packet = hears.recv_timeout(MINUTE).expect("the sender sends");
+        assert_eq!(packet[FIRST_EXTENSION], EXT_AUTH, "it has a seal");
+        receiver.push(&endpoint, &packet, SystemTime::now()).expect("flute takes every packet");
+    }
+    drop(hears);
+    listener.stop();
+    drop(sender);
+    let objects = writer.objects.borrow();
+    assert!(objects[0].borrow().data == std::fs::read(&transfer.file).expect("it was sent"), "content differs");
+}
+
 /// A file on its way to one receiver.
 struct Transfer {
     session: Session,
@@ -168,11 +206,16 @@ struct Transfer {
 impl Transfer {
     /// Number `index` of the sessions of a test.
     fn new(scratch: &Scratch, index: usize, words: &[&str]) -> Transfer {
+        Transfer::of(scratch, index, FILE, &["--rates", "2M..16M", "--receipts", "1"], words)
+    }
+
+    /// The same, of so many bytes.
+    fn of(scratch: &Scratch, index: usize, bytes: Bytes, how: &[&str], words: &[&str]) -> Transfer {
         let file = scratch.folder(format!("sent{index}")).join(format!("input{index}"));
-        generated_file(&file, FILE.count(), index as u64 + 1);
+        generated_file(&file, bytes.count(), index as u64 + 1);
         let session = Session::new(Path::new(WEIR), &file, scratch.path());
         let session = session.to(&group(index).to_string(), 20 + index as u16);
-        let session = session.words(["--rates", "2M..16M", "--receipts", "1"]).words(words.iter().copied());
+        let session = session.words(how.iter().chain(words).copied());
         Transfer { session, file, out: scratch.folder(format!("out{index}")) }
     }
 
@@ -198,6 +241,9 @@ fn count(done: &Finished, field: &str) -> u64 {
     done.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("the end has its {field}"))
 }
 
+/// Of a packet with the short form of congestion control information and 16 bits of TSI and TOI.
+const FIRST_EXTENSION: usize = 12;
+const EXT_AUTH: u8 = 1;
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const FILE: Bytes = Bytes::new(6_000_000);
 const LINK: Rate = Rate::from_mbps(16);
