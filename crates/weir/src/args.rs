@@ -203,6 +203,14 @@ pub struct SendLive {
     #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
     pub packet_size: u16,
 
+    /// Encrypt the stream, for each viewer by a key of its own; viewers know the sender by the public half of --key.
+    #[arg(long, help_heading = "Secrecy")]
+    pub encrypt: bool,
+
+    /// File with the secret key by which viewers of an encrypted stream know the sender (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
+    #[arg(long, value_name = "FILE", requires = "encrypt", help_heading = "Secrecy")]
+    pub key: Option<PathBuf>,
+
     /// A viewer that has not answered for this long is gone.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::span, help_heading = "Network")]
     pub silence: Duration,

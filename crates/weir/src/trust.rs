@@ -127,6 +127,25 @@ impl Trust {
         }
     }
 
+    /// The key of the sender of an encrypted stream at this address, where the user names it or it has had one before.
+    pub(crate) fn expected(&self, address: &str) -> Result<Option<PublicKey>, Failure> {
+        if self.pinned.is_some() {
+            return Ok(self.pinned);
+        }
+        let known = self.known.as_deref().map(|path| remembered(path, address)).transpose();
+        let known = known.map_err(|message| Failure::new(Exit::Files, message))?;
+        Ok(known.flatten().map(|(key, _)| key))
+    }
+
+    /// Remembers the key of the sender of an encrypted stream; gives what the user is to know.
+    pub(crate) fn of_stream_at(&self, address: &str, key: PublicKey) -> Result<Vec<String>, String> {
+        match self.pinned {
+            Some(pinned) if pinned == key => Ok(Vec::new()),
+            Some(pinned) => Err(other_key(Some(key), pinned)),
+            None => self.known_as(address, key),
+        }
+    }
+
     /// An address whose description nobody signed must not have had one that somebody did.
     fn unsigned(&self, url: &str) -> Result<Vec<String>, String> {
         if let Some((known, line)) = self.known.as_deref().map(|path| remembered(path, url)).transpose()?.flatten() {

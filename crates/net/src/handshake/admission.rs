@@ -134,7 +134,8 @@ const SLOT: Duration = Duration::from_secs(16);
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16] };
+    const TERMS: Terms =
+        Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16], ephemeral: [0; 32], identity: [0; 32] };
     const NOW: Time = Time::from_secs(100);
 
     fn client(port: u16) -> Client {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_units::Time;
-use weir_wire::rtcp::handshake::{COOKIE_LEN, Kind, Message, Terms};
+use weir_wire::rtcp::handshake::{COOKIE_LEN, KEY_LEN, Kind, Message, Terms};
 
 use crate::profile::Ids;
 
@@ -12,6 +12,8 @@ use crate::profile::Ids;
 #[derive(Debug, Clone)]
 pub struct Contact {
     ssrc: u32,
+    /// This host's public key for the stream; zeros without one.
+    key: [u8; KEY_LEN],
     silence: Duration,
     stage: Stage,
     /// When to say something next.
@@ -54,6 +56,7 @@ impl Contact {
     pub fn new(ssrc: u32, silence: Duration, now: Time) -> Contact {
         Contact {
             ssrc,
+            key: [0; KEY_LEN],
             silence,
             stage: Stage::Asking,
             next: now,
@@ -62,6 +65,12 @@ impl Contact {
             heard: now,
             refused: None,
         }
+    }
+
+    /// Brings this public key for streams that are encrypted.
+    #[must_use]
+    pub fn with_key(self, key: [u8; KEY_LEN]) -> Contact {
+        Contact { key, ..self }
     }
 
     /// When [`Contact::poll`] wants to be called.
@@ -82,12 +91,17 @@ impl Contact {
         self.unanswered = self.unanswered.saturating_add(1);
         Some(match self.stage {
             Stage::Asking => Message::plain(Kind::Hello, self.ssrc),
-            Stage::Starting { cookie, .. } => Message { cookie, ..Message::plain(Kind::Start, self.ssrc) },
+            Stage::Starting { cookie, .. } => self.start(cookie),
             Stage::Running { cookie, .. } => {
                 self.next = now + KEEP_ALIVE;
-                Message { cookie, ..Message::plain(Kind::Start, self.ssrc) }
+                self.start(cookie)
             }
         })
+    }
+
+    fn start(&self, cookie: [u8; COOKIE_LEN]) -> Message {
+        let terms = Terms { ephemeral: self.key, ..Terms::default() };
+        Message { cookie, terms, ..Message::plain(Kind::Start, self.ssrc) }
     }
 
     /// A message of the server came.
@@ -194,7 +208,8 @@ pub(crate) const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16] };
+    const TERMS: Terms =
+        Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16], ephemeral: [0; 32], identity: [0; 32] };
 
     fn contact() -> Contact {
         Contact::new(7, Duration::from_secs(10), Time::ZERO)

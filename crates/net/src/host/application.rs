@@ -135,6 +135,8 @@ pub enum PeerChange {
         /// Its host says that nobody listens on the port.
         is_refused: bool,
     },
+    /// It offers a stream under this lasting key, zeros for none, and another is expected; it is asked again.
+    OtherKey([u8; 32]),
     /// It serves as many peers as it can; it is asked again.
     Busy,
     /// It has proved its address, or its stream has begun.

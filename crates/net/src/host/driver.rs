@@ -63,6 +63,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             input,
             outgoing,
             kept: Kept::new(),
+            opened: Vec::new(),
             statistics,
             time: Time::ZERO,
             stage: Stage::Waiting,

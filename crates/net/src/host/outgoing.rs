@@ -1,5 +1,6 @@
 //! What goes out: packets are laid one behind the other into a batch, and a batch goes to the kernel in one call.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use socket2::SockAddr;
@@ -12,7 +13,8 @@ use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::profile::MAX_HEADER;
-use crate::seal::{ControlKey, Sealer};
+use crate::seal::pair::PairSealer;
+use crate::seal::{ControlKey, PAIR_OVERHEAD, Sealer};
 use crate::socket::{Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
 /// Where a packet goes.
@@ -63,6 +65,32 @@ struct Group {
 struct Unicast {
     output: Output,
     key: Option<ControlKey>,
+    /// By address: what seals packets to peers with whom this host shares keys.
+    pairs: BTreeMap<SocketAddr, PairSealer>,
+}
+
+impl Unicast {
+    /// The most bytes that the seal of a packet to this address takes.
+    fn reserve(&self, to: SocketAddr) -> usize {
+        match (&self.key, self.pairs.contains_key(&to)) {
+            (_, true) => PAIR_OVERHEAD,
+            (Some(_), false) => ControlKey::LEN,
+            (None, false) => 0,
+        }
+    }
+
+    /// Puts packets of this length one behind the other, the last one perhaps shorter, into `out` with their seals.
+    fn seal(&mut self, to: SocketAddr, packets: &[u8], len: usize, out: &mut Vec<u8>) {
+        out.clear();
+        match (self.pairs.get_mut(&to), &self.key) {
+            (Some(pair), _) => packets.chunks(len).for_each(|packet| pair.seal(packet, out)),
+            (None, Some(key)) => packets.chunks(len).for_each(|packet| {
+                out.extend_from_slice(packet);
+                out.extend_from_slice(&key.tag(packet));
+            }),
+            (None, None) => out.extend_from_slice(packets),
+        }
+    }
 }
 
 /// A channel to send to.
@@ -144,7 +172,7 @@ impl Outgoing {
     }
 
     pub(super) fn add_unicast(&mut self, output: Output) {
-        self.unicasts.push(Unicast { output, key: None });
+        self.unicasts.push(Unicast { output, key: None, pairs: BTreeMap::new() });
     }
 
     /// Packets to the channels of the session of this channel are sealed.
@@ -167,8 +195,21 @@ impl Outgoing {
                 let sealer = group.and_then(|group| group.sealer.as_ref());
                 sealer.map_or(0, |sealer| sealer.overhead(MAX_BATCH_PACKETS))
             }
-            Target::Unicast(socket, _) => self.unicasts[socket].key.as_ref().map_or(0, |_| ControlKey::LEN),
+            Target::Unicast(socket, to) => self.unicasts[socket].reserve(to),
         }
+    }
+
+    /// Packets to a peer are sealed, by keys that both share; `is_there` says of whom this still holds.
+    pub(super) fn pair(
+        &mut self,
+        socket: usize,
+        to: SocketAddr,
+        pair: PairSealer,
+        is_there: impl Fn(SocketAddr) -> bool,
+    ) {
+        let pairs = &mut self.unicasts[socket].pairs;
+        pairs.retain(|address, _| is_there(*address));
+        pairs.insert(to, pair);
     }
 
     /// What sends to the channels of the first session that is sent to.
@@ -259,7 +300,7 @@ impl Outgoing {
         self.batch.time
     }
 
-    /// Sends a message at once: an answer, a step of the handshake. If it is lost, the other side asks again.
+    /// Sends a message at once: an answer, a goodbye. If it is lost, the other side asks again.
     pub(super) fn message(
         &mut self,
         socket: usize,
@@ -268,11 +309,28 @@ impl Outgoing {
         statistics: &mut Statistics,
     ) -> Result<()> {
         self.flush(statistics)?;
-        let Some(Unicast { output, key }) = self.unicasts.get_mut(socket) else { return Ok(()) };
-        let message = match key {
-            None => message,
-            Some(key) => tagged(key, message, message.len().max(1), &mut self.sealed),
-        };
+        let Some(unicast) = self.unicasts.get_mut(socket) else { return Ok(()) };
+        let mut sealed = std::mem::take(&mut self.sealed);
+        unicast.seal(to, message, message.len().max(1), &mut sealed);
+        let sent = self.send_clear(socket, to, &sealed);
+        self.sealed = sealed;
+        sent
+    }
+
+    /// Sends a step of the handshake at once, as it is: keys are known only after it.
+    pub(super) fn handshake(
+        &mut self,
+        socket: usize,
+        to: SocketAddr,
+        message: &[u8],
+        statistics: &mut Statistics,
+    ) -> Result<()> {
+        self.flush(statistics)?;
+        self.send_clear(socket, to, message)
+    }
+
+    fn send_clear(&mut self, socket: usize, to: SocketAddr, message: &[u8]) -> Result<()> {
+        let Some(Unicast { output, .. }) = self.unicasts.get_mut(socket) else { return Ok(()) };
         let address = SockAddr::from(output.reachable(to));
         output.send(Some(&address), Ecn::NotEct, message, message.len().max(1));
         self.recorder.sent(output.local(), to, UNICAST_TTL, message)
@@ -299,12 +357,13 @@ impl Outgoing {
                 (output, Some(usize::from(number)), channel.address, channel.ttl)
             }
             Target::Unicast(number, to) => {
-                let Unicast { output, key } = &mut self.unicasts[number];
-                if let Some(key) = key {
-                    bytes = tagged(key, bytes, packet_len, &mut self.sealed);
-                    packet_len += ControlKey::LEN;
+                let unicast = &mut self.unicasts[number];
+                let overhead = unicast.reserve(to);
+                if overhead > 0 {
+                    unicast.seal(to, bytes, packet_len, &mut self.sealed);
+                    (bytes, packet_len) = (&self.sealed, packet_len + overhead);
                 }
-                (output, None, to, UNICAST_TTL)
+                (&mut unicast.output, None, to, UNICAST_TTL)
             }
         };
         let address = SockAddr::from(output.reachable(to));
@@ -339,16 +398,6 @@ impl Outgoing {
         }
         Ok(has_sent)
     }
-}
-
-/// Messages one behind the other, each with its tag behind it.
-fn tagged<'o>(key: &ControlKey, messages: &[u8], len: usize, out: &'o mut Vec<u8>) -> &'o [u8] {
-    out.clear();
-    for message in messages.chunks(len) {
-        out.extend_from_slice(message);
-        out.extend_from_slice(&key.tag(message));
-    }
-    out
 }
 
 /// Counts a batch; how many packets of it are on their way.

@@ -9,7 +9,7 @@ use weir_units::{Bytes, Ecn, Time};
 use super::application::Application;
 use super::kept::Kept;
 use super::outgoing::Outgoing;
-use super::peers::Peers;
+use super::peers::{Opened, Peers};
 use super::statistics::Statistics;
 use super::strangers::Strange;
 use super::tenant::Sessions;
@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::error::{Impossible, Result};
 use crate::profile::{Found, Profile, Sender};
 use crate::socket::{Input, Way, header_len};
+use weir_wire::rtcp::{self, handshake, handshake::Message};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) input: Input,
     pub(super) outgoing: Outgoing,
     pub(super) kept: Kept<P::Label>,
+    /// Where a datagram is opened.
+    pub(super) opened: Vec<u8>,
     pub(super) statistics: Statistics,
     /// The time of the last event: it never goes back.
     pub(super) time: Time,
@@ -218,7 +221,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
             Way::Channel(channel) => self.take_from_channel(datagram, channel),
             Way::Unicast(socket) => match &self.sessions.of_unicast(socket).key {
-                None => self.read(datagram, datagram.bytes),
+                None => self.take_from_peer(datagram),
                 Some(key) => match key.open(datagram.bytes) {
                     Some(message) => self.read(datagram, message),
                     None => {
@@ -244,6 +247,22 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
         };
         self.sessions.get_mut(session).opener = Some(opener);
+        result
+    }
+
+    /// Takes a datagram to a unicast socket, which is sealed if this host shares keys with who sent it.
+    fn take_from_peer(&mut self, datagram: &Datagram<'_>) -> Result<()> {
+        let mut opened = std::mem::take(&mut self.opened);
+        let result = match self.peers.open(datagram.from, datagram.bytes, &mut opened) {
+            Opened::Clear => self.read(datagram, datagram.bytes),
+            Opened::Handshake if is_handshake(datagram.bytes) => self.read(datagram, datagram.bytes),
+            Opened::Sealed => self.read(datagram, &opened),
+            Opened::Handshake | Opened::Forged => {
+                self.statistics.ignored.forged += 1;
+                Ok(())
+            }
+        };
+        self.opened = opened;
         result
     }
 
@@ -355,6 +374,12 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
         self.outgoing.message(socket, from, &answer, &mut self.statistics)
     }
+}
+
+/// Whether a datagram is a step of the handshake and nothing else.
+fn is_handshake(datagram: &[u8]) -> bool {
+    let first = rtcp::packets(datagram).next().and_then(std::result::Result::ok);
+    datagram.len() == handshake::LEN && first.is_some_and(|packet| Message::decode(&packet).is_ok())
 }
 
 /// Deadlines in one go, so that an endpoint that asks for the same time again and again does not stop the host.

@@ -8,7 +8,7 @@ use weir_wire::rtcp::handshake::Terms;
 
 use super::application::{Application, Departure, PeerChange};
 use super::party::{Calls, Party, Stage, Told};
-use super::peers::News;
+use super::peers::{News, Outbound};
 use crate::error::{Impossible, Result};
 use crate::profile::Profile;
 use crate::socket::{address_at, locator, scoped};
@@ -42,7 +42,11 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     pub(super) fn on_news(&mut self, now: Time) -> Result<()> {
         loop {
             while let Some(outbound) = self.peers.next_outbound() {
-                self.outgoing.message(outbound.socket, outbound.to, &outbound.bytes, &mut self.statistics)?;
+                let Outbound { socket, to, bytes, is_goodbye } = outbound;
+                match is_goodbye {
+                    true => self.outgoing.message(socket, to, &bytes, &mut self.statistics)?,
+                    false => self.outgoing.handshake(socket, to, &bytes, &mut self.statistics)?,
+                }
             }
             let Some((peer, news)) = self.peers.next_news() else { break };
             if let Some((_, address)) = self.peers.address(peer) {
@@ -108,8 +112,11 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     fn associate(&mut self, peer: PeerId) {
-        if let Some((ids, (socket, _))) = self.peers.ids(peer).zip(self.peers.address(peer)) {
+        if let Some((ids, (socket, address))) = self.peers.ids(peer).zip(self.peers.address(peer)) {
             self.peers.associate(peer, self.sessions.of_unicast(socket).profile.associate(&ids));
+            if let Some(sealer) = self.peers.take_sealer(peer) {
+                self.outgoing.pair(socket, address, sealer, |address| self.peers.find(address).is_some());
+            }
         }
     }
 

@@ -128,7 +128,7 @@ impl Amount {
 impl Ignored {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.undecodable + self.foreign + self.impossible
+        self.undecodable + self.foreign + self.impossible + self.forged
     }
 }
 

@@ -21,7 +21,7 @@ use crate::handshake::Secret;
 use crate::handshake::admission::Admission;
 use crate::interface::Interface;
 use crate::profile::Profile;
-use crate::seal::{ControlKey, Opener, Sealer};
+use crate::seal::{ControlKey, Opener, PairConfig, Sealer};
 use crate::socket::{Capabilities, Input, Output, ReceiveConfig, SendConfig, UnicastSocket, Way, address_at, locator};
 
 /// How to run a tenant.
@@ -244,6 +244,11 @@ impl<P: Profile> Tenant<P> {
     /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.
     pub fn admit(&mut self, secret: Secret, most: usize) {
         self.peers.admit(Admission::new(secret), most);
+    }
+
+    /// Shares keys with peers, and seals what goes to them and comes from them, where the stream is encrypted.
+    pub fn share_keys(&mut self, own: PairConfig) {
+        self.peers.share_keys(own);
     }
 
     /// The address that packets to channels come from.

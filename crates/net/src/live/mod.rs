@@ -11,6 +11,7 @@ use crate::error::NetError;
 use crate::handshake::Secret;
 use crate::host::{Tenant, TenantConfig};
 use crate::profile::RtpProfile;
+use crate::seal::PairConfig;
 use crate::socket::UnicastSocket;
 
 /// How to take part in a stream.
@@ -20,6 +21,8 @@ pub struct LiveConfig {
     pub tenant: TenantConfig,
     /// A pcapng file of all that is sent and received.
     pub capture: Option<PathBuf>,
+    /// What it brings to streams that are encrypted; a source without it sends in the clear.
+    pub keys: Option<PairConfig>,
 }
 
 /// The source of a stream, which takes one viewer after another at `listen`. The application makes an endpoint for each. `secret`
@@ -42,6 +45,9 @@ pub fn sink(sender: SocketAddr, ssrc: u32, config: &LiveConfig) -> Result<Tenant
 fn tenant(config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
     let mut tenant = Tenant::new(&config.tenant);
     tenant.add_unicast_session(RtpProfile);
+    if let Some(keys) = &config.keys {
+        tenant.share_keys(keys.clone());
+    }
     if let Some(path) = &config.capture {
         tenant.record(Capture::create(path, "any")?);
     }

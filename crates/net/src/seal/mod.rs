@@ -19,6 +19,7 @@ mod burst;
 mod control;
 mod key;
 mod opener;
+pub(crate) mod pair;
 mod replay;
 mod sealer;
 mod stamp;
@@ -28,6 +29,7 @@ mod tests;
 pub use control::ControlKey;
 pub use key::MasterKey;
 pub use opener::{Opener, Refusal, Verify};
+pub use pair::{Identity, PAIR_OVERHEAD, PairConfig};
 pub use sealer::{Sealer, Sign};
 pub use stamp::Start;
 

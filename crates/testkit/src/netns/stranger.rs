@@ -22,7 +22,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// Has a stranger on `host` do this to the group. Its socket hears what is sent from before this returns.
+    /// Has a stranger on `host` do this to the group, or to one host. Its socket hears what is sent to the group from before this returns.
     pub fn start(host: &Host, group: SocketAddrV4, work: impl FnOnce(&mut Air) + Send + 'static) -> Stranger {
         let is_over = Arc::<AtomicBool>::default();
         let local = host.ipv4();
@@ -217,8 +217,10 @@ impl Heard {
 fn open(group: SocketAddrV4, local: Ipv4Addr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(true)?;
-    socket.bind(&group.into())?;
-    socket.join_multicast_v4(group.ip(), &local)?;
+    if group.ip().is_multicast() {
+        socket.bind(&group.into())?;
+        socket.join_multicast_v4(group.ip(), &local)?;
+    }
     socket.set_multicast_if_v4(&local)?;
     socket.set_multicast_loop_v4(false)?;
     Ok(socket.into())

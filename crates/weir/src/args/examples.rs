@@ -38,6 +38,8 @@ Examples:
       a viewer receives it with `weir recv HOST:5004 --out rtp://127.0.0.1:6000`
   weir send live --unicast 5004 --in big.tar --cc-set max_rate=20M
   weir send live --unicast 192.0.2.7:5004 --in rtp://127.0.0.1:6000
+  weir send live --unicast 5004 --in movie.ts --encrypt
+      says its key, by which viewers know it: weir recv HOST:5004 --sender-key KEY
 
 A pipe or a file is read as fast as the stream goes: a program that could
 write faster waits. RTP that comes in does not wait: what is older than a

@@ -49,6 +49,9 @@ pub struct SendStart {
     pub address: String,
     /// What is sent.
     pub input: String,
+    /// The public key by which viewers know the sender; null if the stream is not encrypted.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 /// A viewer came or left.

@@ -10,7 +10,9 @@ use weir_net::clock::Clock;
 use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progress, Statistics};
 use weir_net::live::order::Order;
 use weir_net::live::{self, LiveConfig};
+use weir_net::seal::PairConfig;
 use weir_net::socket::header_len;
+use weir_object::keys::PublicKey;
 use weir_units::{Bytes, Random, Seq, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
@@ -24,6 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::session;
+use crate::trust::Trust;
 
 /// Takes the live stream of the sender at `address`.
 pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverEvent>) -> Result<Exit, Failure> {
@@ -31,7 +34,11 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     let sender = resolve(address)?;
     let ssrc = u32::from_be_bytes(session::random()?);
     let random = session::random_stream("viewer")?;
-    let config = LiveConfig { capture: args.output.pcap.clone(), ..LiveConfig::default() };
+    let trust = Trust::of(args)?;
+    let expected = trust.expected(address)?;
+    let keys = PairConfig { secret: session::random()?, identity: None, expected: expected.map(|key| key.to_bytes()) };
+    let capture = args.output.pcap.clone();
+    let config = LiveConfig { capture, keys: Some(keys), ..LiveConfig::default() };
     let tenant = live::sink(sender, ssrc, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
         let advice = match error.kind() {
@@ -60,6 +67,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         shown_bytes: 0,
         shown_packets: 0,
         terms: None,
+        trust,
         ending: None,
         outcome: None,
     };
@@ -128,6 +136,7 @@ struct LiveViewer<'a> {
     shown_bytes: u64,
     shown_packets: u64,
     terms: Option<Terms>,
+    trust: Trust,
     /// How the stream ended.
     ending: Option<Departure>,
     outcome: Option<Exit>,
@@ -135,6 +144,10 @@ struct LiveViewer<'a> {
 
 impl Application<Rtp> for LiveViewer<'_> {
     fn open(&mut self, now: Time, sender: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
+        if let Err(message) = self.believe(now, terms) {
+            self.stop(now, message, Exit::Unverified);
+            return None;
+        }
         self.terms = Some(*terms);
         let packet_size = Bytes::new(u64::from(terms.packet_size));
         let feedback_size = Bytes::new(header_len(sender.ip()) + congestion::MAX_LEN as u64);
@@ -175,6 +188,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             PeerChange::Unanswered { is_refused: false } => "unanswered",
             PeerChange::Unanswered { is_refused: true } => "refused",
             PeerChange::Busy => "busy",
+            PeerChange::OtherKey(key) => return self.refused(now, key),
             PeerChange::Up | PeerChange::Reached => "running",
             PeerChange::Down(why) => {
                 self.ending = Some(why);
@@ -215,6 +229,31 @@ impl Application<Rtp> for LiveViewer<'_> {
 }
 
 impl LiveViewer<'_> {
+    /// Who sends the stream is remembered by its key; what the user is to know of it is told.
+    fn believe(&mut self, now: Time, terms: &Terms) -> Result<(), String> {
+        if !terms.is_encrypted() {
+            return Ok(());
+        }
+        let key = PublicKey::from_bytes(&terms.identity).map_err(|error| error.to_string())?;
+        let told = self.trust.of_stream_at(&self.address, key)?;
+        told.into_iter().for_each(|message| self.trouble(now, message, None));
+        Ok(())
+    }
+
+    /// The sender that answers is not the one that is expected.
+    fn refused(&mut self, now: Time, key: [u8; 32]) {
+        let who = match PublicKey::from_bytes(&key) {
+            Ok(key) if key.to_bytes() != [0; 32] => format!("has the key {key}"),
+            _ => "offers no key".to_owned(),
+        };
+        let message = format!(
+            "who answers at {} {who}, which is not that of --sender-key, or the one that it had before: either the sender has a new key, or somebody \
+             answers in its place. Nothing is taken from there; the sender is asked again",
+            self.address
+        );
+        self.trouble(now, message, None);
+    }
+
     /// Puts out what is in order by now.
     fn give_out(&mut self, now: Time) {
         let mut given = false;
@@ -247,7 +286,11 @@ impl LiveViewer<'_> {
 
     fn stop(&mut self, now: Time, message: String, exit: Exit) {
         self.outcome = Some(exit);
-        let event = Trouble { t_s: self.t_s(now), message, exit_code: Some(exit.code()) };
+        self.trouble(now, message, Some(exit));
+    }
+
+    fn trouble(&mut self, now: Time, message: String, exit: Option<Exit>) {
+        let event = Trouble { t_s: self.t_s(now), message, exit_code: exit.map(Exit::code) };
         self.show(&LiveReceiverEvent::Error(event));
     }
 

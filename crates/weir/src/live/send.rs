@@ -11,7 +11,9 @@ use weir_net::clock::Clock;
 use weir_net::host::{Application, Departure, Host, PeerChange, Progress, Statistics, Tenant};
 use weir_net::live::{self, LiveConfig};
 use weir_net::profile::RtpProfile;
+use weir_net::seal::{Identity, PAIR_OVERHEAD, PairConfig};
 use weir_net::socket::header_len;
+use weir_object::keys::SecretKey;
 use weir_units::{Bytes, Random, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
@@ -24,7 +26,7 @@ use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::session;
+use crate::{key, session};
 
 /// Paces an input to whoever asks for it, one viewer at a time, until the input ends.
 pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Result<Exit, Failure> {
@@ -34,11 +36,13 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     args.cc.check_stream(&stream, &args.cc_set).map_err(|error| {
         Failure::new(Exit::Usage, format!("{error}; `weir schemes` lists schemes and their settings"))
     })?;
-    let room = usize::from(args.packet_size) - header_len(Ipv6Addr::UNSPECIFIED.into()) as usize - Rtp::LEN;
+    let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + Rtp::LEN + sealed(args);
+    let room = usize::from(args.packet_size) - headers;
     let random = u32::from_be_bytes(session::random()?);
     let source = Source::open(&args.input, room, args.payload_type, random)
         .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
-    let tenant = listen(args)?;
+    let identity = args.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?;
+    let tenant = listen(args, identity.as_ref())?;
     let clock = Clock::new();
     let mut run = LiveSender {
         args,
@@ -61,13 +65,23 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         scheme: args.cc.name.to_owned(),
         address: tenant.unicast_local(0).map_or_else(String::new, |address| address.to_string()),
         input: args.input.to_string(),
+        key: identity.map(|key| key.public().to_string()),
     }));
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
 }
 
-fn listen(args: &SendLive) -> Result<Tenant<RtpProfile>, Failure> {
+/// Bytes that a seal adds to each packet.
+fn sealed(args: &SendLive) -> usize {
+    if args.encrypt { PAIR_OVERHEAD } else { 0 }
+}
+
+fn listen(args: &SendLive, identity: Option<&SecretKey>) -> Result<Tenant<RtpProfile>, Failure> {
     let mut config = LiveConfig { capture: args.output.pcap.clone(), ..LiveConfig::default() };
+    if let Some(key) = identity {
+        let identity = Identity { public: key.public().to_bytes(), agreement: key.agreement() };
+        config.keys = Some(PairConfig { secret: session::random()?, identity: Some(identity), expected: None });
+    }
     config.tenant.silence = args.silence;
     let secret = session::random()?;
     let failed = Failure::of(Exit::Network, "cannot wait for viewers");
@@ -150,7 +164,7 @@ impl Application<Rtp> for LiveSender<'_> {
                 (self.viewer, self.last_departure) = (None, Some(why));
                 word(why)
             }
-            PeerChange::Reached | PeerChange::Unanswered { .. } | PeerChange::Busy => return,
+            PeerChange::Reached | PeerChange::Unanswered { .. } | PeerChange::OtherKey(_) | PeerChange::Busy => return,
         };
         let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned() };
         self.show(&LiveSenderEvent::Viewer(event));
@@ -191,7 +205,7 @@ fn word(why: Departure) -> &'static str {
 
 impl LiveSender<'_> {
     fn packet_size(&self, viewer: IpAddr) -> Bytes {
-        Bytes::new(self.source.payload_len() as u64 + header_len(viewer) + Rtp::LEN as u64)
+        Bytes::new((self.source.payload_len() + Rtp::LEN + sealed(self.args)) as u64 + header_len(viewer))
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {

@@ -6,7 +6,11 @@ use super::events::{LiveEnd, MeetingChange, SendProgress, SendStart, ViewEnd, Vi
 use crate::progress::{percent, seconds, share};
 
 pub(crate) fn send_start(start: &SendStart) -> String {
-    format!("sending {} ({}); waiting for a viewer at {}", start.input, start.scheme, start.address)
+    let text = format!("sending {} ({}); waiting for a viewer at {}", start.input, start.scheme, start.address);
+    match &start.key {
+        Some(key) => format!("{text}; encrypted, viewers know this sender by --sender-key {key}"),
+        None => text,
+    }
 }
 
 pub(crate) fn viewer(change: &ViewerChange) -> String {

@@ -71,6 +71,8 @@ impl<'a> Node<'a> {
             }
             PeerChange::Unanswered { .. } => "unanswered",
             PeerChange::Busy => "busy",
+            // Members of a tree share no keys.
+            PeerChange::OtherKey(_) => return,
             PeerChange::Down(why) => return self.gone(now, peer, address, why),
         };
         self.show_peer(now, address, true, what);

@@ -16,7 +16,7 @@ pub struct Message {
     pub ssrc: u32,
     /// In an offer and a start: the server's proof that the client receives at its address. Else zeros.
     pub cookie: [u8; COOKIE_LEN],
-    /// In an offer: what the stream is like. Else zeros.
+    /// In an offer: what the stream is like; in a start: the client's key, if the stream is encrypted. Else zeros.
     pub terms: Terms,
 }
 
@@ -45,12 +45,18 @@ pub struct Terms {
     pub packet_size: u16,
     /// Name of the congestion control scheme, filled up with zeros.
     pub scheme: [u8; SCHEME_LEN],
+    /// The public key for this run (X25519) of who sends the message; zeros if the stream is not encrypted.
+    pub ephemeral: [u8; KEY_LEN],
+    /// The sender's lasting public key (Ed25519); zeros if the stream is not encrypted.
+    pub identity: [u8; KEY_LEN],
 }
 
 /// Bytes of a cookie.
 pub const COOKIE_LEN: usize = 16;
 /// Bytes for the name of a scheme.
 pub const SCHEME_LEN: usize = 16;
+/// Bytes of a public key.
+pub const KEY_LEN: usize = 32;
 /// Bytes of every message.
 pub const LEN: usize = App::HEADER_LEN + DATA_LEN;
 
@@ -59,7 +65,12 @@ impl Terms {
     pub fn new(payload_type: u8, packet_size: u16, scheme: &str) -> Option<Terms> {
         let mut name = [0; SCHEME_LEN];
         name.get_mut(..scheme.len())?.copy_from_slice(scheme.as_bytes());
-        Some(Terms { payload_type, packet_size, scheme: name })
+        Some(Terms { payload_type, packet_size, scheme: name, ..Terms::default() })
+    }
+
+    /// Whether the stream is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.identity != [0; KEY_LEN]
     }
 
     /// The name of the scheme; `None` if it is not text.
@@ -82,7 +93,12 @@ impl Message {
         data[1] = self.terms.payload_type;
         data[2..4].copy_from_slice(&self.terms.packet_size.to_be_bytes());
         data[4..4 + COOKIE_LEN].copy_from_slice(&self.cookie);
-        data[4 + COOKIE_LEN..].copy_from_slice(&self.terms.scheme);
+        let rest = [&self.terms.scheme[..], &self.terms.ephemeral, &self.terms.identity];
+        let mut at = 4 + COOKIE_LEN;
+        for field in rest {
+            data[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        }
         let mut out = [0; LEN];
         App { subtype: self.kind as u8, ssrc: self.ssrc, name: *NAME, data: &data }.encode(&mut out);
         out
@@ -113,13 +129,15 @@ impl Message {
         let packet_size = u16::from_be_bytes(take_array(&mut rest, "packet size")?);
         let cookie = take_array(&mut rest, "cookie")?;
         let scheme = take_array(&mut rest, "scheme")?;
-        Ok(Message { kind, ssrc: app.ssrc, cookie, terms: Terms { payload_type, packet_size, scheme } })
+        let (ephemeral, identity) = (take_array(&mut rest, "key")?, take_array(&mut rest, "lasting key")?);
+        let terms = Terms { payload_type, packet_size, scheme, ephemeral, identity };
+        Ok(Message { kind, ssrc: app.ssrc, cookie, terms })
     }
 }
 
 const NAME: &[u8; 4] = b"WEIR";
-const VERSION: u8 = 1;
-const DATA_LEN: usize = 4 + COOKIE_LEN + SCHEME_LEN;
+const VERSION: u8 = 2;
+const DATA_LEN: usize = 4 + COOKIE_LEN + SCHEME_LEN + 2 * KEY_LEN;
 
 #[cfg(test)]
 mod tests {
@@ -135,10 +153,11 @@ mod tests {
         #[test]
         fn decoding_an_encoded_message_gives_it_back(
             ssrc in any::<u32>(), cookie in any::<[u8; COOKIE_LEN]>(), scheme in any::<[u8; SCHEME_LEN]>(),
-            payload_type in any::<u8>(), packet_size in any::<u16>(),
+            payload_type in any::<u8>(), packet_size in any::<u16>(), ephemeral in any::<[u8; KEY_LEN]>(),
+            identity in any::<[u8; KEY_LEN]>(),
         ) {
             for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy] {
-                let terms = Terms { payload_type, packet_size, scheme };
+                let terms = Terms { payload_type, packet_size, scheme, ephemeral, identity };
                 let message = Message { kind, ssrc, cookie, terms };
                 prop_assert_eq!(decoded(&message.encode()), Ok(message));
             }
@@ -148,7 +167,7 @@ mod tests {
     #[test]
     fn other_names_versions_kinds_and_lengths_are_refused() {
         let good = Message::plain(Kind::Hello, 7).encode();
-        for (at, value) in [(0, 0x80), (0, 0x86), (8, b'X'), (12, 2), (3, good[3] - 1)] {
+        for (at, value) in [(0, 0x80), (0, 0x86), (8, b'X'), (12, 1), (3, good[3] - 1)] {
             let mut bad = good;
             bad[at] = value;
             assert!(decoded(&bad).is_err(), "byte {at}");
