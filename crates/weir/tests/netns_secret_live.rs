@@ -95,7 +95,8 @@ fn a_viewer_holds_a_sender_to_its_key() {
 }
 
 fn send(network: &Network, input: &Path, scratch: &Scratch, key: &str) -> Process {
-    let command = network.sender().command(WEIR).args(["send", "live", "--json", "--encrypt", "--cc-set", "max_rate=10M"]);
+    let command =
+        network.sender().command(WEIR).args(["send", "live", "--json", "--encrypt", "--cc-set", "max_rate=10M"]);
     let command = command.args(["--unicast", &PORT.to_string(), "--in"]).arg(input);
     command.arg("--key").arg(scratch.join(key)).start()
 }

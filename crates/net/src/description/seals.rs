@@ -105,3 +105,63 @@ fn seals(value: &str) -> Option<Seals> {
 const GROUP: &str = "group";
 const ENCRYPT: &str = "encrypt";
 const SOURCE: &str = "source";
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Description, DescriptionError};
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLAIN: &str = "v=0\r\ns=x\r\na=flute-tsi:7\r\na=weir-key:ed25519 \
+                         0101010101010101010101010101010101010101010101010101010101010101\r\n\
+                         m=application 5004 FLUTE/UDP 0\r\nc=IN IP4 239.255.0.1/1\r\n";
+
+    fn with(lines: &str) -> Result<Description, DescriptionError> {
+        PLAIN.replace("a=flute-tsi", &format!("{lines}a=flute-tsi")).parse()
+    }
+
+    prop_compose! {
+        fn sealings()(
+            members in proptest::option::of(prop_oneof![Just(Members::Tag), Just(Members::Encrypt)]), source in any::<bool>(),
+            key in any::<[u8; 32]>(), receivers in proptest::collection::vec(any::<[u8; 32]>(), 0..4), byte in any::<u8>(),
+        ) -> Sealing {
+            let wrapped: Vec<WrappedKey> =
+                receivers.into_iter().map(|receiver| WrappedKey { receiver, key: [byte; WrappedKey::LEN] }).collect();
+            let seals = Seals { members, source };
+            match members {
+                None => Sealing { seals, ..Sealing::default() },
+                Some(_) => Sealing { seals, key: wrapped.is_empty().then_some(MasterKey::new(key)), wrapped },
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_written_seals_gives_them_back(sealing in sealings()) {
+            let described = with(&sealing.to_string()).expect("our own");
+            prop_assert_eq!(&described.sealing, &sealing);
+            prop_assert_eq!(described.to_string().parse::<Description>().map(|again| again.sealing), Ok(sealing));
+        }
+    }
+
+    #[test]
+    fn seals_that_cannot_be_checked_or_read_are_refused_in_words() {
+        let table = [
+            ("a=weir-seal:group\r\n", "a=weir-seal-key or a=weir-seal-for"),
+            ("a=weir-seal:rot13\r\n", "group or encrypt, source"),
+            ("a=weir-seal:\r\n", "group or encrypt, source"),
+            ("a=weir-seal:group encrypt\r\n", "group or encrypt, source"),
+            ("a=weir-seal-key:12\r\n", "64 hexadecimal digits"),
+            ("a=weir-seal-for:12 34\r\n", "64 and 160 hexadecimal digits"),
+        ];
+        for (lines, words) in table {
+            let told = with(lines).map(drop).expect_err(lines).to_string();
+            assert!(told.contains(words), "{lines}: {told}");
+        }
+        let unsigned: String =
+            PLAIN.lines().filter(|line| !line.contains("weir-key")).map(|line| line.to_owned() + "\r\n").collect();
+        let told =
+            unsigned.replace("a=flute", "a=weir-seal:source\r\na=flute").parse::<Description>().expect_err("no key");
+        assert!(told.to_string().contains("a=weir-key"), "{told}");
+    }
+}
