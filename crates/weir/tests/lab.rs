@@ -104,6 +104,22 @@ fn without_red_the_exit_code_is_0() {
 }
 
 #[test]
+fn without_ids_those_of_papers_are_verified_and_others_by_name() {
+    let place = place();
+    let of_paper = SCENARIO.replace("mine/one", "mine/two").replace("title", "paper = \"avmrc\"\ntitle");
+    std::fs::write(place.path().join("scenarios/mine/two.toml"), of_paper).expect("room");
+    let claims = |words: &[&str]| {
+        let output = lab(place.path(), &[words, &["--json"]].concat());
+        let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)));
+        let ids = verdicts.as_array().expect("a list").iter().map(|verdict| verdict["id"].as_str().map(str::to_owned));
+        ids.map(|id| id.expect("an id")).collect::<Vec<String>>()
+    };
+    let [unnamed, named] = [claims(&["verify"]), claims(&["verify", "mine"])];
+    assert!(unnamed.len() == 3 && unnamed.iter().all(|id| id.starts_with("mine/two/")), "{unnamed:?}");
+    assert_eq!(named.len(), 6, "{named:?}");
+}
+
+#[test]
 fn results_are_the_same_from_the_cache_and_made_again() {
     let place = place();
     let again = lab(place.path(), &["run", "mine/one", "--json"]);

@@ -160,7 +160,7 @@ impl TraceArgs {
 /// `weir lab verify`.
 #[derive(Debug, Args)]
 pub(crate) struct LabVerify {
-    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all that reproduce a paper].
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
@@ -179,7 +179,7 @@ pub(crate) struct LabVerify {
 /// `weir lab plot`.
 #[derive(Debug, Args)]
 pub(crate) struct LabPlot {
-    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all that reproduce a paper].
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
@@ -194,7 +194,7 @@ pub(crate) struct LabPlot {
 /// `weir lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct LabReport {
-    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all].
+    /// Ids, or beginnings of ids such as avmrc, or scenario files [default: all that reproduce a paper].
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 

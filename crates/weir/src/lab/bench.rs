@@ -30,7 +30,7 @@ pub(super) struct Bench {
 
 impl Bench {
     /// Reads all scenarios before any is run: a fault in the last one is not told after an hour. `names` are ids,
-    /// beginnings of ids, or files; none means all.
+    /// beginnings of ids, or files; none means all that reproduce a paper, or all if none does.
     pub(super) fn new(runs: &Runs, names: &[String]) -> Result<Bench, Failure> {
         let interrupt = Interrupt::install(|| eprintln!("{STOPPING}"))
             .map_err(Failure::of(Exit::Internal, "cannot wait for signals"))?;
@@ -49,6 +49,10 @@ impl Bench {
             for id in library.ids_of(name).map_err(hint)? {
                 dossiers.push(library.open(id, &overrides).map_err(|error| usage(&error))?);
             }
+        }
+        let is_of_paper = |dossier: &Dossier| !dossier.scenario.head.paper.is_empty();
+        if names.is_empty() && dossiers.iter().any(is_of_paper) {
+            dossiers.retain(is_of_paper);
         }
         let cache = if runs.no_cache { None } else { runs.cache.clone().or_else(cache_folder).map(Cache::new) };
         Ok(Bench { dossiers, cache, jobs: runs.jobs, quiet: runs.quiet, interrupt, done: Cell::new(0) })
