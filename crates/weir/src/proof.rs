@@ -19,10 +19,12 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Adds a file.
+    /// Adds a file, or puts it in the place of the one that had its name.
     pub(crate) fn add(&mut self, name: String, length: u64, path: PathBuf) {
-        let at = self.files.partition_point(|(other, ..)| *other < name);
-        self.files.insert(at, (name, length, path));
+        match self.files.binary_search_by(|(other, ..)| other.cmp(&name)) {
+            Ok(at) => self.files[at] = (name, length, path),
+            Err(at) => self.files.insert(at, (name, length, path)),
+        }
     }
 
     /// The proof of a receiver of session `tsi`.
@@ -85,5 +87,8 @@ mod tests {
         assert_ne!(proof(&sent, 1, 7), proof(&other, 1, 7));
         let empty = Content::default();
         assert_eq!(proof(&empty, 1, 7), proof(&empty, 1, 7));
+        let mut again = content(there.path(), &["a", "b", "c"], 0);
+        again.add("b".to_owned(), 10_000, there.path().join("b"));
+        assert_eq!(proof(&again, 1, 7), proof(&sent, 1, 7), "a file that came twice counts once");
     }
 }

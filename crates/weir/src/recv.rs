@@ -200,23 +200,30 @@ pub(crate) struct FileReceiver<'a> {
     statistics: Statistics,
     /// Only what the sender's key has signed is taken.
     is_signed: bool,
-    files: u64,
-    file_bytes: u64,
-    /// Bytes of files that an earlier run had received.
-    resumed: BTreeMap<Name, u64>,
+    /// What came of the files that the sender offers now.
+    came: Came,
     completed: Option<Time>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
-    /// The files that are there, of which the receipt proves that they are.
-    held: Held,
     out: PathBuf,
     tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
-    /// What went wrong with a file while others went on.
-    worst: Option<Exit>,
     /// That packets were forged or damaged has been told.
     is_told_of_bad_blocks: bool,
+}
+
+/// What came of one set of files. Another set that the sender offers begins with nothing.
+#[derive(Debug, Default)]
+struct Came {
+    files: u64,
+    bytes: u64,
+    /// Bytes of files that an earlier run had received.
+    resumed: BTreeMap<Name, u64>,
+    /// The files that are there, of which the receipt proves that they are.
+    held: Held,
+    /// What went wrong with a file while others went on.
+    worst: Option<Exit>,
 }
 
 /// The account at the last progress event.
@@ -283,7 +290,7 @@ impl Application<Content> for FileReceiver<'_> {
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
-            if self.completed.is_some() && self.worst.is_none() {
+            if self.completed.is_some() && self.came.worst.is_none() {
                 self.begin_receipt(now);
             }
         }
@@ -337,16 +344,12 @@ impl<'a> FileReceiver<'a> {
             lost_packets: 0,
             statistics: Statistics::default(),
             is_signed: description.public_key.is_some() && !args.any_sender,
-            files: 0,
-            file_bytes: 0,
-            resumed: BTreeMap::new(),
+            came: Came::default(),
             completed: None,
             receipt,
-            held: Held::default(),
             out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
-            worst: None,
             is_told_of_bad_blocks: false,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
@@ -359,7 +362,7 @@ impl FileReceiver<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         let idle = now.since(self.last_packet);
         if self.completed.is_some() {
-            Some(self.worst.unwrap_or(Exit::Done))
+            Some(self.came.worst.unwrap_or(Exit::Done))
         } else if self.is_unheard || self.observer.is_interrupted() {
             Some(Exit::Interrupted)
         } else if self.ends.is_some_and(|ends| now >= ends) {
@@ -399,9 +402,14 @@ impl FileReceiver<'_> {
     }
 
     pub(crate) fn drain_store(&mut self, now: Time) {
+        // Asked before: then what the last events say of these files is among those that follow.
+        let mut is_complete = self.collector.is_complete();
         while let Some(event) = self.collector.next_event() {
             match event {
-                Ok(event) => self.on_store_event(now, event),
+                Ok(event) => {
+                    is_complete &= !matches!(event, Event::NewSet);
+                    self.on_store_event(now, event);
+                }
                 Err(error) => {
                     // The disk is full, or the folder has gone: nothing that comes could be kept.
                     self.trouble(now, error.to_string(), Some(Exit::Files));
@@ -410,7 +418,7 @@ impl FileReceiver<'_> {
                 }
             }
         }
-        if self.completed.is_none() && self.collector.is_complete() {
+        if self.completed.is_none() && is_complete {
             self.completed = Some(now);
         }
     }
@@ -418,10 +426,10 @@ impl FileReceiver<'_> {
     fn on_store_event(&mut self, now: Time, event: Event) {
         match event {
             Event::Done { name, bytes, digest, already_there } => {
-                self.files += 1;
-                self.file_bytes += bytes;
-                self.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
-                let before = self.resumed.remove(&name).unwrap_or(0);
+                self.came.files += 1;
+                self.came.bytes += bytes;
+                self.came.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
+                let before = self.came.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
                     name: name.to_string(),
@@ -440,18 +448,18 @@ impl FileReceiver<'_> {
                 };
                 let advice =
                     if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
-                self.worst.get_or_insert(exit);
+                self.came.worst.get_or_insert(exit);
                 self.trouble(now, format!("{name} is not received: {reason}{advice}"), Some(exit));
             }
             Event::Resumed { name, bytes, after_power_loss } => {
                 let doubt =
                     if after_power_loss { "; this machine went down meanwhile, so its digest will decide" } else { "" };
-                self.resumed.insert(name.clone(), bytes);
+                self.came.resumed.insert(name.clone(), bytes);
                 let bytes = Bytes::new(bytes);
                 self.trouble(now, format!("{name} goes on from the {bytes} that are there already{doubt}"), None);
             }
             Event::Restarted { name, reason } => {
-                self.resumed.remove(&name);
+                self.came.resumed.remove(&name);
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
             Event::BadBlock { name, .. } if !self.is_told_of_bad_blocks => {
@@ -461,6 +469,7 @@ impl FileReceiver<'_> {
             Event::OldTable => self.trouble(now, OLD_TABLE.to_owned(), None),
             Event::ExpiredTable { ago_secs } => self.trouble(now, expired_table(ago_secs), None),
             Event::NewSet => {
+                self.came = Came::default();
                 self.trouble(
                     now,
                     "the sender offers other files than before; what was incomplete stays on disk".to_owned(),
@@ -508,7 +517,7 @@ impl FileReceiver<'_> {
     fn begin_receipt(&mut self, now: Time) {
         let standing = self.standing(self.completed.unwrap_or(now));
         let Some(receipt) = &mut self.receipt else { return };
-        match self.held.proof(receipt.key(), self.tsi) {
+        match self.came.held.proof(receipt.key(), self.tsi) {
             Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
             Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
@@ -561,8 +570,8 @@ impl FileReceiver<'_> {
             t_s: now.since(self.started).as_secs_f64(),
             complete: self.completed.is_some() && exit == Exit::Done,
             verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
-            files: self.files,
-            bytes: self.file_bytes,
+            files: self.came.files,
+            bytes: self.came.bytes,
             seconds: until.since(self.started).as_secs_f64(),
             received_bytes: self.statistics.received.bytes.count(),
             received_packets: self.statistics.received.packets,
