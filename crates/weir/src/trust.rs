@@ -13,6 +13,7 @@ use weir_object::keys::{PublicKey, SecretKey};
 
 use crate::args::{Recv, SessionSource};
 use crate::exit::{Exit, Failure};
+use crate::stream::StreamAddress;
 use crate::{folders, key};
 
 /// Whom a receiver believes, by its options.
@@ -140,6 +141,17 @@ impl Trust {
     }
 }
 
+/// Who has to have sealed a stream over a tree: the sender of its address, which has to be the one that the user names, if he names one.
+pub(crate) fn of_stream(args: &Recv, address: &StreamAddress) -> Result<Option<PublicKey>, Failure> {
+    let pinned = args.sender_key.as_deref().map(pinned).transpose()?;
+    match (pinned, address.sender_key) {
+        (Some(pinned), Some(key)) if key != pinned => {
+            Err(Failure::new(Exit::Unverified, format!("{address}: {}", other_key(Some(key), pinned))))
+        }
+        (pinned, of_address) => Ok(pinned.or(of_address)),
+    }
+}
+
 /// The key that the user gives: as text, or a file that holds it.
 fn pinned(text: &str) -> Result<PublicKey, Failure> {
     text.parse().or_else(|_| key::read_public(Path::new(text))).map_err(|failure| {
@@ -152,8 +164,7 @@ fn pinned(text: &str) -> Result<PublicKey, Failure> {
 fn other_key(key: Option<PublicKey>, pinned: PublicKey) -> String {
     match key {
         Some(key) => format!(
-            "it is of another sender: its key is {key}, and --sender-key says {pinned}. Get the description from your sender, or ask it \
-             for its key"
+            "it is of another sender: its key is {key}, and --sender-key says {pinned}. Get it from your sender, or ask for the sender's key"
         ),
         None => format!("it holds no key, and --sender-key says {pinned}: get the description from your sender"),
     }

@@ -66,6 +66,7 @@ fn the_user_is_told_what_cannot_be_and_what_to_do() {
         (recv("localhost:9", Path::new("-")), USAGE, "send the stream elsewhere"),
         (recv("localhost:9", nowhere).args(["--link", "rate=1M"]), USAGE, "--link"),
         (recv("localhost:9", nowhere).args(["--sdp", "a.sdp"]), USAGE, "--out rtp://"),
+        (recv("localhost:9", nowhere).args(["--sender-key", KEY]), USAGE, "bears no signature"),
         (recv("no-such-host.invalid:9", nowhere), NETWORK, "HOST:PORT"),
         (recv("localhost:9", &old), FILES, "--overwrite"),
         (send(&["--unicast", &port, "--in", file]), FILES, "none.ts"),
@@ -89,6 +90,8 @@ fn recv(address: &str, out: &Path) -> Command {
     Command::here(WEIR).args(["recv", address, "--json", "--out"]).arg(out)
 }
 
+/// A point of the curve: RFC 8032 §7.1, test 1.
+const KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(20);
 /// Exit codes, as `weir recv --help` lists them.

@@ -83,6 +83,11 @@ fn output(args: &Recv) -> Result<Output, Failure> {
             "{name} is for sessions that a description tells of; a live stream has no use for it"
         )));
     }
+    if args.sender_key.is_some() {
+        let message = "a live stream bears no signature that --sender-key could be held to: take it without, over a network that you trust, or \
+                       have it sent as a stream over a tree, whose digest is signed (weir send stream)";
+        return Err(usage(message.to_owned()));
+    }
     let text = args.out.as_deref().map_or(Some("-"), std::path::Path::to_str);
     let text = text.ok_or_else(|| usage("--out must be text".to_owned()))?;
     let output: Output =
