@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use blake3::hazmat::ChainingValue;
 use md5::Digest;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, USUAL_FOLDER};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
@@ -383,8 +383,6 @@ pub enum SourceError {
     },
 }
 
-/// The permissions that folders have mostly. They need not be said.
-const USUAL_FOLDER: u16 = 0o755;
 /// Large enough that system calls do not count, small enough to stay in a core's cache; a whole number of leaves.
 const HASH_BUFFER: usize = 256 << 10;
 

@@ -431,6 +431,43 @@ fn a_block_that_needs_more_than_the_memory_is_refused_with_the_reason() {
     assert!(matches!(events(&mut store)[..], [Event::Refused { reason: RefuseReason::TooLittleMemory { .. }, .. }]));
 }
 
+/// A file of somebody else's that may be written to stands for one on a file system that takes no permissions and no times: the system
+/// refuses both with the same error.
+#[test]
+fn a_file_whose_permissions_and_time_are_refused_arrives_all_the_same() {
+    use nix::unistd::{Uid, setfsuid};
+    use std::os::unix::fs::PermissionsExt;
+    if !Uid::effective().is_root() {
+        eprintln!("SKIPPED: to give up the right to change others' files it takes root");
+        return;
+    }
+    let out = tempfile::tempdir().expect("temporary folder");
+    let partial = out.path().join("a.part");
+    fs::write(&partial, b"").expect("file");
+    for (path, mode) in [(out.path(), 0o777), (partial.as_path(), 0o666)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+    let bytes = content(100_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes), ("b", b"b")], &two_channels());
+    // Of this thread alone.
+    setfsuid(Uid::from_raw(65_534));
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let told = events(&mut store);
+    setfsuid(Uid::from_raw(0));
+    let refused: Vec<&str> = told.iter().filter_map(refused_attributes).collect();
+    assert_eq!(refused, ["a"], "{told:?}");
+    assert_eq!(told.iter().filter(|event| matches!(event, Event::Done { .. })).count(), 2, "{told:?}");
+    assert_same(sender.folder.path(), out.path());
+}
+
+fn refused_attributes(event: &Event) -> Option<&str> {
+    match event {
+        Event::AttributesRefused { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
 #[test]
 fn a_full_disk_is_found_at_the_start_and_nothing_is_lost() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};

@@ -209,8 +209,16 @@ pub(crate) struct FileReceiver<'a> {
     tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
-    /// That packets were forged or damaged has been told.
-    is_told_of_bad_blocks: bool,
+    told: Told,
+}
+
+/// What has been told once, and is not told again.
+#[derive(Debug, Default)]
+struct Told {
+    /// That packets were forged or damaged.
+    bad_blocks: bool,
+    /// That the file system takes no permissions or times.
+    attributes: bool,
 }
 
 /// What came of one set of files. Another set that the sender offers begins with nothing.
@@ -350,7 +358,7 @@ impl<'a> FileReceiver<'a> {
             out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
-            is_told_of_bad_blocks: false,
+            told: Told::default(),
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
         wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
@@ -462,9 +470,11 @@ impl FileReceiver<'_> {
                 self.came.resumed.remove(&name);
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
-            Event::BadBlock { name, .. } if !self.is_told_of_bad_blocks => {
-                self.is_told_of_bad_blocks = true;
+            Event::BadBlock { name, .. } if !std::mem::replace(&mut self.told.bad_blocks, true) => {
                 self.trouble(now, bad_block(&name), None);
+            }
+            Event::AttributesRefused { name, error } if !std::mem::replace(&mut self.told.attributes, true) => {
+                self.trouble(now, attributes_refused(&name, &error), None);
             }
             Event::OldTable => self.trouble(now, OLD_TABLE.to_owned(), None),
             Event::ExpiredTable { ago_secs } => self.trouble(now, expired_table(ago_secs), None),
@@ -611,6 +621,14 @@ fn bad_block(name: &Name) -> String {
     format!(
         "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
          where it does not end, find the host that sends to the session's groups"
+    )
+}
+
+/// What to tell of a file system that takes less than files have.
+fn attributes_refused(name: &str, error: &std::io::Error) -> String {
+    format!(
+        "{name} is there without the permissions or the time that it had, and may be more open: the file system refuses them ({error}). It is not told \
+         of others"
     )
 }
 

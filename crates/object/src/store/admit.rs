@@ -39,8 +39,11 @@ impl Store {
     }
 
     fn admit_folder(&mut self, folder: &FolderEntry) {
-        if let Err(error) = self.folder.make_folder(&folder.name, folder.attributes.mode) {
-            self.event(Event::Refused { name: folder.name.to_string(), reason: RefuseReason::Io(error) });
+        let name = folder.name.to_string();
+        match self.folder.make_folder(&folder.name, folder.attributes.mode, self.umask) {
+            Ok(None) => {}
+            Ok(Some(error)) => self.event(Event::AttributesRefused { name, error }),
+            Err(error) => self.event(Event::Refused { name, reason: RefuseReason::Io(error) }),
         }
         if self.folders.len() < self.options.max_files && self.take_for_set(name_memory(&folder.name)) {
             self.folders.insert(folder.name.clone());
@@ -83,6 +86,7 @@ impl Store {
         self.changed.clear();
         self.window.clear();
         self.loaded_bytes = 0;
+        self.folder.begin_set();
         self.folders.clear();
         self.links.clear();
         self.unusable.clear();
@@ -348,12 +352,16 @@ impl Store {
         let (parent, last) = incoming.parent(&self.folder)?;
         let handles = incoming.handles.as_ref().expect("was opened to be checked");
         handles.data.set_len(incoming.spec.length)?;
-        incoming.spec.attributes.apply(&handles.data, self.umask)?;
+        let refused = incoming.spec.attributes.apply(&handles.data, self.umask)?;
         if sync {
             handles.data.sync_all()?;
         }
         folder::rename_at(&parent, &Spec::partial_name(last), last, overwrite)?;
         folder::remove_at(&parent, &Spec::journal_name(last))?;
+        if let Some(error) = refused {
+            let name = incoming.spec.name.to_string();
+            self.event(Event::AttributesRefused { name, error });
+        }
         if sync { folder::sync_folder(&parent) } else { Ok(()) }
     }
 

@@ -189,6 +189,13 @@ pub enum Event {
         /// Whether it was there before.
         already_there: bool,
     },
+    /// A file or folder is there, and the file system does not take its permissions or its time.
+    AttributesRefused {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
     /// A file will not be received.
     Refused {
         /// Its name, as the manifest has it.
@@ -518,6 +525,7 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.open_folders();
         self.flush_data()?;
         self.flush_maps()
     }
