@@ -63,6 +63,15 @@ pub struct SetTotals {
     pub bytes: u64,
 }
 
+/// A set of files as one start of its sender sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Edition {
+    /// Which set.
+    pub set: [u8; 16],
+    /// Which start.
+    pub epoch: u64,
+}
+
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
@@ -94,6 +103,11 @@ impl Manifest {
     pub fn is_whole(&self, tsi: u64) -> bool {
         let has_digests = |file: &FileEntry| file.digest.is_some() && file.oti.is_some();
         self.tsi == Some(tsi) && self.epoch.is_some() && self.set.is_some() && self.files.iter().all(has_digests)
+    }
+
+    /// What it is an instance of; `None` from other senders.
+    pub fn edition(&self) -> Option<Edition> {
+        Some(Edition { set: self.set?.id, epoch: self.epoch? })
     }
 
     /// The instance as XML, in the namespace of RFC 6726 or, for FLUTE version 1, the one that 3GPP gave RFC 3926.

@@ -17,6 +17,7 @@ use weir_net::session::SessionConfig;
 use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError, host};
 use weir_object::keys::PublicKey;
+use weir_object::manifest::Edition;
 use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
 use weir_units::{Bytes, Rate, Time};
@@ -30,7 +31,7 @@ use crate::events::{
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::proof::Content as Held;
+use crate::proof::{About, Content as Held, Leaves};
 use crate::silence::Silence;
 use crate::trust::Trust;
 use crate::{fetch, identity, session};
@@ -272,6 +273,7 @@ impl Application<Content> for FileReceiver<'_> {
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
+        self.receipt.as_ref()?.deadline().filter(|due| *due <= now)?;
         let standing = self.standing(now);
         self.receipt.as_mut()?.poll(now, || standing).map(|message| (PeerId(0), message))
     }
@@ -436,7 +438,7 @@ impl FileReceiver<'_> {
             Event::Done { name, bytes, digest, already_there } => {
                 self.came.files += 1;
                 self.came.bytes += bytes;
-                self.came.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
+                self.came.held.add(name.to_string(), Leaves::OnDisk(self.out.join(name.as_str()), bytes));
                 let before = self.came.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
@@ -526,8 +528,10 @@ impl FileReceiver<'_> {
     /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
     fn begin_receipt(&mut self, now: Time) {
         let standing = self.standing(self.completed.unwrap_or(now));
+        let edition = self.collector.progress().edition.unwrap_or_default();
         let Some(receipt) = &mut self.receipt else { return };
-        match self.came.held.proof(receipt.key(), self.tsi) {
+        let receiver = *receipt.key();
+        match self.came.held.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
             Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
             Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
@@ -544,7 +548,15 @@ impl FileReceiver<'_> {
             elapsed_millis: u64::try_from(now.since(self.started).as_millis()).unwrap_or(u64::MAX),
             // All of it is said by a receipt alone.
             share: (share as u16).min(9_999),
+            of: self.mark(store.edition),
         }
+    }
+
+    /// By what a report says which content it goes by.
+    fn mark(&self, edition: Option<Edition>) -> [u8; 32] {
+        let about =
+            |(receipt, edition): (&ReceiptSender, _)| About { receiver: receipt.key(), tsi: self.tsi, edition }.mark();
+        self.receipt.as_ref().zip(edition).map_or([0; 32], about)
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.

@@ -74,8 +74,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     }
     let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
-    let receipts = hosts::book(&offer, &sources);
+    let content = hosts::content(&sources);
     let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
+    let receipts = hosts::book(&offer, content, &carousel, &expected);
     let mut run = FileSender {
         report,
         receipts,
@@ -90,6 +91,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
         sent,
+        is_told_of_overflow: false,
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
@@ -99,7 +101,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
 /// What to tell of a source-specific session to groups of any source.
 fn beyond_one_source(to: SocketAddr) -> String {
     format!(
-        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send          receivers what others send there, too",
+        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send \
+         receivers what others send there, too",
         to.ip()
     )
 }
@@ -261,6 +264,8 @@ struct FileSender<'a> {
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
+    /// That there are more reports and receipts than can be looked at has been told.
+    is_told_of_overflow: bool,
     outcome: Option<Exit>,
 }
 
@@ -368,6 +373,10 @@ impl FileSender<'_> {
             passes: self.passes(statistics),
         };
         self.report.show(&SenderEvent::Progress(event));
+        let has_overflowed = self.receipts.as_ref().is_some_and(|book| book.overflowed() > 0);
+        if has_overflowed && !std::mem::replace(&mut self.is_told_of_overflow, true) {
+            self.report.trouble(now, OVERFLOW.to_owned(), None);
+        }
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
@@ -383,6 +392,8 @@ impl FileSender<'_> {
             sent_packets: statistics.sent.packets,
             passes: self.passes(statistics),
             receipts: self.receivers(),
+            forged_messages: self.receipts.as_ref().map_or(0, ReceiptBook::forged),
+            overflowed_messages: self.receipts.as_ref().map_or(0, ReceiptBook::overflowed),
             exit_code: exit.code(),
         };
         self.report.show(&SenderEvent::End(event));
@@ -393,6 +404,10 @@ impl FileSender<'_> {
         statistics.sent.packets as f64 / self.symbols_per_pass.max(1) as f64
     }
 }
+
+/// What to tell of more messages than there is time or room for.
+const OVERFLOW: &str = "more reports and receipts come than can be looked at in time, or from more receivers than can be remembered: some receivers are \
+                        heard late. Whoever has the description can send as many";
 
 /// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
 /// receivers that have heard of no later one.

@@ -32,6 +32,7 @@ impl Store {
             Assembled::Instance(bytes, content_encoding) => match self.read_table(bytes, content_encoding)? {
                 Found::Good(manifest) => {
                     self.senders.note_table(origin);
+                    self.counts.edition = manifest.edition();
                     self.admit(*manifest)?;
                     self.open_folders();
                     return Ok(());

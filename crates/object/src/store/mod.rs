@@ -54,7 +54,7 @@ use self::senders::Senders;
 use self::window::Window;
 use crate::attributes;
 use crate::keys::PublicKey;
-use crate::manifest::{FileEntry, ManifestError, SetTotals};
+use crate::manifest::{Edition, FileEntry, ManifestError, SetTotals};
 use crate::name::Name;
 
 /// How to receive.
@@ -102,6 +102,8 @@ impl Default for StoreOptions {
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
+    /// Which set it is of, and which start of the sender, by the last table that counts.
+    pub edition: Option<Edition>,
     /// Whether all of the manifest is here, so that the totals are known.
     pub manifest_complete: bool,
     /// Files that the manifest names, as far as it is here.

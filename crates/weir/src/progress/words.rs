@@ -233,12 +233,20 @@ pub(super) fn host(result: &HostResult) -> String {
 
 pub(super) fn sender_end(end: &SenderEnd) -> String {
     let sent = Bytes::new(end.sent_bytes);
-    format!(
+    let mut line = format!(
         "{}; sent {sent} in {} ({:.1} × the files)",
         count(end.receipts, "receipt"),
         seconds(end.seconds),
         end.passes
-    )
+    );
+    if end.forged_messages + end.overflowed_messages > 0 {
+        line += &format!(
+            "; {} forged or of an earlier session, {} not looked at",
+            count(end.forged_messages, "message"),
+            end.overflowed_messages
+        );
+    }
+    line
 }
 
 fn count(n: u64, noun: &str) -> String {
