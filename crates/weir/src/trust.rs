@@ -4,10 +4,11 @@
 //! `weir description 1`, a zero byte, and all lines before that one that are not empty, each without spaces at its end and with a line feed.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
 use weir_net::description::Description;
 use weir_object::keys::{PublicKey, SecretKey};
 
@@ -77,41 +78,36 @@ impl Trust {
         text: &str,
         description: &Description,
     ) -> Result<Vec<String>, Failure> {
-        let refuse = |message: String| Failure::new(Exit::Unverified, format!("{source}: {message}"));
-        let key = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
-        let signed = key.and_then(|key| is_signed(text, &key));
         if self.takes_all {
             return Ok(Vec::new());
         }
-        if signed == Some(false) {
-            return Err(refuse(
-                "the description was changed after the sender signed it: get it again from the sender".to_owned(),
-            ));
-        }
-        let believed = match (key, self.pinned, source) {
-            (_, Some(pinned), _) if key != Some(pinned) => return Err(refuse(other_key(key, pinned))),
-            (_, Some(_), _) => Vec::new(),
-            (Some(key), None, SessionSource::Url(url)) if signed.is_some() => {
-                self.known_as(url, key).map_err(refuse)?
+        let key = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
+        let told = signer(text, key).and_then(|signer| match (self.pinned, source) {
+            (Some(pinned), _) => held_to(pinned, key, signer),
+            (None, SessionSource::Url(url)) => {
+                signer.map_or_else(|| Err(self.unsigned(url)), |key| self.known_as(url, key))
             }
-            (_, None, SessionSource::Url(url)) => self.unsigned(url).map_err(refuse)?,
-            _ => return Ok(Vec::new()),
-        };
-        // Of a key that is held to, all that the description says must be the sender's word.
-        match signed {
-            None if self.pinned.is_some() => {
-                Err(refuse("the sender did not sign the description: get it again from the sender".to_owned()))
-            }
-            _ => Ok(believed),
-        }
+            // The user has it from somewhere, and believes it as that.
+            _ => Ok(Vec::new()),
+        });
+        told.map_err(|message| Failure::new(Exit::Unverified, format!("{source}: {message}")))
     }
 
     /// Holds the key of an address to the one that it had the first time.
     fn known_as(&self, url: &str, key: PublicKey) -> Result<Vec<String>, String> {
+        let in_the_open = is_open(url).then(|| in_the_open(url));
         let Some(path) = &self.known else {
-            return Ok(vec![in_the_open(url, "nothing says where to remember its key")]);
+            let forgotten = format!(
+                "the key of {url}, {key}, cannot be remembered, as neither XDG_STATE_HOME nor HOME says where: another one will be taken the \
+                 next time. --sender-key pins it"
+            );
+            return Ok(std::iter::once(forgotten).chain(in_the_open).collect());
         };
-        match remembered(path, url)? {
+        let there = match remembered(path, url)? {
+            Some(there) => Some(there),
+            None => remember(path, url, key)?,
+        };
+        match there {
             Some((known, _)) if known == key => Ok(Vec::new()),
             Some((known, line)) => Err(format!(
                 "it is signed with another key than before: now {key}, and {known} until now. Either the sender lost its key and has a \
@@ -120,24 +116,45 @@ impl Trust {
                 path.display()
             )),
             None => {
-                remember(path, url, key)?;
-                let mut told = vec![format!("from now on {url} is known by the key {key} ({})", path.display())];
-                told.extend(is_open(url).then(|| in_the_open(url, "this first time nothing else vouches for it")));
-                Ok(told)
+                let known = format!("from now on {url} is known by the key {key} ({})", path.display());
+                Ok(std::iter::once(known).chain(in_the_open).collect())
             }
         }
     }
 
-    /// An address whose description nobody signed must not have had one that somebody did.
-    fn unsigned(&self, url: &str) -> Result<Vec<String>, String> {
-        if let Some((known, line)) = self.known.as_deref().map(|path| remembered(path, url)).transpose()?.flatten() {
-            return Err(format!(
+    /// Why what nobody signed is not taken from an address: it is anybody's word.
+    fn unsigned(&self, url: &str) -> String {
+        match self.known.as_deref().map(|path| (path, remembered(path, url))) {
+            Some((_, Err(error))) => error,
+            Some((path, Ok(Some((known, line))))) => format!(
                 "it is not signed, and was with the key {known} until now: somebody may answer in the sender's place. If the sender says \
-                 that it does not sign any more, remove line {line} of {}",
-                self.known.as_deref().unwrap_or(Path::new("")).display()
-            ));
+                 that it does not sign any more, remove line {line} of {} and take it with --any-sender",
+                path.display()
+            ),
+            _ => "it is not signed, so that whoever answers there, or is on the way, says what comes. With --any-sender it is taken all \
+                  the same"
+                .to_owned(),
         }
-        Ok(if is_open(url) { vec![in_the_open(url, "nobody signed it")] } else { Vec::new() })
+    }
+}
+
+/// Who has signed a description that holds this key; nobody, if it bears no signature.
+fn signer(text: &str, key: Option<PublicKey>) -> Result<Option<PublicKey>, String> {
+    match key.and_then(|key| is_signed(text, &key)) {
+        Some(true) => Ok(key),
+        None => Ok(None),
+        Some(false) => {
+            Err("the description was changed after the sender signed it: get it again from the sender".to_owned())
+        }
+    }
+}
+
+/// A description of the key that the user gives: all that it says must be that sender's word.
+fn held_to(pinned: PublicKey, key: Option<PublicKey>, signer: Option<PublicKey>) -> Result<Vec<String>, String> {
+    match signer {
+        _ if key != Some(pinned) => Err(other_key(key, pinned)),
+        Some(_) => Ok(Vec::new()),
+        None => Err("the sender did not sign the description: get it again from the sender".to_owned()),
     }
 }
 
@@ -170,14 +187,15 @@ fn other_key(key: Option<PublicKey>, pinned: PublicKey) -> String {
     }
 }
 
-fn in_the_open(url: &str, why: &str) -> String {
+fn in_the_open(url: &str) -> String {
     format!(
-        "{url} came over plain http, so anybody on the way may have put another description in its place, and {why}. --sender-key pins \
-         the sender's key, and https guards the way"
+        "{url} came over plain http, so anybody on the way may have put another description in its place, and this first time nothing \
+         else vouches for it. --sender-key pins the sender's key, and https guards the way"
     )
 }
 
-fn is_open(url: &str) -> bool {
+/// Whether anybody on the way may change what this address says.
+pub(crate) fn is_open(url: &str) -> bool {
     url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http:"))
 }
 
@@ -188,6 +206,10 @@ fn remembered(path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, Stri
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot read the known senders, {}: {error}", path.display())),
     };
+    find(&text, path, url)
+}
+
+fn find(text: &str, path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, String> {
     let mut found = None;
     for (number, line) in (1..).zip(text.lines()) {
         let Some((of, key)) = line.split_once(' ').filter(|(of, _)| *of == url) else { continue };
@@ -198,14 +220,24 @@ fn remembered(path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, Stri
     Ok(found)
 }
 
-fn remember(path: &Path, url: &str, key: PublicKey) -> Result<(), String> {
-    let write = || {
+/// Remembers the key of an address, unless another receiver was first: then it gives what that has remembered.
+fn remember(path: &Path, url: &str, key: PublicKey) -> Result<Option<(PublicKey, usize)>, String> {
+    let failed = |error: io::Error| format!("cannot remember its key in {}: {error}", path.display());
+    let open = || {
         folders::make_for(path)?;
-        let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        // In one go, as another receiver may do the same.
-        file.write_all(format!("{url} {key}\n").as_bytes())
+        fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
     };
-    write().map_err(|error| format!("cannot remember its key in {}: {error}", path.display()))
+    let locked = Flock::lock(open().map_err(failed)?, FlockArg::LockExclusive);
+    let file = locked.map_err(|(_, error)| failed(error.into()))?;
+    let (mut file, mut text) = (&*file, String::new());
+    file.read_to_string(&mut text).map_err(failed)?;
+    if let Some(there) = find(&text, path, url)? {
+        return Ok(Some(there));
+    }
+    // Whatever the last line is, it ends here.
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    file.write_all(format!("{end}{url} {key}\n").as_bytes()).map_err(failed)?;
+    Ok(None)
 }
 
 const SIGNATURE: &str = "a=weir-signature:";
