@@ -10,7 +10,6 @@ use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
-use weir_net::groups;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
 use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::session::SessionConfig;
@@ -80,10 +79,7 @@ impl Wanted {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let told = trust.check(source, &text, &description)?;
-        for channel in &description.channels {
-            let has_source = description.source.is_some();
-            groups::check(channel.ip(), has_source).map_err(Failure::of(Exit::Session, source.to_string()))?;
-        }
+        description.check_groups().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let choice = session::interface_choice(iface);
         let group = description.channels[0].ip();
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
