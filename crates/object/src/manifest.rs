@@ -44,8 +44,30 @@ pub struct Manifest {
     pub folders: Vec<FolderEntry>,
     /// Symbolic links.
     pub links: Vec<LinkEntry>,
-    /// Entries that could not be used, with the reason.
-    pub refused: Vec<(String, ManifestError)>,
+    /// Entries that could not be used.
+    pub refused: Vec<Refused>,
+}
+
+/// An entry that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What it is of.
+    pub kind: EntryKind,
+    /// Its name, as it stands there.
+    pub location: String,
+    /// Why.
+    pub error: ManifestError,
+}
+
+/// What an entry is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A file, or an object that is a part of one.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
 }
 
 /// The set of files that several instances describe together.
@@ -179,31 +201,46 @@ impl Manifest {
             refused: Vec::new(),
         };
         for node in root.children().filter(roxmltree::Node::is_element) {
-            let location = node.attribute("Content-Location").unwrap_or_default();
-            match node.tag_name().name() {
-                "File" if manifest.files.len() + manifest.refused.len() < max_files => {
-                    match FileEntry::from_xml(node, root) {
-                        Ok(file) => manifest.files.push(file),
-                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error)),
-                    }
-                }
-                "Folder" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.folders.len() < max_files => {
-                    let (name, attributes) = (Name::from_location(location)?, attributes(node));
-                    manifest.folders.push(FolderEntry { name, attributes });
-                }
-                "Link" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.links.len() < max_files => {
-                    let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
-                    match LinkEntry::new(Name::from_location(location)?, target) {
-                        Ok(link) => manifest.links.push(link),
-                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error.into())),
-                    }
-                }
-                "File" | "Folder" | "Link" => return Err(ManifestError::TooManyFiles { limit: max_files }),
-                _ => {}
-            }
+            manifest.read_entry(node, root, max_files)?;
         }
         Ok(manifest)
     }
+
+    /// Reads one element below the root.
+    fn read_entry(
+        &mut self,
+        node: roxmltree::Node<'_, '_>,
+        root: roxmltree::Node<'_, '_>,
+        max_files: usize,
+    ) -> Result<(), ManifestError> {
+        let location = node.attribute("Content-Location").unwrap_or_default();
+        let is_ours = node.tag_name().namespace() == Some(NAMESPACE);
+        let (kind, count) = match node.tag_name().name() {
+            "File" => (EntryKind::File, self.files.len()),
+            "Folder" if is_ours => (EntryKind::Folder, self.folders.len()),
+            "Link" if is_ours => (EntryKind::Link, self.links.len()),
+            _ => return Ok(()),
+        };
+        if count + self.refused.len() >= max_files {
+            return Err(ManifestError::TooManyFiles { limit: max_files });
+        }
+        let read = match kind {
+            EntryKind::File => FileEntry::from_xml(node, root).map(|file| self.files.push(file)),
+            EntryKind::Folder => Name::from_location(location).map_err(ManifestError::from).map(|name| {
+                self.folders.push(FolderEntry { name, attributes: attributes(node) });
+            }),
+            EntryKind::Link => read_link(node, location).map(|link| self.links.push(link)),
+        };
+        if let Err(error) = read {
+            self.refused.push(Refused { kind, location: location.to_owned(), error });
+        }
+        Ok(())
+    }
+}
+
+fn read_link(node: roxmltree::Node<'_, '_>, location: &str) -> Result<LinkEntry, ManifestError> {
+    let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
+    Ok(LinkEntry::new(Name::from_location(location)?, target)?)
 }
 
 impl FileEntry {
@@ -505,7 +542,23 @@ mod tests {
         assert_eq!((manifest.files.len(), manifest.refused.len()), (1, 2));
         let oti = Oti::NoCode { transfer_length: 5, symbol_size: 1400, max_block_len: 64 };
         assert_eq!(manifest.files[0].oti, Some(oti));
-        assert!(matches!(manifest.refused[0].1, ManifestError::ContentEncoding { .. }));
+        assert!(matches!(manifest.refused[0].error, ManifestError::ContentEncoding { .. }));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_used_does_not_take_the_others_with_it() {
+        let wrong = ["../up", "x/ok", "../out"];
+        let xml = format!(
+            r#"<FDT-Instance xmlns:weir="{NAMESPACE}" Expires="1"><weir:Folder Content-Location="{}" weir:mode="700"/>
+            <weir:Link Content-Location="{}" weir:target="/etc/passwd"/><weir:Link Content-Location="{}" weir:target="a"/>
+            <weir:Folder Content-Location="x/y" weir:mode="700"/></FDT-Instance>"#,
+            wrong[0], wrong[1], wrong[2]
+        );
+        let manifest = Manifest::from_xml(xml.as_bytes(), 100).expect("readable");
+        let refused: Vec<_> = manifest.refused.iter().map(|it| (it.kind, it.location.as_str())).collect();
+        let [up, link, out] = wrong;
+        assert_eq!(refused, [(EntryKind::Folder, up), (EntryKind::Link, link), (EntryKind::Link, out)]);
+        assert_eq!((manifest.folders.len(), manifest.links.len()), (1, 0));
     }
 
     #[test]

@@ -72,6 +72,33 @@ fn no_name_leads_out_of_the_folder() {
     assert_eq!(fs::read_dir(temporary.path()).expect("folder").count(), 2);
 }
 
+/// Each of another kind that cannot be used, and the file in between.
+#[test]
+fn a_set_with_entries_that_cannot_be_used_is_complete_without_them() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let set = "00112233445566778899aabbccddeeff";
+    let (content, xml) = table(
+        1,
+        &format!(
+            r#"<FDT-Instance xmlns:weir="urn:weir:manifest:1" Expires="4000000000" weir:tsi="1" weir:epoch="1" weir:set="{set}"
+            weir:objects="2" weir:folders="1" weir:links="2" weir:bytes="8">
+            <File TOI="1" Content-Location="a" Content-Length="4" FEC-OTI-FEC-Encoding-ID="0"
+            FEC-OTI-Maximum-Source-Block-Length="64" FEC-OTI-Encoding-Symbol-Length="4"/>
+            <File TOI="2" Content-Location="/etc/b" Content-Length="4"/><weir:Folder Content-Location="../up" weir:mode="700"/>
+            <weir:Link Content-Location="t/out" weir:target="/etc/passwd"/><weir:Link Content-Location="../link" weir:target="a"/>
+            </FDT-Instance>"#
+        ),
+    );
+    store.add(&content, &xml, ORIGIN).expect("no error for a hostile sender");
+    assert!(store.progress().manifest_complete && !store.is_complete(), "{:?}", store.progress());
+    store.add(&symbol(1, 0), b"good", ORIGIN).expect("room");
+    assert!(store.is_complete(), "{:?}", store.progress());
+    let told = events(&mut store);
+    assert_eq!(told.iter().filter(|event| matches!(event, Event::Refused { .. })).count(), 4, "{told:?}");
+    assert_eq!(store.progress().rejected_manifests, 0);
+}
+
 #[test]
 fn lying_headers_are_counted_and_change_nothing() {
     let out = tempfile::tempdir().expect("temporary folder");

@@ -338,8 +338,8 @@ pub struct Store {
     links: HashSet<Name>,
     /// Permissions that are taken from new files.
     umask: u32,
-    /// Entries of the set that could not be used.
-    unusable: HashSet<String>,
+    /// Entries of the set that could not be used: of files, of folders, of links.
+    unusable: [HashSet<String>; 3],
     /// The object of the last packet, which is mostly that of the next.
     last_object: Option<(u128, u32, u32)>,
     window: Window,
@@ -411,7 +411,7 @@ impl Store {
             folders: HashSet::new(),
             links: HashSet::new(),
             umask: attributes::umask(),
-            unusable: HashSet::new(),
+            unusable: Default::default(),
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
             early: VecDeque::new(),
@@ -554,9 +554,10 @@ impl Store {
     fn manifest_complete(&self) -> bool {
         match &self.set {
             Some(set) => {
-                let objects = self.objects.len() + self.unusable.len();
-                let (folders, links) = (self.folders.len() as u64, self.links.len() as u64);
-                objects as u64 >= set.objects && folders >= set.folders && links >= set.links
+                let [objects, folders, links] = self.unusable.each_ref().map(HashSet::len);
+                (self.objects.len() + objects) as u64 >= set.objects
+                    && (self.folders.len() + folders) as u64 >= set.folders
+                    && (self.links.len() + links) as u64 >= set.links
             }
             None => !self.files.is_empty() || self.told_complete,
         }
