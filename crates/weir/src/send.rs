@@ -28,7 +28,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::trust;
+use crate::{folders, key, trust};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -66,8 +66,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         );
         report.trouble(started, message, None);
     }
-    if let Some(trouble) = &offer.epoch_trouble {
-        report.trouble(started, trouble.clone(), None);
+    for trouble in offer.epoch_trouble.iter().cloned().chain(key::exposed(args.key.as_deref())) {
+        report.trouble(started, trouble, None);
     }
     if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
         report.trouble(started, beyond_one_source(args.to), None);
@@ -121,10 +121,9 @@ fn refused(error: &NetError) -> Failure {
 
 fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
     let path = &args.session;
-    // Written to a file next to it and renamed, so that a receiver never reads half of it.
-    let new = path.with_extension("sdp.new");
-    std::fs::write(&new, trust::signed(&offer.description.to_string(), &offer.secret))
-        .and_then(|()| std::fs::rename(&new, path))
+    let text = trust::signed(&offer.description.to_string(), &offer.secret);
+    // A receiver never reads half of it.
+    folders::replace(path, text.as_bytes(), 0o666)
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
