@@ -111,10 +111,7 @@ impl OutFolder {
         }
         match readlinkat(&parent, last) {
             Ok(there) if there == target => Ok(()),
-            Ok(_) if overwrite => {
-                remove_at(&parent, last)?;
-                Ok(symlinkat(target, &parent, last)?)
-            }
+            Ok(_) if overwrite => replace_link(&parent, last, target),
             _ => Err(Errno::EEXIST.into()),
         }
     }
@@ -151,6 +148,34 @@ impl OutFolder {
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
         let stat = fstatvfs(&self.root)?;
         Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    }
+}
+
+/// Puts a link in the place of another. What somebody has put there meanwhile, which is none, comes back.
+fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
+    let new = format!("{name}.link.part");
+    // Of a receiver that was killed; what is no link stays, and is in the way.
+    if readlinkat(parent, new.as_str()).is_ok() {
+        remove_at(parent, &new)?;
+    }
+    symlinkat(target, parent, new.as_str())?;
+    let exchange = || renameat2(parent, new.as_str(), parent, name, RenameFlags::RENAME_EXCHANGE);
+    match exchange() {
+        Ok(()) if readlinkat(parent, new.as_str()).is_ok() => remove_at(parent, &new),
+        Ok(()) => {
+            exchange()?;
+            remove_at(parent, &new)?;
+            Err(Errno::EEXIST.into())
+        }
+        // A file system that cannot exchange.
+        Err(Errno::EINVAL) => {
+            remove_at(parent, name)?;
+            Ok(renameat2(parent, new.as_str(), parent, name, RenameFlags::empty())?)
+        }
+        Err(error) => {
+            remove_at(parent, &new)?;
+            Err(error.into())
+        }
     }
 }
 
@@ -247,3 +272,35 @@ pub(crate) fn sync_folder(parent: &OwnedFd) -> io::Result<()> {
 
 /// How folders are opened: never through a link.
 const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_replaces_a_link_and_nothing_that_was_put_there_meanwhile() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let folder = OutFolder::open(temporary.path()).expect("a folder");
+        let path = temporary.path().join("link");
+        let name = Name::new("link").expect("a name");
+        let leads = || std::fs::read_link(&path).ok().and_then(|target| target.to_str().map(str::to_owned));
+        folder.make_link(&name, "a", false).expect("nothing is there");
+        assert_eq!(
+            folder.make_link(&name, "b", false).expect_err("a link is there").kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        folder.make_link(&name, "b", true).expect("it may be replaced");
+        assert_eq!(leads().as_deref(), Some("b"));
+        // What a killed receiver left is in nobody's way.
+        std::os::unix::fs::symlink("old", temporary.path().join("link.link.part")).expect("link");
+        folder.make_link(&name, "c", true).expect("it may be replaced");
+        assert_eq!(leads().as_deref(), Some("c"));
+
+        std::fs::remove_file(&path).expect("ours");
+        std::fs::write(&path, "theirs").expect("file");
+        let refused = replace_link(&folder.root, "link", "d").expect_err("it is no link any more");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "theirs");
+        assert_eq!(std::fs::read_dir(temporary.path()).expect("folder").count(), 1, "nothing is left over");
+    }
+}
