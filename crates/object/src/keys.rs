@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use weir_units::{Hex, parse_hex};
 
 /// The sender's secret key. It never shows itself in debug output.
 #[derive(Clone)]
@@ -118,19 +119,12 @@ pub enum KeyError {
 }
 
 fn decode_32(text: &str) -> Option<[u8; 32]> {
-    decode_hex(text).or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
-}
-
-/// 32 bytes from 64 hexadecimal digits.
-pub(crate) fn decode_hex(text: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
-    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+    parse_hex(text).or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
 }
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Hex(bytes).to_string()
 }
 
 const SECRET_PREFIX: &str = "weir-secret-key-1:";

@@ -16,10 +16,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quick_xml::escape::escape;
+use weir_units::{Hex, parse_hex};
 use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
 
 use crate::attributes::Attributes;
-use crate::keys::{decode_hex, encode_hex};
 use crate::limits;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
@@ -147,7 +147,7 @@ impl Manifest {
             out.push_str(&format!(
                 " weir:tsi=\"{tsi}\" weir:epoch=\"{epoch}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:links=\"{}\" \
                  weir:bytes=\"{}\"",
-                encode_hex(&set.id),
+                Hex(&set.id),
                 set.objects,
                 set.folders,
                 set.links,
@@ -274,7 +274,7 @@ impl FileEntry {
             out.push_str(&format!(" Content-MD5=\"{}\"", STANDARD.encode(md5)));
         }
         if let Some(digest) = &self.digest {
-            out.push_str(&format!(" weir:digest=\"{}\"", encode_hex(digest)));
+            out.push_str(&format!(" weir:digest=\"{}\"", Hex(digest)));
         }
         if !self.blocks.is_empty() {
             out.push_str(&format!(" weir:blocks=\"{}\"", STANDARD.encode(self.blocks.concat())));
@@ -318,7 +318,7 @@ impl FileEntry {
             transfer_length,
             oti: read_oti(node, root, transfer_length)?,
             digest: match node.attribute((NAMESPACE, "digest")) {
-                Some(text) => Some(decode_hex(text).ok_or_else(|| bad("weir:digest", text))?),
+                Some(text) => Some(parse_hex(text).ok_or_else(|| bad("weir:digest", text))?),
                 None => None,
             },
             blocks: read_blocks(node)?,
@@ -342,11 +342,7 @@ fn read_blocks(node: roxmltree::Node<'_, '_>) -> Result<Vec<BlockDigest>, Manife
 
 fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, ManifestError> {
     let Some(id) = root.attribute((NAMESPACE, "set")) else { return Ok(None) };
-    let padded = format!("{id}{}", "0".repeat(32));
-    let id: [u8; 16] = match decode_hex(&padded) {
-        Some(bytes) if id.len() == 32 => bytes[..16].try_into().expect("16 of 32 bytes"),
-        _ => return Err(bad("weir:set", id)),
-    };
+    let id = parse_hex(id).ok_or_else(|| bad("weir:set", id))?;
     let total = |field: &'static str| own(root, field)?.ok_or(ManifestError::Missing { field });
     Ok(Some(SetTotals {
         id,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_object::source::SourceSet;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Hex, Rate};
 
 use crate::args::SendFile;
 use crate::exit::{Exit, Failure};
@@ -56,7 +56,7 @@ impl Sent {
     /// The account of session `tsi` of a key; `ahead` is how many passes may be sent before [`Sent::note`] is called again.
     fn open(key: &Path, tsi: u16, set: [u8; 16], ahead: u64) -> io::Result<Sent> {
         let file = folders::beside(key, ".sent").join(tsi.to_string());
-        let set: String = set.iter().map(|byte| format!("{byte:02x}")).collect();
+        let set = Hex(&set).to_string();
         let before = match fs::read_to_string(&file) {
             Ok(text) => passes(&text, &set).ok_or_else(|| unreadable(&file))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,

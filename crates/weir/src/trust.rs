@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use weir_net::description::Description;
 use weir_object::keys::{PublicKey, SecretKey};
+use weir_units::{Hex, parse_hex};
 
 use crate::args::{Recv, SessionSource};
 use crate::exit::{Exit, Failure};
@@ -31,8 +32,7 @@ pub(crate) struct Trust {
 /// The description with its signature.
 pub(crate) fn signed(text: &str, key: &SecretKey) -> String {
     let signature = key.sign(&under_signature(text));
-    let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{text}{SIGNATURE}{hex}\r\n")
+    format!("{text}{SIGNATURE}{}\r\n", Hex(&signature))
 }
 
 /// Whether a text bears `key`'s signature; `None` if it bears none.
@@ -43,7 +43,7 @@ pub(crate) fn is_signed(text: &str, key: &PublicKey) -> Option<bool> {
     let hex = lines.next()?.trim_end().strip_prefix(SIGNATURE)?;
     // Nothing may be added behind it.
     let is_last = lines.all(|line| line.trim_end().is_empty());
-    Some(is_last && bytes(hex).is_some_and(|signature| key.verifies(&under_signature(before), &signature)))
+    Some(is_last && parse_hex(hex).is_some_and(|signature| key.verifies(&under_signature(before), &signature)))
 }
 
 fn under_signature(text: &str) -> Vec<u8> {
@@ -53,14 +53,6 @@ fn under_signature(text: &str) -> Vec<u8> {
         out.push(b'\n');
     }
     out
-}
-
-fn bytes(hex: &str) -> Option<[u8; 64]> {
-    let digit = |c: u8| char::from(c).to_digit(16);
-    let pairs = hex.as_bytes().chunks_exact(2);
-    let bytes: Vec<u8> =
-        pairs.map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect::<Option<_>>()?;
-    if hex.len() == 128 { bytes.try_into().ok() } else { None }
 }
 
 impl Trust {

@@ -5,7 +5,7 @@ fn secret(seed: u8) -> SecretKey {
 }
 
 fn text(seed: u8) -> String {
-    let key: String = secret(seed).public().to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = Hex(&secret(seed).public().to_bytes()).to_string();
     format!(
         "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\ns=news\r\nt=0 0\r\na=flute-tsi:7\r\na=weir-key:ed25519 {key}\r\n\
          m=application 5004 FLUTE/UDP 0\r\nc=IN IP4 239.255.0.1/1\r\n"
