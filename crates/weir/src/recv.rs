@@ -183,17 +183,10 @@ pub(crate) struct FileReceiver<'a> {
     /// The sender said that it ends.
     is_closed: bool,
     shown: Shown,
-    /// Useful bytes per second, smoothed, for the time to go.
-    pace: Option<f64>,
-    level: usize,
-    levels: usize,
-    level_rate: Rate,
-    slot: Option<SlotReport>,
+    observed: Observed,
     silence: Silence,
     /// Where round-trip probes go, until the user has been told that none is answered.
     probes_to: Option<SocketAddr>,
-    round_trip: Option<Duration>,
-    lost_packets: u64,
     statistics: Statistics,
     /// Only what the sender's key has signed is taken.
     is_signed: bool,
@@ -207,6 +200,17 @@ pub(crate) struct FileReceiver<'a> {
     /// Why the run ends.
     outcome: Option<Exit>,
     told: Told,
+}
+
+/// What the scheme has told of itself.
+#[derive(Debug, Default)]
+struct Observed {
+    level: usize,
+    levels: usize,
+    level_rate: Rate,
+    slot: Option<SlotReport>,
+    round_trip: Option<Duration>,
+    lost_packets: u64,
 }
 
 /// What has been told once, and is not told again.
@@ -236,6 +240,8 @@ struct Shown {
     at: Time,
     received_bytes: u64,
     useful_bytes: u64,
+    /// Useful bytes per second, smoothed, for the time to go.
+    pace: Option<f64>,
 }
 
 impl Application<Content> for FileReceiver<'_> {
@@ -247,10 +253,10 @@ impl Application<Content> for FileReceiver<'_> {
         match observation {
             Observation::Level { level, rate, cause } => self.on_level(now, *level, *rate, *cause),
             Observation::Slot(report) => {
-                self.lost_packets += report.lost_packets;
-                self.slot = Some(*report);
+                self.observed.lost_packets += report.lost_packets;
+                self.observed.slot = Some(*report);
             }
-            Observation::RoundTrip(round_trip) => self.round_trip = Some(*round_trip),
+            Observation::RoundTrip(round_trip) => self.observed.round_trip = Some(*round_trip),
             Observation::Flooded { received_rate } => self.trouble(now, flooded(*received_rate), None),
             Observation::FairQueued(false) => {
                 let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
@@ -338,16 +344,10 @@ impl<'a> FileReceiver<'a> {
             idle_timeout: args.idle_timeout,
             last_packet: started,
             is_closed: false,
-            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
-            pace: None,
-            level: 0,
-            levels: wanted.levels.len().max(1),
-            level_rate: Rate::ZERO,
-            slot: None,
+            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0, pace: None },
+            observed: Observed { levels: wanted.levels.len().max(1), ..Observed::default() },
             silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
-            round_trip: None,
-            lost_packets: 0,
             statistics: Statistics::default(),
             is_signed: description.public_key.is_some() && !args.any_sender,
             came: Came::default(),
@@ -402,7 +402,7 @@ impl FileReceiver<'_> {
     }
 
     fn on_level(&mut self, now: Time, level: usize, rate: Rate, cause: LevelCause) {
-        (self.level, self.level_rate) = (level, rate);
+        (self.observed.level, self.observed.level_rate) = (level, rate);
         let event = Level { t_s: self.t_s(now), level, rate_bps: rate.bps(), cause: cause.into() };
         self.show(&ReceiverEvent::Level(event));
     }
@@ -494,27 +494,27 @@ impl FileReceiver<'_> {
         let received_bytes = self.statistics.received.bytes.count();
         let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
         let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;
-        let pace = self.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
-        self.pace = Some(pace);
-        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful };
+        let pace = self.shown.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
+        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful, pace: Some(pace) };
         let needed = store.manifest_complete.then_some(store.bytes_needed);
         let missing = needed.map(|needed| needed.saturating_sub(store.bytes_useful));
-        let slot = self.slot.as_ref();
+        let Observed { level, levels, level_rate, round_trip, lost_packets, .. } = self.observed;
+        let slot = self.observed.slot.as_ref();
         let event = ReceiverProgress {
             t_s: self.t_s(now),
             received_bytes,
             useful_bytes: store.bytes_useful,
             needed_bytes: needed,
             rate_bps: rate.bps(),
-            level: self.level,
-            levels: self.levels,
-            level_rate_bps: self.level_rate.bps(),
+            level,
+            levels,
+            level_rate_bps: level_rate.bps(),
             loss_event_rate: slot.and_then(|slot| slot.loss_event_rate).map(|rates| rates[0]),
             received_packets: self.statistics.received.packets,
-            lost_packets: self.lost_packets,
+            lost_packets,
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
-            round_trip_ms: self.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
+            round_trip_ms: round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
             eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
             target_bps: slot.and_then(|slot| slot.target_rate).map(|[short, long]| short.min(long).bps()),
         };
@@ -593,7 +593,7 @@ impl FileReceiver<'_> {
             seconds: until.since(self.started).as_secs_f64(),
             received_bytes: self.statistics.received.bytes.count(),
             received_packets: self.statistics.received.packets,
-            lost_packets: self.lost_packets,
+            lost_packets: self.observed.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + overrun,
             exit_code: exit.code(),
         };
