@@ -42,6 +42,8 @@ use weir_units::{Bytes, Random, Rate};
 use weir_wire::CciForm;
 use weir_wire::alc::Profile;
 
+use crate::groups::{self, GroupError};
+
 pub use read::{DescriptionError, LineError};
 pub use seals::{Sealing, WrappedKey};
 
@@ -109,6 +111,11 @@ impl Description {
             next.is_multicast().then_some(next)
         };
         (0..count).map(|number| Some(SocketAddr::new(group(number)?, base.port()))).collect()
+    }
+
+    /// Says which of its channels the session may not use, if there is one.
+    pub fn check_groups(&self) -> Result<(), GroupError> {
+        self.channels.iter().try_for_each(|channel| groups::check(channel.ip(), self.source.is_some()))
     }
 
     /// What the endpoints of a scheme need to know; `None` for a session without congestion control.

@@ -2,8 +2,9 @@
 //!
 //! A receiver tells now and then how far it is. One that has everything waits for a random part of a spread, so that a thousand of
 //! them do not answer at once, and then sends its receipt until it is acknowledged, at most five times. Each has a key of its
-//! own, by which it is known, and signs; a receipt proves that its receiver has the content. So it counts once a receiver, and nobody
-//! who has the description alone can make one. A keyed BLAKE3 tag under the description's key keeps others out before any signature is
+//! own, by which it is known, and signs; a receipt proves that its receiver has the content. So it counts once a receiver, nobody
+//! who has the description alone can make one, and one of an earlier session counts for nothing. An answer says what it answers, so that
+//! nobody can give one that was given before. A keyed BLAKE3 tag under the description's key keeps others out before any signature is
 //! looked at, and of what bears it a second takes only so much time.
 //!
 //! How often receivers report is the sender's word: all of them together send at most [`REPORTS_PER_SEC`]. Who hears nothing reports half as
@@ -16,7 +17,7 @@ mod book;
 mod sender;
 
 use constant_time_eq::constant_time_eq_16;
-use weir_wire::receipt::{Answer, KEY_LEN, Receipt, SIGNATURE_LEN, TAG_LEN};
+use weir_wire::receipt::{Answer, DIGEST_LEN, Receipt, SIGNATURE_LEN, TAG_LEN};
 
 pub use book::{Entry, ReceiptBook, Verdicts};
 pub use sender::{Identity, MAX_TRIES, ReceiptSender, Standing};
@@ -27,8 +28,8 @@ pub type Sign = Box<dyn Fn(&[u8]) -> [u8; SIGNATURE_LEN] + Send>;
 /// Whether bytes bear a certain signature.
 pub type IsSigned = Box<dyn Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send>;
 
-/// Whether a receiver's proof shows that it has the content.
-pub type HasContent = Box<dyn FnMut(&[u8; KEY_LEN], &[u8; 32]) -> bool + Send>;
+/// Something that is asked of what a receiver says.
+pub type Question = Box<dyn Fn(&Receipt) -> bool + Send>;
 
 /// Reports a second of all receivers together.
 pub const REPORTS_PER_SEC: u64 = 20;
@@ -55,6 +56,11 @@ fn opened_answer(message: &[u8], key: &[u8; 32]) -> Option<(Answer, [u8; SIGNATU
 
 fn has_tag(message: &[u8], given: &[u8; TAG_LEN], key: &[u8; 32]) -> bool {
     constant_time_eq_16(given, &tag(&message[..message.len() - TAG_LEN], key))
+}
+
+/// By what an answer says what it answers: the first 16 bytes of the message's BLAKE3 hash.
+fn digest(message: &[u8]) -> [u8; DIGEST_LEN] {
+    *blake3::hash(message).as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes")
 }
 
 fn tag(signed: &[u8], key: &[u8; 32]) -> [u8; TAG_LEN] {

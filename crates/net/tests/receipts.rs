@@ -72,7 +72,8 @@ fn collect(description: &Description, span: Duration, instead: Option<Vec<u8>>) 
     // Signatures are the applications' business; here any will do.
     let verdicts = Verdicts {
         is_signed: |_, _, signature| signature == &SIGNATURE,
-        has_content: Box::new(|_, proof| proof == &[5; 32]),
+        is_of_content: Box::new(|receipt| receipt.proof == [5; 32]),
+        is_expected: Box::new(|_| false),
         sign: Box::new(|_| SIGNATURE),
     };
     let book = ReceiptBook::new(KEY, description.tsi, verdicts);

@@ -1,7 +1,8 @@
 //! What a file is besides its content: who may do what with it, and when it was changed.
 //!
 //! A file arrives with the permissions that it had, less those that the receiver's umask takes from every new file: never more open than
-//! it was. Set-user-ID, set-group-ID and sticky bits do not travel. Owners do not either.
+//! it was, but that its owner can always read it. Set-user-ID, set-group-ID and sticky bits do not travel. Owners do not either. Some file
+//! systems (FAT, shares of other systems) take neither permissions nor times: content arrives there all the same.
 
 use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::io;
@@ -64,14 +65,24 @@ impl Attributes {
         Attributes { mode, modified }
     }
 
-    /// Gives them to a file that is complete. Without any it gets what a new file gets.
-    pub(crate) fn apply(self, file: &File, umask: u32) -> io::Result<()> {
-        let mode = self.mode.map_or(NEW_FILE, u32::from) & !umask;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        match self.modified.and_then(Modified::to_system_time) {
-            Some(modified) => file.set_times(FileTimes::new().set_modified(modified)),
-            None => Ok(()),
-        }
+    /// Gives them to a file that is complete. Without any it gets what a new file gets. Says why they are refused, if they are; what
+    /// is not refused is done then all the same.
+    pub(crate) fn apply(self, file: &File, umask: u32) -> io::Result<Option<io::Error>> {
+        let mode = self.mode.map_or(NEW_FILE, u32::from) & !umask | OWNER_READS;
+        let permitted = refusal(file.set_permissions(Permissions::from_mode(mode)))?;
+        let modified = self.modified.and_then(Modified::to_system_time);
+        let timed = modified.map_or(Ok(()), |modified| file.set_times(FileTimes::new().set_modified(modified)));
+        Ok(permitted.or(refusal(timed)?))
+    }
+}
+
+/// Why a file system, or the lack of a right to it, keeps a file from having permissions or a time, if that is all that is wrong.
+pub(crate) fn refusal(given: io::Result<()>) -> io::Result<Option<io::Error>> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    match given {
+        Ok(()) => Ok(None),
+        Err(error) if matches!(error.kind(), PermissionDenied | Unsupported | InvalidInput) => Ok(Some(error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -96,8 +107,12 @@ pub(crate) fn umask() -> u32 {
 
 /// Reading, writing and executing, for owner, group and others.
 pub(crate) const PERMISSIONS: u32 = 0o777;
+/// The permissions that folders have mostly. They need not be said.
+pub(crate) const USUAL_FOLDER: u16 = 0o755;
 /// What a program asks for that makes a file.
 const NEW_FILE: u32 = 0o666;
+/// What nobody could read cannot be looked at again by a later run, and no receipt could be made of it.
+const OWNER_READS: u32 = 0o400;
 const USUAL_UMASK: u32 = 0o022;
 
 #[cfg(test)]
@@ -120,7 +135,7 @@ mod tests {
         let file = tempfile::tempfile().expect("temporary file");
         let modified = Some(Modified { secs: 1_000_000_000, nanos: 123_000_000 });
         let apply = |mode, umask| {
-            Attributes { mode, modified }.apply(&file, umask).expect("it is ours");
+            assert!(Attributes { mode, modified }.apply(&file, umask).expect("it is ours").is_none());
             let metadata = file.metadata().expect("readable");
             (metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec())
         };
@@ -128,5 +143,17 @@ mod tests {
         assert_eq!(apply(Some(0o600), 0o022), at(0o600));
         assert_eq!(apply(Some(0o777), 0o027), at(0o750));
         assert_eq!(apply(None, 0o022), at(0o644));
+        assert_eq!([apply(Some(0), 0o022), apply(Some(0o200), 0o777)], [at(0o400); 2], "its owner can read it");
+    }
+
+    #[test]
+    fn a_refusal_is_no_failure_and_a_failure_is() {
+        use nix::errno::Errno;
+        let judged = |errno: Errno| refusal(Err(errno.into())).map(|refused| refused.is_some());
+        for errno in [Errno::EPERM, Errno::EACCES, Errno::ENOTSUP, Errno::ENOSYS, Errno::EINVAL] {
+            assert!(judged(errno).expect("refused"), "{errno}");
+        }
+        assert!([Errno::EIO, Errno::EROFS, Errno::ENOSPC].map(judged).iter().all(Result::is_err));
+        assert!(refusal(Ok(())).expect("done").is_none());
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! Not here: randomness. Whoever makes a key brings the random bytes.
 
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use weir_units::{Hex, parse_hex};
 
 /// The sender's secret key. It never shows itself in debug output.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ impl SecretKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// Reads the key from a file that [`SecretKey::save`] wrote.
+    /// Reads the key from a file that holds [`SecretKey::to_text`].
     ///
     /// # Errors
     /// [`KeyError`] if the file cannot be read or holds no key.
@@ -35,16 +35,9 @@ impl SecretKey {
         Ok(SecretKey::from_seed(decode_32(body).ok_or(KeyError::NotASecretKey)?))
     }
 
-    /// Writes the key to a new file that only its owner can read.
-    ///
-    /// # Errors
-    /// [`KeyError`] if the file exists already or cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
-        let io_error = |source| KeyError::Io { path: path.to_owned(), source };
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(io_error)?;
-        writeln!(file, "{SECRET_PREFIX}{}", STANDARD.encode(self.0.to_bytes())).map_err(io_error)?;
-        file.sync_all().map_err(io_error)
+    /// The key as a line of text, for a file that only its owner can read.
+    pub fn to_text(&self) -> String {
+        format!("{SECRET_PREFIX}{}\n", STANDARD.encode(self.0.to_bytes()))
     }
 
     /// 32 secret bytes for another `purpose`, the same each time, from which the key cannot be told.
@@ -119,7 +112,7 @@ impl std::str::FromStr for PublicKey {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The key's file cannot be read or written.
+    /// The key's file cannot be read.
     #[error("key file {}: {source}", path.display())]
     Io {
         /// The file.
@@ -136,19 +129,12 @@ pub enum KeyError {
 }
 
 fn decode_32(text: &str) -> Option<[u8; 32]> {
-    decode_hex(text).or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
-}
-
-/// 32 bytes from 64 hexadecimal digits.
-pub(crate) fn decode_hex(text: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
-    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+    parse_hex(text).or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
 }
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Hex(bytes).to_string()
 }
 
 const SECRET_PREFIX: &str = "weir-secret-key-1:";
@@ -158,13 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_saved_key_comes_back_and_is_not_overwritten() {
+    fn a_key_comes_back_from_its_text() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("key");
         let key = SecretKey::from_seed([7; 32]);
-        key.save(&path).expect("saved");
+        std::fs::write(&path, key.to_text()).expect("written");
         assert_eq!(SecretKey::load(&path).expect("loaded").public(), key.public());
-        assert!(SecretKey::from_seed([8; 32]).save(&path).is_err());
+        std::fs::write(&path, "nothing").expect("written");
+        assert!(matches!(SecretKey::load(&path), Err(KeyError::NotASecretKey)));
         assert!(!format!("{key:?}").contains("BwcH"), "the secret must not show");
     }
 

@@ -16,10 +16,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quick_xml::escape::escape;
+use weir_units::{Hex, parse_hex};
 use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
 
 use crate::attributes::Attributes;
-use crate::keys::{decode_hex, encode_hex};
 use crate::limits;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
@@ -44,8 +44,30 @@ pub struct Manifest {
     pub folders: Vec<FolderEntry>,
     /// Symbolic links.
     pub links: Vec<LinkEntry>,
-    /// Entries that could not be used, with the reason.
-    pub refused: Vec<(String, ManifestError)>,
+    /// Entries that could not be used.
+    pub refused: Vec<Refused>,
+}
+
+/// An entry that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What it is of.
+    pub kind: EntryKind,
+    /// Its name, as it stands there.
+    pub location: String,
+    /// Why.
+    pub error: ManifestError,
+}
+
+/// What an entry is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A file, or an object that is a part of one.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
 }
 
 /// The set of files that several instances describe together.
@@ -61,6 +83,15 @@ pub struct SetTotals {
     pub links: u64,
     /// Bytes in all instances.
     pub bytes: u64,
+}
+
+/// A set of files as one start of its sender sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Edition {
+    /// Which set.
+    pub set: [u8; 16],
+    /// Which start.
+    pub epoch: u64,
 }
 
 /// One object of a manifest.
@@ -96,6 +127,11 @@ impl Manifest {
         self.tsi == Some(tsi) && self.epoch.is_some() && self.set.is_some() && self.files.iter().all(has_digests)
     }
 
+    /// What it is an instance of; `None` from other senders.
+    pub fn edition(&self) -> Option<Edition> {
+        Some(Edition { set: self.set?.id, epoch: self.epoch? })
+    }
+
     /// The instance as XML, in the namespace of RFC 6726 or, for FLUTE version 1, the one that 3GPP gave RFC 3926.
     pub fn to_xml(&self, version: u8) -> String {
         let namespace = if version == 1 { NAMESPACE_V1 } else { NAMESPACE_V2 };
@@ -111,7 +147,7 @@ impl Manifest {
             out.push_str(&format!(
                 " weir:tsi=\"{tsi}\" weir:epoch=\"{epoch}\" weir:set=\"{}\" weir:objects=\"{}\" weir:folders=\"{}\" weir:links=\"{}\" \
                  weir:bytes=\"{}\"",
-                encode_hex(&set.id),
+                Hex(&set.id),
                 set.objects,
                 set.folders,
                 set.links,
@@ -165,31 +201,46 @@ impl Manifest {
             refused: Vec::new(),
         };
         for node in root.children().filter(roxmltree::Node::is_element) {
-            let location = node.attribute("Content-Location").unwrap_or_default();
-            match node.tag_name().name() {
-                "File" if manifest.files.len() + manifest.refused.len() < max_files => {
-                    match FileEntry::from_xml(node, root) {
-                        Ok(file) => manifest.files.push(file),
-                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error)),
-                    }
-                }
-                "Folder" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.folders.len() < max_files => {
-                    let (name, attributes) = (Name::from_location(location)?, attributes(node));
-                    manifest.folders.push(FolderEntry { name, attributes });
-                }
-                "Link" if node.tag_name().namespace() == Some(NAMESPACE) && manifest.links.len() < max_files => {
-                    let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
-                    match LinkEntry::new(Name::from_location(location)?, target) {
-                        Ok(link) => manifest.links.push(link),
-                        Err(error) => manifest.refused.push((location.chars().take(80).collect(), error.into())),
-                    }
-                }
-                "File" | "Folder" | "Link" => return Err(ManifestError::TooManyFiles { limit: max_files }),
-                _ => {}
-            }
+            manifest.read_entry(node, root, max_files)?;
         }
         Ok(manifest)
     }
+
+    /// Reads one element below the root.
+    fn read_entry(
+        &mut self,
+        node: roxmltree::Node<'_, '_>,
+        root: roxmltree::Node<'_, '_>,
+        max_files: usize,
+    ) -> Result<(), ManifestError> {
+        let location = node.attribute("Content-Location").unwrap_or_default();
+        let is_ours = node.tag_name().namespace() == Some(NAMESPACE);
+        let (kind, count) = match node.tag_name().name() {
+            "File" => (EntryKind::File, self.files.len()),
+            "Folder" if is_ours => (EntryKind::Folder, self.folders.len()),
+            "Link" if is_ours => (EntryKind::Link, self.links.len()),
+            _ => return Ok(()),
+        };
+        if count + self.refused.len() >= max_files {
+            return Err(ManifestError::TooManyFiles { limit: max_files });
+        }
+        let read = match kind {
+            EntryKind::File => FileEntry::from_xml(node, root).map(|file| self.files.push(file)),
+            EntryKind::Folder => Name::from_location(location).map_err(ManifestError::from).map(|name| {
+                self.folders.push(FolderEntry { name, attributes: attributes(node) });
+            }),
+            EntryKind::Link => read_link(node, location).map(|link| self.links.push(link)),
+        };
+        if let Err(error) = read {
+            self.refused.push(Refused { kind, location: location.to_owned(), error });
+        }
+        Ok(())
+    }
+}
+
+fn read_link(node: roxmltree::Node<'_, '_>, location: &str) -> Result<LinkEntry, ManifestError> {
+    let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
+    Ok(LinkEntry::new(Name::from_location(location)?, target)?)
 }
 
 impl FileEntry {
@@ -223,7 +274,7 @@ impl FileEntry {
             out.push_str(&format!(" Content-MD5=\"{}\"", STANDARD.encode(md5)));
         }
         if let Some(digest) = &self.digest {
-            out.push_str(&format!(" weir:digest=\"{}\"", encode_hex(digest)));
+            out.push_str(&format!(" weir:digest=\"{}\"", Hex(digest)));
         }
         if !self.blocks.is_empty() {
             out.push_str(&format!(" weir:blocks=\"{}\"", STANDARD.encode(self.blocks.concat())));
@@ -267,7 +318,7 @@ impl FileEntry {
             transfer_length,
             oti: read_oti(node, root, transfer_length)?,
             digest: match node.attribute((NAMESPACE, "digest")) {
-                Some(text) => Some(decode_hex(text).ok_or_else(|| bad("weir:digest", text))?),
+                Some(text) => Some(parse_hex(text).ok_or_else(|| bad("weir:digest", text))?),
                 None => None,
             },
             blocks: read_blocks(node)?,
@@ -291,11 +342,7 @@ fn read_blocks(node: roxmltree::Node<'_, '_>) -> Result<Vec<BlockDigest>, Manife
 
 fn read_set(root: roxmltree::Node<'_, '_>) -> Result<Option<SetTotals>, ManifestError> {
     let Some(id) = root.attribute((NAMESPACE, "set")) else { return Ok(None) };
-    let padded = format!("{id}{}", "0".repeat(32));
-    let id: [u8; 16] = match decode_hex(&padded) {
-        Some(bytes) if id.len() == 32 => bytes[..16].try_into().expect("16 of 32 bytes"),
-        _ => return Err(bad("weir:set", id)),
-    };
+    let id = parse_hex(id).ok_or_else(|| bad("weir:set", id))?;
     let total = |field: &'static str| own(root, field)?.ok_or(ManifestError::Missing { field });
     Ok(Some(SetTotals {
         id,
@@ -491,7 +538,23 @@ mod tests {
         assert_eq!((manifest.files.len(), manifest.refused.len()), (1, 2));
         let oti = Oti::NoCode { transfer_length: 5, symbol_size: 1400, max_block_len: 64 };
         assert_eq!(manifest.files[0].oti, Some(oti));
-        assert!(matches!(manifest.refused[0].1, ManifestError::ContentEncoding { .. }));
+        assert!(matches!(manifest.refused[0].error, ManifestError::ContentEncoding { .. }));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_used_does_not_take_the_others_with_it() {
+        let wrong = ["../up", "x/ok", "../out"];
+        let xml = format!(
+            r#"<FDT-Instance xmlns:weir="{NAMESPACE}" Expires="1"><weir:Folder Content-Location="{}" weir:mode="700"/>
+            <weir:Link Content-Location="{}" weir:target="/etc/passwd"/><weir:Link Content-Location="{}" weir:target="a"/>
+            <weir:Folder Content-Location="x/y" weir:mode="700"/></FDT-Instance>"#,
+            wrong[0], wrong[1], wrong[2]
+        );
+        let manifest = Manifest::from_xml(xml.as_bytes(), 100).expect("readable");
+        let refused: Vec<_> = manifest.refused.iter().map(|it| (it.kind, it.location.as_str())).collect();
+        let [up, link, out] = wrong;
+        assert_eq!(refused, [(EntryKind::Folder, up), (EntryKind::Link, link), (EntryKind::Link, out)]);
+        assert_eq!((manifest.folders.len(), manifest.links.len()), (1, 0));
     }
 
     #[test]

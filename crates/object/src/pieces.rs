@@ -21,8 +21,9 @@ pub const LEAF: u64 = 32 << 10;
 /// What sets block digests apart from all other uses of BLAKE3.
 const CONTEXT: &str = "weir 2026 digest of a source block";
 
-/// The chaining value of the leaf that starts at `start` of a file of more than one leaf; `bytes` are all of it.
-pub(crate) fn leaf(start: u64, bytes: &[u8]) -> ChainingValue {
+/// The chaining value of the leaf that starts at `start` of a file; `bytes` are all of it, and at least one. That of an only leaf is
+/// not the file's digest.
+pub fn leaf(start: u64, bytes: &[u8]) -> ChainingValue {
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(start);
     hasher.update(bytes);

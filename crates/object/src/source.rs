@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blake3::hazmat::ChainingValue;
 use md5::Digest;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, USUAL_FOLDER};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
@@ -42,8 +45,8 @@ pub struct SourceFile {
     /// Its permissions and its time.
     pub attributes: Attributes,
     stamp: Stamp,
-    /// The values of its leaves, of which the digests of its blocks are made; none if it is a single leaf.
-    leaves: Vec<ChainingValue>,
+    /// The values of its leaves, of which the digests of its blocks are made.
+    leaves: Arc<[ChainingValue]>,
 }
 
 impl SourceSet {
@@ -61,6 +64,10 @@ impl SourceSet {
         for path in paths {
             walk.add_root(path)?;
         }
+        SourceSet::hash(walk, md5)
+    }
+
+    fn hash(walk: Walk, md5: bool) -> Result<SourceSet, SourceError> {
         if walk.files.is_empty() && walk.folders.is_empty() && walk.links.is_empty() {
             return Err(SourceError::Nothing);
         }
@@ -107,11 +114,15 @@ impl SourceFile {
         buffer: &mut [u8],
     ) -> Result<SourceFile, SourceError> {
         let io_error = |source| SourceError::Io { path: path.clone(), source };
-        if metadata.len() > MAX_FILE_BYTES {
-            return Err(SourceError::TooLarge { path, length: metadata.len() });
+        let mut file = open(&path)?;
+        let opened = file.metadata().map_err(io_error)?;
+        let stamp = Stamp::of(&opened);
+        if !opened.is_file() || !stamp.is_same_file(&Stamp::of(metadata)) {
+            return Err(SourceError::Changed { path });
         }
-        let mut file = File::open(&path).map_err(io_error)?;
-        let stamp = Stamp::of(&file.metadata().map_err(io_error)?);
+        if stamp.length > MAX_FILE_BYTES {
+            return Err(SourceError::TooLarge { path, length: stamp.length });
+        }
         let mut md5_hasher = md5.then(md5::Md5::new);
         let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
         loop {
@@ -119,10 +130,9 @@ impl SourceFile {
             if n == 0 {
                 break;
             }
-            if stamp.length > LEAF {
-                let starts = (length..).step_by(LEAF as usize);
-                leaves.extend(starts.zip(buffer[..n].chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
-            } else {
+            let starts = (length..).step_by(LEAF as usize);
+            leaves.extend(starts.zip(buffer[..n].chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
+            if stamp.length <= LEAF {
                 only_leaf = blake3::hash(&buffer[..n]);
             }
             if let Some(hasher) = &mut md5_hasher {
@@ -133,17 +143,22 @@ impl SourceFile {
         if length != stamp.length || Stamp::of(&file.metadata().map_err(io_error)?) != stamp {
             return Err(SourceError::Changed { path });
         }
-        let digest = if leaves.is_empty() { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
+        let digest = if length <= LEAF { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
         Ok(SourceFile {
-            attributes: Attributes::of(metadata),
+            attributes: Attributes::of(&opened),
             digest,
             md5: md5_hasher.map(|hasher| hasher.finalize().into()),
             path,
             name,
             length,
             stamp,
-            leaves,
+            leaves: leaves.into(),
         })
+    }
+
+    /// The values of its leaves ([`pieces::leaf`]), in their order.
+    pub fn leaves(&self) -> Arc<[[u8; 32]]> {
+        Arc::clone(&self.leaves)
     }
 
     /// Where it is.
@@ -183,7 +198,7 @@ impl SourceFile {
 
     /// Opens the file, which must still be the one that was hashed.
     pub(crate) fn open(&self) -> Result<File, SourceError> {
-        let file = File::open(&self.path).map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
+        let file = open(&self.path)?;
         self.check(&file)?;
         Ok(file)
     }
@@ -197,6 +212,15 @@ impl SourceFile {
     pub(crate) fn changed(&self) -> SourceError {
         SourceError::Changed { path: self.path.clone() }
     }
+}
+
+/// Opens a file that was found. What was put in its place meanwhile is not followed, if it is a link, nor waited for, if it is a pipe.
+fn open(path: &Path) -> Result<File, SourceError> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    File::options().read(true).custom_flags(flags.bits()).open(path).map_err(|source| match source.raw_os_error() {
+        Some(code) if code == Errno::ELOOP as i32 => SourceError::Changed { path: path.to_owned() },
+        _ => SourceError::Io { path: path.to_owned(), source },
+    })
 }
 
 /// Fills the buffer, or reads to the end of the file.
@@ -231,6 +255,11 @@ impl Stamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
         }
     }
+
+    /// Whether both are of one file, which may have changed.
+    fn is_same_file(&self, other: &Stamp) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
 }
 
 #[derive(Default)]
@@ -257,7 +286,9 @@ impl Walk {
             let root = path.canonicalize().map_err(io_error)?;
             self.add_folder(&root, path, &name)
         } else if metadata.is_file() {
-            self.add_file(path.to_owned(), name, metadata)
+            let is_link = fs::symlink_metadata(path).map_err(io_error)?.is_symlink();
+            let file = if is_link { path.canonicalize().map_err(io_error)? } else { path.to_owned() };
+            self.add_file(file, name, metadata)
         } else {
             Err(SourceError::NotAFile { path: path.to_owned() })
         }
@@ -383,8 +414,6 @@ pub enum SourceError {
     },
 }
 
-/// The permissions that folders have mostly. They need not be said.
-const USUAL_FOLDER: u16 = 0o755;
 /// Large enough that system calls do not count, small enough to stay in a core's cache; a whole number of leaves.
 const HASH_BUFFER: usize = 256 << 10;
 
@@ -433,6 +462,43 @@ mod tests {
         let links = set.links.iter().map(|link| (link.name.as_str(), link.target.as_str()));
         assert_eq!(links.collect::<Vec<_>>(), [("tree/inside", "a"), ("tree/loop", ".")]);
         assert_eq!(set.skipped().len(), 3);
+    }
+
+    /// Somebody who may write to the folder changes it between the first look at a file and its reading.
+    #[test]
+    fn what_is_put_in_the_place_of_a_file_is_not_sent() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let path = temporary.path().join("tree/a");
+        let secret = temporary.path().join("secret");
+        fs::create_dir(temporary.path().join("tree")).expect("folder");
+        fs::write(&secret, b"s").expect("file");
+        let sent_after = |change: &dyn Fn() -> io::Result<()>| {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, b"a").expect("file");
+            let mut walk = Walk::default();
+            walk.add_root(&temporary.path().join("tree")).expect("readable");
+            fs::rename(&path, temporary.path().join("old")).expect("ours");
+            change().expect("it can be put there");
+            SourceSet::hash(walk, false)
+        };
+        let pipe = || nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).map_err(io::Error::from);
+        let changes: [&dyn Fn() -> io::Result<()>; 3] =
+            [&|| symlink(&secret, &path), &|| fs::hard_link(&secret, &path), &pipe];
+        for (number, change) in changes.iter().enumerate() {
+            let sent = sent_after(*change);
+            assert!(matches!(sent, Err(SourceError::Changed { .. })), "change {number}: {sent:?}");
+        }
+        let same = sent_after(&|| fs::rename(temporary.path().join("old"), &path));
+        assert_eq!(names(&same.expect("the same file")), ["tree/a"]);
+    }
+
+    #[test]
+    fn a_link_that_is_given_is_followed_under_its_own_name() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        fs::write(temporary.path().join("a"), b"a").expect("file");
+        symlink("a", temporary.path().join("link")).expect("link");
+        let set = SourceSet::collect(&[temporary.path().join("link")], false).expect("readable");
+        assert_eq!((names(&set), set.bytes()), (vec!["link"], 1));
     }
 
     #[test]

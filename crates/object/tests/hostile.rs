@@ -72,6 +72,33 @@ fn no_name_leads_out_of_the_folder() {
     assert_eq!(fs::read_dir(temporary.path()).expect("folder").count(), 2);
 }
 
+/// Each of another kind that cannot be used, and the file in between.
+#[test]
+fn a_set_with_entries_that_cannot_be_used_is_complete_without_them() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let set = "00112233445566778899aabbccddeeff";
+    let (content, xml) = table(
+        1,
+        &format!(
+            r#"<FDT-Instance xmlns:weir="urn:weir:manifest:1" Expires="4000000000" weir:tsi="1" weir:epoch="1" weir:set="{set}"
+            weir:objects="2" weir:folders="1" weir:links="2" weir:bytes="8">
+            <File TOI="1" Content-Location="a" Content-Length="4" FEC-OTI-FEC-Encoding-ID="0"
+            FEC-OTI-Maximum-Source-Block-Length="64" FEC-OTI-Encoding-Symbol-Length="4"/>
+            <File TOI="2" Content-Location="/etc/b" Content-Length="4"/><weir:Folder Content-Location="../up" weir:mode="700"/>
+            <weir:Link Content-Location="t/out" weir:target="/etc/passwd"/><weir:Link Content-Location="../link" weir:target="a"/>
+            </FDT-Instance>"#
+        ),
+    );
+    store.add(&content, &xml, ORIGIN).expect("no error for a hostile sender");
+    assert!(store.progress().manifest_complete && !store.is_complete(), "{:?}", store.progress());
+    store.add(&symbol(1, 0), b"good", ORIGIN).expect("room");
+    assert!(store.is_complete(), "{:?}", store.progress());
+    let told = events(&mut store);
+    assert_eq!(told.iter().filter(|event| matches!(event, Event::Refused { .. })).count(), 4, "{told:?}");
+    assert_eq!(store.progress().rejected_manifests, 0);
+}
+
 #[test]
 fn lying_headers_are_counted_and_change_nothing() {
     let out = tempfile::tempdir().expect("temporary folder");
@@ -429,6 +456,43 @@ fn a_block_that_needs_more_than_the_memory_is_refused_with_the_reason() {
     let (content, xml) = table(1, xml);
     store.add(&content, &xml, ORIGIN).expect("no error for a hostile sender");
     assert!(matches!(events(&mut store)[..], [Event::Refused { reason: RefuseReason::TooLittleMemory { .. }, .. }]));
+}
+
+/// A file of somebody else's that may be written to stands for one on a file system that takes no permissions and no times: the system
+/// refuses both with the same error.
+#[test]
+fn a_file_whose_permissions_and_time_are_refused_arrives_all_the_same() {
+    use nix::unistd::{Uid, setfsuid};
+    use std::os::unix::fs::PermissionsExt;
+    if !Uid::effective().is_root() {
+        eprintln!("SKIPPED: to give up the right to change others' files it takes root");
+        return;
+    }
+    let out = tempfile::tempdir().expect("temporary folder");
+    let partial = out.path().join("a.part");
+    fs::write(&partial, b"").expect("file");
+    for (path, mode) in [(out.path(), 0o777), (partial.as_path(), 0o666)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+    let bytes = content(100_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes), ("b", b"b")], &two_channels());
+    // Of this thread alone.
+    setfsuid(Uid::from_raw(65_534));
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    let told = events(&mut store);
+    setfsuid(Uid::from_raw(0));
+    let refused: Vec<&str> = told.iter().filter_map(refused_attributes).collect();
+    assert_eq!(refused, ["a"], "{told:?}");
+    assert_eq!(told.iter().filter(|event| matches!(event, Event::Done { .. })).count(), 2, "{told:?}");
+    assert_same(sender.folder.path(), out.path());
+}
+
+fn refused_attributes(event: &Event) -> Option<&str> {
+    match event {
+        Event::AttributesRefused { name, .. } => Some(name),
+        _ => None,
+    }
 }
 
 #[test]

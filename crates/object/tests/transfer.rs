@@ -186,6 +186,48 @@ fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
 }
 
 #[test]
+fn a_folder_is_nobody_else_s_to_look_into_until_its_permissions_are_known() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let scratch = tempfile::tempdir().expect("temporary folder");
+    let tree = scratch.path().join("tree");
+    let modes = [("", 0o755), ("open", 0o755), ("group", 0o750), ("open/private", 0o700)];
+    for (name, mode) in modes {
+        let folder = tree.join(name);
+        std::fs::create_dir_all(&folder).expect("folders");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).expect("ours");
+        (0..5).for_each(|number| std::fs::write(folder.join(format!("file{number}")), name).expect("file"));
+    }
+    let set = weir_object::SourceSet::collect(&[tree], false).expect("readable");
+    // An instance for each file.
+    let options = CarouselOptions { fdt_instance_bytes: 100, ..options(ladder(1, 1.0)) };
+    let mut carousel = weir_object::Carousel::new(set, &options).expect("valid");
+    let out = tempfile::tempdir().expect("temporary folder");
+    // What is made here belongs to its group.
+    std::fs::set_permissions(out.path(), std::fs::Permissions::from_mode(0o2777)).expect("ours");
+    std::fs::create_dir(out.path().join("usual")).expect("folder");
+    let mode = |name: &str| std::fs::metadata(out.path().join(name)).map(|metadata| metadata.mode() & 0o7777);
+    let umask = 0o777 & !mode("usual").expect("it was made");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let mut closed = 0;
+    while !store.is_complete() {
+        let (content, symbol) = carousel.next(0).expect("a packet");
+        store.add(&content, symbol, ORIGIN).expect("the disk works");
+        if !store.progress().manifest_complete {
+            let told = ["tree", "tree/open"].map(|name| mode(name).unwrap_or(0o2700));
+            assert_eq!(told, [0o2700; 2], "before all of the table was there");
+            closed += u32::from(mode("tree/open").is_ok());
+        }
+    }
+    assert!(closed > 0, "the folders were there before all of the table");
+    for (name, expected) in modes {
+        let path = format!("tree/{name}");
+        assert_eq!(mode(&path).expect("it is there"), 0o2000 | expected & !umask | 0o700, "{path}");
+    }
+    // What was there before stays as it is.
+    assert_eq!(mode("usual").expect("it is there"), 0o2000 | 0o777 & !umask);
+}
+
+#[test]
 fn a_sender_that_was_told_what_was_sent_repeats_no_symbol() {
     use std::collections::HashSet;
     let bytes = content(300_000, 6);

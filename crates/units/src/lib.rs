@@ -1,4 +1,4 @@
-//! Quantities with their units: instants, rates, byte counts, sequence numbers, and seeded random streams.
+//! Quantities with their units: instants, rates, byte counts, sequence numbers; seeded random streams; bytes as text.
 //!
 //! Not here: clocks. Nothing in this crate can tell what time it is, only how far apart two instants are.
 
@@ -10,6 +10,7 @@ mod quantity;
 mod random;
 mod seq;
 mod span;
+mod text;
 mod time;
 
 pub use ecn::Ecn;
@@ -17,4 +18,5 @@ pub use quantity::{Bytes, ParseQuantityError, Rate};
 pub use random::Random;
 pub use seq::Seq;
 pub use span::{ParseSpanError, parse_span, show_span};
+pub use text::{Hex, is_unprintable, parse_hex};
 pub use time::Time;

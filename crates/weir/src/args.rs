@@ -455,7 +455,7 @@ pub struct Recv {
     #[arg(long)]
     pub any_sender: bool,
 
-    /// Take only what this sender has signed, its description included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
+    /// Take only what this sender has signed, its description or the end of its stream included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
     #[arg(long, value_name = "KEY|FILE", conflicts_with = "any_sender")]
     pub sender_key: Option<String>,
 

@@ -47,6 +47,8 @@ impl Subject {
         };
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        // It sends there, too.
+        description.check_groups().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let (group, source) = (description.channels[0], description.source);
         Ok(Subject { group, source, description: Some(description) })
     }

@@ -479,6 +479,10 @@ pub struct SenderEnd {
     pub passes: f64,
     /// Receivers that have sent a receipt.
     pub receipts: u64,
+    /// Reports and receipts that were no receiver's of this session.
+    pub forged_messages: u64,
+    /// Reports and receipts for which there was no time or no room.
+    pub overflowed_messages: u64,
     /// The exit code.
     pub exit_code: u8,
 }

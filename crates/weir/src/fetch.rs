@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::args::SessionSource;
 use crate::exit::{Exit, Failure};
+use crate::trust;
 
 /// The text of the description. It is small: more than [`MAX_BYTES`] is refused, whatever the source.
 pub(crate) fn session(source: &SessionSource) -> Result<String, Failure> {
@@ -33,13 +34,23 @@ fn limited(source: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn download(url: &str) -> Result<Vec<u8>, String> {
-    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
     let explain = |error: ureq::Error| match error {
         ureq::Error::StatusCode(status) => format!("the server answered {status}"),
+        ureq::Error::RequireHttpsOnly(to) => {
+            format!(
+                "the server leads on to {to}, over plain http, where anybody on the way could change it; ask for that if you mean it"
+            )
+        }
         error => format!("{error}; another tool may fetch it, as in `curl … | weir recv -`"),
     };
-    let mut response = agent.get(url).call().map_err(explain)?;
+    let mut response = agent(url).get(url).call().map_err(explain)?;
     limited(response.body_mut().as_reader()).map_err(|error| error.to_string())
+}
+
+/// What asks for an address. Of one that the way there guards, nothing comes by a way that does not.
+fn agent(url: &str) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).https_only(!trust::is_open(url));
+    config.build().into()
 }
 
 fn advice(error: &io::Error) -> String {
@@ -86,6 +97,22 @@ mod tests {
         let failure = session(&serve("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
         let failure = failure.expect_err("there is none");
         assert!(failure.exit == Exit::Session && failure.message.contains("404"), "{failure}");
+    }
+
+    /// Each step of a redirection is a request of the same agent.
+    #[test]
+    fn what_is_asked_for_over_https_is_not_fetched_over_http() {
+        let ask = |url: &str| {
+            let SessionSource::Url(open) =
+                serve("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nv=0\r\n")
+            else {
+                panic!("it has an address")
+            };
+            agent(url).get(&open).call().map(|response| response.status().as_u16())
+        };
+        let refused = ask("https://updates.example.org/weir.sdp");
+        assert!(matches!(refused, Err(ureq::Error::RequireHttpsOnly(_))), "{refused:?}");
+        assert_eq!(ask("http://updates.example.org/weir.sdp").expect("it was asked for so"), 200);
     }
 
     #[test]

@@ -4,13 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use weir_net::receipts::{Entry, ReceiptBook, Verdicts};
+use weir_object::carousel::Carousel;
 use weir_object::keys::PublicKey;
 use weir_object::source::SourceSet;
 use weir_units::Time;
+use weir_wire::receipt::{Kind, NAME_LEN, Receipt};
 
 use crate::events::{HostOutcome, HostResult};
 use crate::exit::{Exit, Failure};
-use crate::proof::Content;
+use crate::proof::{About, Content, Leaves};
 use crate::session::Offer;
 
 /// A receiver that is expected: by its name, and by its key where that is given.
@@ -27,18 +29,30 @@ pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<Expected>, Failure> 
     parse(&text).map_err(refuse)
 }
 
-/// The book of receipts, if the session asks for them.
-pub(crate) fn book(offer: &Offer, sources: &SourceSet) -> Option<ReceiptBook> {
-    let key = offer.description.receipt_key?;
-    let (tsi, secret) = (offer.description.tsi, offer.secret.clone());
+/// What receivers have to prove that they have.
+pub(crate) fn content(sources: &SourceSet) -> Content {
     let mut content = Content::default();
-    for file in sources.files() {
-        content.add(file.name.to_string(), file.length, file.path().to_owned());
-    }
+    sources.files().iter().for_each(|file| content.add(file.name.to_string(), Leaves::Known(file.leaves())));
+    content
+}
+
+/// The book of receipts, if the session asks for them.
+pub(crate) fn book(offer: &Offer, content: Content, carousel: &Carousel, expected: &[Expected]) -> Option<ReceiptBook> {
+    let key = offer.description.receipt_key?;
+    let (tsi, edition, secret) = (offer.description.tsi, carousel.edition(), offer.secret.clone());
+    let is_of_content = move |receipt: &Receipt| {
+        let about = About { receiver: &receipt.receiver, tsi, edition };
+        match receipt.kind {
+            Kind::Receipt => content.proof(&about).is_ok_and(|own| own == receipt.proof),
+            // Before the table has come, a receiver has nothing.
+            Kind::Report => receipt.proof == about.mark() || (receipt.proof == [0; 32] && receipt.share == 0),
+        }
+    };
+    let names = Names::of(expected);
     let verdicts = Verdicts {
         is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
-        // A file that cannot be read any more ends the session elsewhere.
-        has_content: Box::new(move |receiver, proof| content.proof(receiver, tsi).is_ok_and(|own| own == *proof)),
+        is_of_content: Box::new(is_of_content),
+        is_expected: Box::new(move |receipt| names.has(receipt)),
         sign: Box::new(move |bytes| secret.sign(bytes)),
     };
     Some(ReceiptBook::new(key, tsi, verdicts))
@@ -55,10 +69,17 @@ fn parse(text: &str) -> Result<Vec<Expected>, String> {
         if words.next().is_some() {
             return Err(format!("line {number}: expected a name, and perhaps a public key"));
         }
+        let key = key.map(|key| key.to_bytes());
+        if name.len() > NAME_LEN {
+            return Err(format!("line {number}: a name has at most {NAME_LEN} bytes, as receivers send no more"));
+        }
         if all.iter().any(|other| other.name == name) {
             return Err(format!("line {number}: {name} is named twice"));
         }
-        all.push(Expected { name: name.to_owned(), key: key.map(|key| key.to_bytes()) });
+        if let Some(other) = all.iter().find(|other| key.is_some() && other.key == key) {
+            return Err(format!("line {number}: the key of {name} is that of {}, too", other.name));
+        }
+        all.push(Expected { name: name.to_owned(), key });
     }
     if all.is_empty() { Err("it names no host".to_owned()) } else { Ok(all) }
 }
@@ -73,24 +94,43 @@ impl Expected {
     pub(crate) fn key(&self) -> Option<PublicKey> {
         self.key.and_then(|key| PublicKey::from_bytes(&key).ok())
     }
+}
 
-    /// What this host has said: of several that say they are it, the one that is furthest.
-    fn entry<'e>(&self, entries: &[&'e Entry]) -> Option<&'e Entry> {
-        let is_it = |entry: &&&Entry| match &self.key {
-            Some(key) => entry.last.receiver == *key,
-            None => entry.last.name() == self.name,
-        };
-        entries.iter().filter(is_it).max_by_key(|entry| (entry.is_finished(), entry.last.share)).copied()
+/// Which of the expected a receiver is. One that is expected by its key is no other, whatever it calls itself.
+#[derive(Debug)]
+struct Names {
+    /// The place in the list of each host whose key is in it.
+    keys: HashMap<[u8; 32], usize>,
+    /// And of each other one, by its name.
+    names: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(expected: &[Expected]) -> Names {
+        let mut names = Names { keys: HashMap::new(), names: HashMap::new() };
+        for (place, host) in expected.iter().enumerate() {
+            match host.key {
+                Some(key) => names.keys.insert(key, place),
+                None => names.names.insert(host.name.clone(), place),
+            };
+        }
+        names
+    }
+
+    fn place(&self, receipt: &Receipt) -> Option<usize> {
+        self.keys.get(&receipt.receiver).or_else(|| self.names.get(receipt.name())).copied()
+    }
+
+    fn has(&self, receipt: &Receipt) -> bool {
+        self.place(receipt).is_some()
     }
 }
 
 /// How many of the expected have everything.
 pub(crate) fn complete<'e>(expected: &[Expected], entries: impl Iterator<Item = &'e Entry>) -> u64 {
-    let finished: Vec<&Entry> = entries.filter(|entry| entry.is_finished()).collect();
-    let names: HashSet<&str> = finished.iter().map(|entry| entry.last.name()).collect();
-    let keys: HashSet<&[u8; 32]> = finished.iter().map(|entry| &entry.last.receiver).collect();
-    let has = |host: &&Expected| host.key.as_ref().map_or(names.contains(host.name.as_str()), |key| keys.contains(key));
-    expected.iter().filter(has).count() as u64
+    let names = Names::of(expected);
+    let finished = entries.filter(|entry| entry.is_finished()).filter_map(|entry| names.place(&entry.last));
+    finished.collect::<HashSet<usize>>().len() as u64
 }
 
 /// What became of each, the expected first, in their order, and then some of the others; `t_s` gives the time of an event.
@@ -112,7 +152,16 @@ pub(crate) fn results<'e>(
         receiver: PublicKey::from_bytes(&entry.last.receiver).ok().map(|key| key.to_string()),
         claimants: claimants.get(&entry.last.name[..]).copied().unwrap_or(0),
     };
-    let found: Vec<Option<&Entry>> = expected.iter().map(|host| host.entry(&entries)).collect();
+    // Of several that say they are it, the one that is furthest.
+    let (names, mut found) = (Names::of(expected), vec![None; expected.len()]);
+    for entry in &entries {
+        let far = |entry: &Entry| (entry.is_finished(), entry.last.share);
+        if let Some(place) = names.place(&entry.last)
+            && found[place].is_none_or(|before| far(before) <= far(entry))
+        {
+            found[place] = Some(*entry);
+        }
+    }
     let of_expected = expected.iter().zip(&found).map(|(host, entry)| {
         let result = entry.map(of).unwrap_or_default();
         HostResult { host: host.name.clone(), expected: true, ..result }
@@ -128,7 +177,7 @@ const MOST_OTHERS: usize = 1_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_wire::receipt::{Kind, Receipt, name_bytes};
+    use weir_wire::receipt::name_bytes;
 
     fn entry(key: u8, name: &str, kind: Kind, share: u16) -> Entry {
         let last = Receipt {
@@ -153,6 +202,21 @@ mod tests {
         for (wrong, why) in [("", "no host"), ("a b", "public key"), ("a\na", "line 2"), ("a b c", "line 1")] {
             assert!(parse(wrong).expect_err(wrong).contains(why), "{wrong}");
         }
+        let twice = parse(&format!("alpha {key}\nbeta {key}")).expect_err("one receipt would count for both");
+        assert!(twice.contains("line 2: the key of beta is that of alpha"), "{twice}");
+        assert!(parse(&"n".repeat(65)).expect_err("no receiver can be called so").contains("64 bytes"));
+        assert!(parse(&"n".repeat(64)).is_ok());
+    }
+
+    #[test]
+    fn who_is_expected_by_key_is_no_other_host_whatever_it_calls_itself() {
+        let hosts = [("alpha", None), ("beta", Some([2; 32]))];
+        let hosts = hosts.map(|(name, key)| Expected { name: name.to_owned(), key });
+        let entries = [entry(2, "alpha", Kind::Receipt, 10_000)];
+        assert_eq!(complete(&hosts, entries.iter()), 1);
+        let results = results(&hosts, entries.iter(), |_| 0.0);
+        let outcomes: Vec<_> = results.iter().map(|it| it.outcome).collect();
+        assert_eq!(outcomes, [HostOutcome::NeverHeard, HostOutcome::Complete]);
     }
 
     #[test]

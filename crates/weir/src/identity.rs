@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_net::description::Description;
 use weir_net::receipts::{Identity, ReceiptSender};
-use weir_object::keys::{KeyError, PublicKey, SecretKey};
+use weir_object::keys::{PublicKey, SecretKey};
 use weir_units::Time;
 
 use crate::exit::{Exit, Failure};
@@ -72,7 +72,7 @@ fn receiver(name: Option<&str>) -> Result<Receiver, Failure> {
 
 /// The key in this file, which is made if it is missing.
 fn kept(path: &Path) -> Result<SecretKey, String> {
-    if !path.exists() {
+    if !path.try_exists().map_err(|error| failed(path, &error))? {
         make(path)?;
     }
     SecretKey::load(path).map_err(|error| error.to_string())
@@ -80,17 +80,16 @@ fn kept(path: &Path) -> Result<SecretKey, String> {
 
 /// Another receiver may do the same at the same moment: who is first has made it, whole.
 fn make(path: &Path) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    folders::make_for(path).map_err(failed)?;
+    folders::make_for(path).map_err(|error| failed(path, &error))?;
     let random = session::random::<32>().map_err(|failure| failure.message)?;
-    let new = path.with_extension(format!("new{}", std::process::id()));
-    SecretKey::from_seed(random).save(&new).map_err(|error: KeyError| error.to_string())?;
-    let linked = fs::hard_link(&new, path);
-    let removed = fs::remove_file(&new);
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => removed.map_err(failed),
+    match folders::create(path, SecretKey::from_seed(random).to_text().as_bytes(), 0o600) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(path, &error)),
+        _ => Ok(()),
     }
+}
+
+fn failed(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
 use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
-use weir_net::groups;
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
 use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::session::SessionConfig;
 use weir_net::socket::ReceiveConfig;
 use weir_net::{Interface, NetError, host};
 use weir_object::keys::PublicKey;
+use weir_object::manifest::Edition;
 use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store, StoreOptions};
 use weir_units::{Bytes, Rate, Time};
@@ -30,7 +30,7 @@ use crate::events::{
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::proof::Content as Held;
+use crate::proof::{About, Content as Held, Leaves};
 use crate::silence::Silence;
 use crate::trust::Trust;
 use crate::{fetch, identity, sealing, session};
@@ -80,10 +80,7 @@ impl Wanted {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let told = trust.check(source, &text, &description)?;
-        for channel in &description.channels {
-            let has_source = description.source.is_some();
-            groups::check(channel.ip(), has_source).map_err(Failure::of(Exit::Session, source.to_string()))?;
-        }
+        description.check_groups().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let choice = session::interface_choice(iface);
         let group = description.channels[0].ip();
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
@@ -187,37 +184,56 @@ pub(crate) struct FileReceiver<'a> {
     /// The sender said that it ends.
     is_closed: bool,
     shown: Shown,
-    /// Useful bytes per second, smoothed, for the time to go.
-    pace: Option<f64>,
-    level: usize,
-    levels: usize,
-    level_rate: Rate,
-    slot: Option<SlotReport>,
+    observed: Observed,
     silence: Silence,
     /// Where round-trip probes go, until the user has been told that none is answered.
     probes_to: Option<SocketAddr>,
-    round_trip: Option<Duration>,
-    lost_packets: u64,
     statistics: Statistics,
     /// Only what the sender's key has signed is taken.
     is_signed: bool,
-    files: u64,
-    file_bytes: u64,
-    /// Bytes of files that an earlier run had received.
-    resumed: BTreeMap<Name, u64>,
+    /// What came of the files that the sender offers now.
+    came: Came,
     completed: Option<Time>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
-    /// The files that are there, of which the receipt proves that they are.
-    held: Held,
     out: PathBuf,
     tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
+    told: Told,
+}
+
+/// What the scheme has told of itself.
+#[derive(Debug, Default)]
+struct Observed {
+    level: usize,
+    levels: usize,
+    level_rate: Rate,
+    slot: Option<SlotReport>,
+    round_trip: Option<Duration>,
+    lost_packets: u64,
+}
+
+/// What has been told once, and is not told again.
+#[derive(Debug, Default)]
+struct Told {
+    /// That packets were forged or damaged.
+    bad_blocks: bool,
+    /// That the file system takes no permissions or times.
+    attributes: bool,
+}
+
+/// What came of one set of files. Another set that the sender offers begins with nothing.
+#[derive(Debug, Default)]
+struct Came {
+    files: u64,
+    bytes: u64,
+    /// Bytes of files that an earlier run had received.
+    resumed: BTreeMap<Name, u64>,
+    /// The files that are there, of which the receipt proves that they are.
+    held: Held,
     /// What went wrong with a file while others went on.
     worst: Option<Exit>,
-    /// That packets were forged or damaged has been told.
-    is_told_of_bad_blocks: bool,
 }
 
 /// The account at the last progress event.
@@ -225,6 +241,8 @@ struct Shown {
     at: Time,
     received_bytes: u64,
     useful_bytes: u64,
+    /// Useful bytes per second, smoothed, for the time to go.
+    pace: Option<f64>,
 }
 
 impl Application<Content> for FileReceiver<'_> {
@@ -236,10 +254,10 @@ impl Application<Content> for FileReceiver<'_> {
         match observation {
             Observation::Level { level, rate, cause } => self.on_level(now, *level, *rate, *cause),
             Observation::Slot(report) => {
-                self.lost_packets += report.lost_packets;
-                self.slot = Some(*report);
+                self.observed.lost_packets += report.lost_packets;
+                self.observed.slot = Some(*report);
             }
-            Observation::RoundTrip(round_trip) => self.round_trip = Some(*round_trip),
+            Observation::RoundTrip(round_trip) => self.observed.round_trip = Some(*round_trip),
             Observation::Flooded { received_rate } => self.trouble(now, flooded(*received_rate), None),
             Observation::FairQueued(false) => {
                 let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
@@ -258,6 +276,7 @@ impl Application<Content> for FileReceiver<'_> {
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
+        self.receipt.as_ref()?.deadline().filter(|due| *due <= now)?;
         let standing = self.standing(now);
         self.receipt.as_mut()?.poll(now, || standing).map(|message| (PeerId(0), message))
     }
@@ -284,7 +303,7 @@ impl Application<Content> for FileReceiver<'_> {
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
-            if self.completed.is_some() && self.worst.is_none() {
+            if self.completed.is_some() && self.came.worst.is_none() {
                 self.begin_receipt(now);
             }
         }
@@ -326,29 +345,19 @@ impl<'a> FileReceiver<'a> {
             idle_timeout: args.idle_timeout,
             last_packet: started,
             is_closed: false,
-            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0 },
-            pace: None,
-            level: 0,
-            levels: wanted.levels.len().max(1),
-            level_rate: Rate::ZERO,
-            slot: None,
+            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0, pace: None },
+            observed: Observed { levels: wanted.levels.len().max(1), ..Observed::default() },
             silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
-            round_trip: None,
-            lost_packets: 0,
             statistics: Statistics::default(),
             is_signed: description.public_key.is_some() && !args.any_sender,
-            files: 0,
-            file_bytes: 0,
-            resumed: BTreeMap::new(),
+            came: Came::default(),
             completed: None,
             receipt,
-            held: Held::default(),
             out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
-            worst: None,
-            is_told_of_bad_blocks: false,
+            told: Told::default(),
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
         wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
@@ -360,7 +369,7 @@ impl FileReceiver<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         let idle = now.since(self.last_packet);
         if self.completed.is_some() {
-            Some(self.worst.unwrap_or(Exit::Done))
+            Some(self.came.worst.unwrap_or(Exit::Done))
         } else if self.is_unheard || self.observer.is_interrupted() {
             Some(Exit::Interrupted)
         } else if self.ends.is_some_and(|ends| now >= ends) {
@@ -394,15 +403,20 @@ impl FileReceiver<'_> {
     }
 
     fn on_level(&mut self, now: Time, level: usize, rate: Rate, cause: LevelCause) {
-        (self.level, self.level_rate) = (level, rate);
+        (self.observed.level, self.observed.level_rate) = (level, rate);
         let event = Level { t_s: self.t_s(now), level, rate_bps: rate.bps(), cause: cause.into() };
         self.show(&ReceiverEvent::Level(event));
     }
 
     pub(crate) fn drain_store(&mut self, now: Time) {
+        // Asked before: then what the last events say of these files is among those that follow.
+        let mut is_complete = self.collector.is_complete();
         while let Some(event) = self.collector.next_event() {
             match event {
-                Ok(event) => self.on_store_event(now, event),
+                Ok(event) => {
+                    is_complete &= !matches!(event, Event::NewSet);
+                    self.on_store_event(now, event);
+                }
                 Err(error) => {
                     // The disk is full, or the folder has gone: nothing that comes could be kept.
                     self.trouble(now, error.to_string(), Some(Exit::Files));
@@ -411,7 +425,7 @@ impl FileReceiver<'_> {
                 }
             }
         }
-        if self.completed.is_none() && self.collector.is_complete() {
+        if self.completed.is_none() && is_complete {
             self.completed = Some(now);
         }
     }
@@ -419,10 +433,10 @@ impl FileReceiver<'_> {
     fn on_store_event(&mut self, now: Time, event: Event) {
         match event {
             Event::Done { name, bytes, digest, already_there } => {
-                self.files += 1;
-                self.file_bytes += bytes;
-                self.held.add(name.to_string(), bytes, self.out.join(name.as_str()));
-                let before = self.resumed.remove(&name).unwrap_or(0);
+                self.came.files += 1;
+                self.came.bytes += bytes;
+                self.came.held.add(name.to_string(), Leaves::OnDisk(self.out.join(name.as_str()), bytes));
+                let before = self.came.resumed.remove(&name).unwrap_or(0);
                 let event = FileDone {
                     t_s: self.t_s(now),
                     name: name.to_string(),
@@ -441,27 +455,30 @@ impl FileReceiver<'_> {
                 };
                 let advice =
                     if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
-                self.worst.get_or_insert(exit);
+                self.came.worst.get_or_insert(exit);
                 self.trouble(now, format!("{name} is not received: {reason}{advice}"), Some(exit));
             }
             Event::Resumed { name, bytes, after_power_loss } => {
                 let doubt =
                     if after_power_loss { "; this machine went down meanwhile, so its digest will decide" } else { "" };
-                self.resumed.insert(name.clone(), bytes);
+                self.came.resumed.insert(name.clone(), bytes);
                 let bytes = Bytes::new(bytes);
                 self.trouble(now, format!("{name} goes on from the {bytes} that are there already{doubt}"), None);
             }
             Event::Restarted { name, reason } => {
-                self.resumed.remove(&name);
+                self.came.resumed.remove(&name);
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
-            Event::BadBlock { name, .. } if !self.is_told_of_bad_blocks => {
-                self.is_told_of_bad_blocks = true;
+            Event::BadBlock { name, .. } if !std::mem::replace(&mut self.told.bad_blocks, true) => {
                 self.trouble(now, bad_block(&name), None);
+            }
+            Event::AttributesRefused { name, error } if !std::mem::replace(&mut self.told.attributes, true) => {
+                self.trouble(now, attributes_refused(&name, &error), None);
             }
             Event::OldTable => self.trouble(now, OLD_TABLE.to_owned(), None),
             Event::ExpiredTable { ago_secs } => self.trouble(now, expired_table(ago_secs), None),
             Event::NewSet => {
+                self.came = Came::default();
                 self.trouble(
                     now,
                     "the sender offers other files than before; what was incomplete stays on disk".to_owned(),
@@ -478,27 +495,27 @@ impl FileReceiver<'_> {
         let received_bytes = self.statistics.received.bytes.count();
         let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
         let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;
-        let pace = self.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
-        self.pace = Some(pace);
-        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful };
+        let pace = self.shown.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
+        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful, pace: Some(pace) };
         let needed = store.manifest_complete.then_some(store.bytes_needed);
         let missing = needed.map(|needed| needed.saturating_sub(store.bytes_useful));
-        let slot = self.slot.as_ref();
+        let Observed { level, levels, level_rate, round_trip, lost_packets, .. } = self.observed;
+        let slot = self.observed.slot.as_ref();
         let event = ReceiverProgress {
             t_s: self.t_s(now),
             received_bytes,
             useful_bytes: store.bytes_useful,
             needed_bytes: needed,
             rate_bps: rate.bps(),
-            level: self.level,
-            levels: self.levels,
-            level_rate_bps: self.level_rate.bps(),
+            level,
+            levels,
+            level_rate_bps: level_rate.bps(),
             loss_event_rate: slot.and_then(|slot| slot.loss_event_rate).map(|rates| rates[0]),
             received_packets: self.statistics.received.packets,
-            lost_packets: self.lost_packets,
+            lost_packets,
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
-            round_trip_ms: self.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
+            round_trip_ms: round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
             eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
             target_bps: slot.and_then(|slot| slot.target_rate).map(|[short, long]| short.min(long).bps()),
         };
@@ -508,8 +525,10 @@ impl FileReceiver<'_> {
     /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
     fn begin_receipt(&mut self, now: Time) {
         let standing = self.standing(self.completed.unwrap_or(now));
+        let edition = self.collector.progress().edition.unwrap_or_default();
         let Some(receipt) = &mut self.receipt else { return };
-        match self.held.proof(receipt.key(), self.tsi) {
+        let receiver = *receipt.key();
+        match self.came.held.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
             Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
             Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
@@ -526,7 +545,15 @@ impl FileReceiver<'_> {
             elapsed_millis: u64::try_from(now.since(self.started).as_millis()).unwrap_or(u64::MAX),
             // All of it is said by a receipt alone.
             share: (share as u16).min(9_999),
+            of: self.mark(store.edition),
         }
+    }
+
+    /// By what a report says which content it goes by.
+    fn mark(&self, edition: Option<Edition>) -> [u8; 32] {
+        let about =
+            |(receipt, edition): (&ReceiptSender, _)| About { receiver: receipt.key(), tsi: self.tsi, edition }.mark();
+        self.receipt.as_ref().zip(edition).map_or([0; 32], about)
     }
 
     /// Puts whatever has come where the next run finds it, and tells how it ended.
@@ -563,12 +590,12 @@ impl FileReceiver<'_> {
             t_s: now.since(self.started).as_secs_f64(),
             complete: self.completed.is_some() && exit == Exit::Done,
             verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
-            files: self.files,
-            bytes: self.file_bytes,
+            files: self.came.files,
+            bytes: self.came.bytes,
             seconds: until.since(self.started).as_secs_f64(),
             received_bytes: self.statistics.received.bytes.count(),
             received_packets: self.statistics.received.packets,
-            lost_packets: self.lost_packets,
+            lost_packets: self.observed.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + overrun,
             exit_code: exit.code(),
         };
@@ -604,6 +631,14 @@ fn bad_block(name: &Name) -> String {
     format!(
         "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
          where it does not end, find the host that sends to the session's groups"
+    )
+}
+
+/// What to tell of a file system that takes less than files have.
+fn attributes_refused(name: &str, error: &std::io::Error) -> String {
+    format!(
+        "{name} is there without the permissions or the time that it had, and may be more open: the file system refuses them ({error}). It is not told \
+         of others"
     )
 }
 

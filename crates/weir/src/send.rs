@@ -1,8 +1,6 @@
 //! `weir send file`: hashes, describes, and sends until the time is up or enough receivers have everything.
 
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,7 +28,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::{sealing, trust};
+use crate::{folders, key, sealing, trust};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -70,16 +68,17 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         );
         report.trouble(started, message, None);
     }
-    if let Some(trouble) = &offer.epoch_trouble {
-        report.trouble(started, trouble.clone(), None);
+    for trouble in offer.epoch_trouble.iter().cloned().chain(key::exposed(args.key.as_deref())) {
+        report.trouble(started, trouble, None);
     }
     if args.source_specific && !groups::is_for_one_source(args.to.ip()) {
         report.trouble(started, beyond_one_source(args.to), None);
     }
     let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
-    let receipts = hosts::book(&offer, &sources);
+    let content = hosts::content(&sources);
     let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
+    let receipts = hosts::book(&offer, content, &carousel, &expected);
     let mut run = FileSender {
         report,
         receipts,
@@ -94,6 +93,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
         sent,
+        is_told_of_overflow: false,
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
@@ -103,7 +103,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
 /// What to tell of a source-specific session to groups of any source.
 fn beyond_one_source(to: SocketAddr) -> String {
     format!(
-        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send          receivers what others send there, too",
+        "{} is no group for source-specific multicast, which is 232.0.0.0/8 and [ff3x::]/32: hosts and routers with IGMPv2 may send \
+         receivers what others send there, too",
         to.ip()
     )
 }
@@ -122,21 +123,11 @@ fn refused(error: &NetError) -> Failure {
 
 fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
     let path = &args.session;
-    // Written to a file next to it and renamed, so that a receiver never reads half of it.
-    let new = path.with_extension("sdp.new");
     let text = trust::signed(&offer.description.to_string(), &offer.secret);
-    // Who reads the key of packets can read and forge them.
+    // Who reads the key of packets can read and forge them. A receiver never reads half of it.
     let mode = if offer.description.sealing.key.is_some() { 0o600 } else { 0o666 };
-    let write = || {
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&new, path)
-    };
-    write().map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
+    folders::replace(path, text.as_bytes(), mode)
+        .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
 /// Whether receivers may have been told other rates of this session: its description was there before, and has them.
@@ -275,6 +266,8 @@ struct FileSender<'a> {
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
+    /// That there are more reports and receipts than can be looked at has been told.
+    is_told_of_overflow: bool,
     outcome: Option<Exit>,
 }
 
@@ -382,6 +375,10 @@ impl FileSender<'_> {
             passes: self.passes(statistics),
         };
         self.report.show(&SenderEvent::Progress(event));
+        let has_overflowed = self.receipts.as_ref().is_some_and(|book| book.overflowed() > 0);
+        if has_overflowed && !std::mem::replace(&mut self.is_told_of_overflow, true) {
+            self.report.trouble(now, OVERFLOW.to_owned(), None);
+        }
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
@@ -397,6 +394,8 @@ impl FileSender<'_> {
             sent_packets: statistics.sent.packets,
             passes: self.passes(statistics),
             receipts: self.receivers(),
+            forged_messages: self.receipts.as_ref().map_or(0, ReceiptBook::forged),
+            overflowed_messages: self.receipts.as_ref().map_or(0, ReceiptBook::overflowed),
             exit_code: exit.code(),
         };
         self.report.show(&SenderEvent::End(event));
@@ -407,6 +406,10 @@ impl FileSender<'_> {
         statistics.sent.packets as f64 / self.symbols_per_pass.max(1) as f64
     }
 }
+
+/// What to tell of more messages than there is time or room for.
+const OVERFLOW: &str = "more reports and receipts come than can be looked at in time, or from more receivers than can be remembered: some receivers are \
+                        heard late. Whoever has the description can send as many";
 
 /// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
 /// receivers that have heard of no later one.

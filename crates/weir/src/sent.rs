@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_object::source::SourceSet;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Hex, Rate};
 
 use crate::args::SendFile;
 use crate::exit::{Exit, Failure};
-use crate::key;
 use crate::session::Offer;
+use crate::{folders, key};
 
 /// The account of one session.
 #[derive(Debug)]
@@ -55,12 +55,10 @@ pub(crate) fn account(
 impl Sent {
     /// The account of session `tsi` of a key; `ahead` is how many passes may be sent before [`Sent::note`] is called again.
     fn open(key: &Path, tsi: u16, set: [u8; 16], ahead: u64) -> io::Result<Sent> {
-        let mut folder = key.as_os_str().to_owned();
-        folder.push(".sent");
-        let file = PathBuf::from(folder).join(tsi.to_string());
-        let set: String = set.iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = folders::beside(key, ".sent").join(tsi.to_string());
+        let set = Hex(&set).to_string();
         let before = match fs::read_to_string(&file) {
-            Ok(text) => passes(&text, &set),
+            Ok(text) => passes(&text, &set).ok_or_else(|| unreadable(&file))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             Err(error) => return Err(error),
         };
@@ -81,17 +79,24 @@ impl Sent {
             return Ok(());
         }
         self.reserved = needed.saturating_add(self.ahead);
-        crate::folders::make_for(&self.file)?;
-        let new = self.file.with_extension("new");
-        fs::write(&new, format!("{} {}\n", self.set, self.reserved))?;
-        fs::rename(&new, &self.file)
+        folders::make_for(&self.file)?;
+        folders::replace(&self.file, format!("{} {}\n", self.set, self.reserved).as_bytes(), 0o644)
     }
 }
 
-/// The passes that a file speaks of; none if it is of another set.
-fn passes(text: &str, set: &str) -> u64 {
-    let of_set = text.trim().split_once(' ').filter(|(of, _)| *of == set);
-    of_set.and_then(|(_, passes)| passes.parse().ok()).unwrap_or(0)
+/// The passes that a file speaks of: 0 if it is of another set, and `None` if it cannot be read.
+fn passes(text: &str, set: &str) -> Option<u64> {
+    let (of, passes) = text.trim().split_once(' ')?;
+    let passes = passes.parse().ok()?;
+    Some(if of == set { passes } else { 0 })
+}
+
+fn unreadable(file: &Path) -> io::Error {
+    let message = format!(
+        "{} is damaged; remove it, and give another --tsi if receivers may still wait for the rest of this session",
+        file.display()
+    );
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// Passes over `bytes` at this rate while nobody looks.
@@ -127,6 +132,21 @@ mod tests {
             (0, 0, 0),
             "others, and one replaced"
         );
+    }
+
+    #[test]
+    fn a_damaged_account_is_said_and_not_taken_for_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let key = folder.path().join("sender.key");
+        let open = |set| Sent::open(&key, 7, [set; 16], 3);
+        open(1).expect("it can be written");
+        let file = folder.path().join("sender.key.sent").join("7");
+        let text = fs::read_to_string(&file).expect("it was written");
+        for damaged in ["", "\0\0\0\0", &text[..33], text.replace(' ', " x").as_str()] {
+            fs::write(&file, damaged).expect("room");
+            let error = open(1).expect_err(damaged);
+            assert!(error.to_string().contains("damaged"), "{error}");
+        }
     }
 
     #[test]

@@ -4,15 +4,18 @@
 //! `weir description 1`, a zero byte, and all lines before that one that are not empty, each without spaces at its end and with a line feed.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
 use weir_net::description::Description;
 use weir_object::keys::{PublicKey, SecretKey};
+use weir_units::{Hex, parse_hex};
 
 use crate::args::{Recv, SessionSource};
 use crate::exit::{Exit, Failure};
+use crate::stream::StreamAddress;
 use crate::{folders, key};
 
 /// Whom a receiver believes, by its options.
@@ -29,8 +32,7 @@ pub(crate) struct Trust {
 /// The description with its signature.
 pub(crate) fn signed(text: &str, key: &SecretKey) -> String {
     let signature = key.sign(&under_signature(text));
-    let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{text}{SIGNATURE}{hex}\r\n")
+    format!("{text}{SIGNATURE}{}\r\n", Hex(&signature))
 }
 
 /// Whether a text bears `key`'s signature; `None` if it bears none.
@@ -41,7 +43,7 @@ pub(crate) fn is_signed(text: &str, key: &PublicKey) -> Option<bool> {
     let hex = lines.next()?.trim_end().strip_prefix(SIGNATURE)?;
     // Nothing may be added behind it.
     let is_last = lines.all(|line| line.trim_end().is_empty());
-    Some(is_last && bytes(hex).is_some_and(|signature| key.verifies(&under_signature(before), &signature)))
+    Some(is_last && parse_hex(hex).is_some_and(|signature| key.verifies(&under_signature(before), &signature)))
 }
 
 fn under_signature(text: &str) -> Vec<u8> {
@@ -51,14 +53,6 @@ fn under_signature(text: &str) -> Vec<u8> {
         out.push(b'\n');
     }
     out
-}
-
-fn bytes(hex: &str) -> Option<[u8; 64]> {
-    let digit = |c: u8| char::from(c).to_digit(16);
-    let pairs = hex.as_bytes().chunks_exact(2);
-    let bytes: Vec<u8> =
-        pairs.map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect::<Option<_>>()?;
-    if hex.len() == 128 { bytes.try_into().ok() } else { None }
 }
 
 impl Trust {
@@ -76,41 +70,36 @@ impl Trust {
         text: &str,
         description: &Description,
     ) -> Result<Vec<String>, Failure> {
-        let refuse = |message: String| Failure::new(Exit::Unverified, format!("{source}: {message}"));
-        let key = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
-        let signed = key.and_then(|key| is_signed(text, &key));
         if self.takes_all {
             return Ok(Vec::new());
         }
-        if signed == Some(false) {
-            return Err(refuse(
-                "the description was changed after the sender signed it: get it again from the sender".to_owned(),
-            ));
-        }
-        let believed = match (key, self.pinned, source) {
-            (_, Some(pinned), _) if key != Some(pinned) => return Err(refuse(other_key(key, pinned))),
-            (_, Some(_), _) => Vec::new(),
-            (Some(key), None, SessionSource::Url(url)) if signed.is_some() => {
-                self.known_as(url, key).map_err(refuse)?
+        let key = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
+        let told = signer(text, key).and_then(|signer| match (self.pinned, source) {
+            (Some(pinned), _) => held_to(pinned, key, signer),
+            (None, SessionSource::Url(url)) => {
+                signer.map_or_else(|| Err(self.unsigned(url)), |key| self.known_as(url, key))
             }
-            (_, None, SessionSource::Url(url)) => self.unsigned(url).map_err(refuse)?,
-            _ => return Ok(Vec::new()),
-        };
-        // Of a key that is held to, all that the description says must be the sender's word.
-        match signed {
-            None if self.pinned.is_some() => {
-                Err(refuse("the sender did not sign the description: get it again from the sender".to_owned()))
-            }
-            _ => Ok(believed),
-        }
+            // The user has it from somewhere, and believes it as that.
+            _ => Ok(Vec::new()),
+        });
+        told.map_err(|message| Failure::new(Exit::Unverified, format!("{source}: {message}")))
     }
 
     /// Holds the key of an address to the one that it had the first time.
     fn known_as(&self, url: &str, key: PublicKey) -> Result<Vec<String>, String> {
+        let in_the_open = is_open(url).then(|| in_the_open(url));
         let Some(path) = &self.known else {
-            return Ok(vec![in_the_open(url, "nothing says where to remember its key")]);
+            let forgotten = format!(
+                "the key of {url}, {key}, cannot be remembered, as neither XDG_STATE_HOME nor HOME says where: another one will be taken the \
+                 next time. --sender-key pins it"
+            );
+            return Ok(std::iter::once(forgotten).chain(in_the_open).collect());
         };
-        match remembered(path, url)? {
+        let there = match remembered(path, url)? {
+            Some(there) => Some(there),
+            None => remember(path, url, key)?,
+        };
+        match there {
             Some((known, _)) if known == key => Ok(Vec::new()),
             Some((known, line)) => Err(format!(
                 "it is signed with another key than before: now {key}, and {known} until now. Either the sender lost its key and has a \
@@ -119,10 +108,8 @@ impl Trust {
                 path.display()
             )),
             None => {
-                remember(path, url, key)?;
-                let mut told = vec![format!("from now on {url} is known by the key {key} ({})", path.display())];
-                told.extend(is_open(url).then(|| in_the_open(url, "this first time nothing else vouches for it")));
-                Ok(told)
+                let known = format!("from now on {url} is known by the key {key} ({})", path.display());
+                Ok(std::iter::once(known).chain(in_the_open).collect())
             }
         }
     }
@@ -146,16 +133,50 @@ impl Trust {
         }
     }
 
-    /// An address whose description nobody signed must not have had one that somebody did.
-    fn unsigned(&self, url: &str) -> Result<Vec<String>, String> {
-        if let Some((known, line)) = self.known.as_deref().map(|path| remembered(path, url)).transpose()?.flatten() {
-            return Err(format!(
+    /// Why what nobody signed is not taken from an address: it is anybody's word.
+    fn unsigned(&self, url: &str) -> String {
+        match self.known.as_deref().map(|path| (path, remembered(path, url))) {
+            Some((_, Err(error))) => error,
+            Some((path, Ok(Some((known, line))))) => format!(
                 "it is not signed, and was with the key {known} until now: somebody may answer in the sender's place. If the sender says \
-                 that it does not sign any more, remove line {line} of {}",
-                self.known.as_deref().unwrap_or(Path::new("")).display()
-            ));
+                 that it does not sign any more, remove line {line} of {} and take it with --any-sender",
+                path.display()
+            ),
+            _ => "it is not signed, so that whoever answers there, or is on the way, says what comes. With --any-sender it is taken all \
+                  the same"
+                .to_owned(),
         }
-        Ok(if is_open(url) { vec![in_the_open(url, "nobody signed it")] } else { Vec::new() })
+    }
+}
+
+/// Who has signed a description that holds this key; nobody, if it bears no signature.
+fn signer(text: &str, key: Option<PublicKey>) -> Result<Option<PublicKey>, String> {
+    match key.and_then(|key| is_signed(text, &key)) {
+        Some(true) => Ok(key),
+        None => Ok(None),
+        Some(false) => {
+            Err("the description was changed after the sender signed it: get it again from the sender".to_owned())
+        }
+    }
+}
+
+/// A description of the key that the user gives: all that it says must be that sender's word.
+fn held_to(pinned: PublicKey, key: Option<PublicKey>, signer: Option<PublicKey>) -> Result<Vec<String>, String> {
+    match signer {
+        _ if key != Some(pinned) => Err(other_key(key, pinned)),
+        Some(_) => Ok(Vec::new()),
+        None => Err("the sender did not sign the description: get it again from the sender".to_owned()),
+    }
+}
+
+/// Who has to have sealed a stream over a tree: the sender of its address, which has to be the one that the user names, if he names one.
+pub(crate) fn of_stream(args: &Recv, address: &StreamAddress) -> Result<Option<PublicKey>, Failure> {
+    let pinned = args.sender_key.as_deref().map(pinned).transpose()?;
+    match (pinned, address.sender_key) {
+        (Some(pinned), Some(key)) if key != pinned => {
+            Err(Failure::new(Exit::Unverified, format!("{address}: {}", other_key(Some(key), pinned))))
+        }
+        (pinned, of_address) => Ok(pinned.or(of_address)),
     }
 }
 
@@ -171,21 +192,21 @@ fn pinned(text: &str) -> Result<PublicKey, Failure> {
 fn other_key(key: Option<PublicKey>, pinned: PublicKey) -> String {
     match key {
         Some(key) => format!(
-            "it is of another sender: its key is {key}, and --sender-key says {pinned}. Get the description from your sender, or ask it \
-             for its key"
+            "it is of another sender: its key is {key}, and --sender-key says {pinned}. Get it from your sender, or ask for the sender's key"
         ),
         None => format!("it holds no key, and --sender-key says {pinned}: get the description from your sender"),
     }
 }
 
-fn in_the_open(url: &str, why: &str) -> String {
+fn in_the_open(url: &str) -> String {
     format!(
-        "{url} came over plain http, so anybody on the way may have put another description in its place, and {why}. --sender-key pins \
-         the sender's key, and https guards the way"
+        "{url} came over plain http, so anybody on the way may have put another description in its place, and this first time nothing \
+         else vouches for it. --sender-key pins the sender's key, and https guards the way"
     )
 }
 
-fn is_open(url: &str) -> bool {
+/// Whether anybody on the way may change what this address says.
+pub(crate) fn is_open(url: &str) -> bool {
     url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http:"))
 }
 
@@ -196,6 +217,10 @@ fn remembered(path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, Stri
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot read the known senders, {}: {error}", path.display())),
     };
+    find(&text, path, url)
+}
+
+fn find(text: &str, path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, String> {
     let mut found = None;
     for (number, line) in (1..).zip(text.lines()) {
         let Some((of, key)) = line.split_once(' ').filter(|(of, _)| *of == url) else { continue };
@@ -206,14 +231,24 @@ fn remembered(path: &Path, url: &str) -> Result<Option<(PublicKey, usize)>, Stri
     Ok(found)
 }
 
-fn remember(path: &Path, url: &str, key: PublicKey) -> Result<(), String> {
-    let write = || {
+/// Remembers the key of an address, unless another receiver was first: then it gives what that has remembered.
+fn remember(path: &Path, url: &str, key: PublicKey) -> Result<Option<(PublicKey, usize)>, String> {
+    let failed = |error: io::Error| format!("cannot remember its key in {}: {error}", path.display());
+    let open = || {
         folders::make_for(path)?;
-        let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        // In one go, as another receiver may do the same.
-        file.write_all(format!("{url} {key}\n").as_bytes())
+        fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
     };
-    write().map_err(|error| format!("cannot remember its key in {}: {error}", path.display()))
+    let locked = Flock::lock(open().map_err(failed)?, FlockArg::LockExclusive);
+    let file = locked.map_err(|(_, error)| failed(error.into()))?;
+    let (mut file, mut text) = (&*file, String::new());
+    file.read_to_string(&mut text).map_err(failed)?;
+    if let Some(there) = find(&text, path, url)? {
+        return Ok(Some(there));
+    }
+    // Whatever the last line is, it ends here.
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    file.write_all(format!("{end}{url} {key}\n").as_bytes()).map_err(failed)?;
+    Ok(None)
 }
 
 const SIGNATURE: &str = "a=weir-signature:";

@@ -89,6 +89,7 @@ fn recv(address: &str, out: &Path) -> Command {
     Command::here(WEIR).args(["recv", address, "--json", "--out"]).arg(out)
 }
 
+/// A point of the curve: RFC 8032 §7.1, test 1.
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(20);
 /// Exit codes, as `weir recv --help` lists them.

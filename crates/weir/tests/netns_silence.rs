@@ -1,6 +1,6 @@
 //! What a receiver tells that waits, between hosts of their own. Needs root; see `weir_testkit::netns::require_root`.
 //!
-//! Claims are in seconds; limits leave room for a busy machine, and what was measured is printed.
+//! Claims are in seconds. A busy machine has fewer turns a second, so turns are counted; what was measured is printed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -76,7 +76,16 @@ fn a_waiting_receiver_says_what_it_saw_and_what_to_check() {
     assert!(codes.contains(&&Value::from(129)), "{}", told[5]);
     let seconds: Vec<f64> = told.iter().filter_map(|told| told["t_s"].as_f64()).collect();
     eprintln!("told after {seconds:.1?} s, of five claimed");
-    assert!(seconds.iter().all(|seconds| *seconds <= 15.0), "{seconds:?}");
+    // Progress is told four times a second.
+    let turns: Vec<usize> = takers.iter().map(|taker| events_before(taker, "progress", "waiting")).collect();
+    assert!(turns.iter().all(|turns| *turns <= 5 * 4), "{turns:?}");
+}
+
+/// How many events of one kind came before the first of another.
+fn events_before(process: &Process, kind: &str, other: &str) -> usize {
+    let is_of = |line: &str, kind: &str| line.starts_with(&format!("{{\"event\":\"{kind}\""));
+    let before = process.lines().into_iter().take_while(|line| !is_of(&line.text, other)).collect::<Vec<_>>();
+    before.iter().filter(|line| is_of(&line.text, kind)).count()
 }
 
 /// A shell command that sends packets of session 8 with Reed–Solomon's FEC encoding id to the session's first group.
@@ -175,7 +184,8 @@ fn a_sender_that_expects_hosts_ends_with_what_became_of_each() {
             Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "256k..8M", "--expect", expected]);
         session.words(words.iter().copied())
     };
-    let session = expecting(&["--for", "14s"]);
+    // Three reports of the slow one, each within seven and a half seconds of the one before.
+    let session = expecting(&["--for", "20s"]);
     session.describe(network.sender());
     let recv = |index: usize, name: &str, out: &str, words: &[&str]| {
         let host = network.receiver(index);
@@ -186,12 +196,15 @@ fn a_sender_that_expects_hosts_ends_with_what_became_of_each() {
     };
     let sender = session.send(network.sender()).start();
     let slow = recv(1, "beta", "beta", &["--json"]);
-    // Twice the same, and one whom nobody expects.
-    for (name, out) in [("alpha", "alpha"), ("alpha", "again"), ("omega", "omega")] {
-        let done = recv(0, name, out, &["--json"]).wait(LIMIT);
+    // Twice the same, and one whom nobody expects, all at once, so that each has the sender's whole time.
+    let takers = [("alpha", "alpha"), ("alpha", "again"), ("omega", "omega")];
+    let takers = takers.map(|(name, out)| recv(0, name, out, &["--json"]));
+    let taken = recv(0, "alpha", "unsigned", &["--any-sender"]);
+    for taker in takers {
+        let done = taker.wait(LIMIT);
         assert!(done.is_success() && done.last_event("receipt")["acknowledged"] == true, "{}", done.told());
     }
-    let taken = recv(0, "alpha", "unsigned", &["--any-sender"]).wait(LIMIT);
+    let taken = taken.wait(LIMIT);
     assert!(taken.is_success(), "{}", taken.told());
     assert!(taken.told().contains("complete, not signed") && !taken.told().contains("verified"), "{}", taken.told());
     let done = sender.wait(LIMIT);

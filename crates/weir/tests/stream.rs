@@ -42,6 +42,28 @@ fn every_receiver_gets_the_same_bytes_below_the_sender_and_below_an_agent() {
 }
 
 #[test]
+fn only_the_sender_that_the_user_names_is_believed_whatever_the_address_says() {
+    let scratch = Scratch::new();
+    let file = scratch.join("in");
+    generated_file(&file, 100_000, 1);
+    let stream = Stream::new();
+    let sender = stream.send(&file, 2).start();
+    let address = started(&sender, "stream");
+    let (bare, key) = address.split_once("?sender=").expect("the sender's key");
+    let outs = ["right", "wrong", "refused"].map(|name| scratch.join(name));
+    let refused = recv(&address, &outs[2]).args(["--sender-key", OTHER_KEY]).start().wait(LIMIT);
+    assert!(refused.code() == Some(UNVERIFIED) && refused.told().contains("another sender"), "{}", refused.told());
+    assert!(!outs[2].exists(), "nothing was written");
+    // Somebody has taken the key off the address.
+    let [right, wrong] = [(key, &outs[0]), (OTHER_KEY, &outs[1])]
+        .map(|(key, out)| recv(bare, out).args(["--leaf", "--sender-key", key]).start());
+    let (right, wrong) = (right.wait(LIMIT), wrong.wait(LIMIT));
+    assert!(right.is_success() && right.last_event("end")["verified"] == true, "{}", right.told());
+    assert!(wrong.code() == Some(UNVERIFIED) && wrong.last_event("end")["verified"] == false, "{}", wrong.told());
+    assert_eq!(sender.wait(LIMIT).code(), Some(DONE));
+}
+
+#[test]
 fn receivers_below_an_agent_that_is_killed_find_another_node_and_lose_nothing() {
     let scratch = Scratch::new();
     let file = scratch.join("in");
@@ -250,6 +272,8 @@ fn recv(address: &str, out: &Path) -> Command {
     weir(&["recv", address]).arg("--out").arg(out)
 }
 
+/// A point of the curve that is nobody's key here: RFC 8032 §7.1, test 1.
+const OTHER_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(40);
 /// Exit codes, as `weir send stream --help` lists them.
@@ -257,4 +281,5 @@ const DONE: i32 = 0;
 const USAGE: i32 = 2;
 const NETWORK: i32 = 4;
 const INCOMPLETE: i32 = 5;
+const UNVERIFIED: i32 = 6;
 const FILES: i32 = 7;

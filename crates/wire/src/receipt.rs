@@ -1,12 +1,12 @@
 //! Reports and receipts: the small unicast messages by which a receiver tells the sender how far it is and that it has finished, and
 //! the sender's answers.
 //!
-//! Layout, big-endian. Both begin with magic `WRCP`, version 2, kind, TSI 16 bits, the receiver's public key 256 bits. A receiver's
+//! Layout, big-endian. Both begin with magic `WRCP`, version 3, kind, TSI 16 bits, the receiver's public key 256 bits. A receiver's
 //! message (kind 1 receipt, 3 report) goes on with bytes received 64 bits, milliseconds taken 64 bits, the share that it has in
 //! ten-thousandths 16 bits, 16 bits of zero, a proof 256 bits, its name 512 bits, the receiver's signature 512 bits over all before
 //! it, and a tag 128 bits over all before that. An answer (kind 2 to a receipt, 4 to a report) goes on with the seconds to the next
-//! report 16 bits, 16 bits of zero, the sender's signature 512 bits (zero in kind 4) and a tag. Signatures, proof and tags are opaque
-//! here.
+//! report 16 bits, 16 bits of zero, a digest of the message that it answers 128 bits, the sender's signature 512 bits (zero in kind 4) and
+//! a tag. Signatures, proofs, digests and tags are opaque here.
 
 use crate::{DecodeError, take_array};
 
@@ -25,7 +25,7 @@ pub struct Receipt {
     pub elapsed_millis: u64,
     /// How much of the content it has, in ten-thousandths.
     pub share: u16,
-    /// That it has the content; zero in a report.
+    /// Of a receipt, that it has the content; of a report, which content it goes by, zeros before it knows.
     pub proof: [u8; 32],
     /// What people call it: UTF-8, zeros behind it.
     pub name: [u8; NAME_LEN],
@@ -51,6 +51,8 @@ pub struct Answer {
     pub receiver: [u8; KEY_LEN],
     /// Seconds until the sender wants the next report.
     pub next_secs: u16,
+    /// A digest of the message that it answers.
+    pub message: [u8; DIGEST_LEN],
 }
 
 /// Bytes of a public key.
@@ -59,6 +61,8 @@ pub const KEY_LEN: usize = 32;
 pub const SIGNATURE_LEN: usize = 64;
 /// Bytes of the tag.
 pub const TAG_LEN: usize = 16;
+/// Bytes of the digest of a message.
+pub const DIGEST_LEN: usize = 16;
 /// Bytes of a name.
 pub const NAME_LEN: usize = 64;
 /// Bytes of a receiver's message under its signature.
@@ -66,7 +70,7 @@ pub const BODY_LEN: usize = 8 + KEY_LEN + 8 + 8 + 4 + 32 + NAME_LEN;
 /// Bytes of a receiver's whole message.
 pub const LEN: usize = BODY_LEN + SIGNATURE_LEN + TAG_LEN;
 /// Bytes of an answer under its signature.
-pub const ANSWER_BODY_LEN: usize = 8 + KEY_LEN + 4;
+pub const ANSWER_BODY_LEN: usize = 8 + KEY_LEN + 4 + DIGEST_LEN;
 /// Bytes of a whole answer.
 pub const ANSWER_LEN: usize = ANSWER_BODY_LEN + SIGNATURE_LEN + TAG_LEN;
 
@@ -126,9 +130,9 @@ impl Receipt {
 }
 
 impl Answer {
-    /// Whether it is to this receiver of this session.
-    pub fn is_to(&self, tsi: u16, receiver: &[u8; KEY_LEN]) -> bool {
-        self.tsi == tsi && &self.receiver == receiver
+    /// Whether it is to this receiver of this session, and answers the message of this digest.
+    pub fn is_to(&self, tsi: u16, receiver: &[u8; KEY_LEN], message: &[u8; DIGEST_LEN]) -> bool {
+        self.tsi == tsi && &self.receiver == receiver && &self.message == message
     }
 
     /// The part under the signature.
@@ -136,6 +140,7 @@ impl Answer {
         let mut out = [0; ANSWER_BODY_LEN];
         out[..40].copy_from_slice(&head(if self.to == Kind::Receipt { 2 } else { 4 }, self.tsi, &self.receiver));
         out[40..42].copy_from_slice(&self.next_secs.to_be_bytes());
+        out[44..].copy_from_slice(&self.message);
         out
     }
 
@@ -150,8 +155,9 @@ impl Answer {
         };
         let next_secs = u16::from_be_bytes(take_array(&mut rest, "answer seconds")?);
         let _zero: [u8; 2] = take_array(&mut rest, "answer zero")?;
+        let digest = take_array(&mut rest, "answer digest")?;
         let seals = decode_seals(rest, message.len())?;
-        Ok((Answer { to, tsi, receiver, next_secs }, seals))
+        Ok((Answer { to, tsi, receiver, next_secs, message: digest }, seals))
     }
 }
 
@@ -185,7 +191,7 @@ fn decode_seals(mut rest: &[u8], length: usize) -> Result<Seals, DecodeError> {
 }
 
 const MAGIC: &[u8; 4] = b"WRCP";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -205,7 +211,7 @@ mod tests {
             message[..BODY_LEN].copy_from_slice(&receipt.encode_body());
             prop_assert_eq!(Receipt::decode(&message), Ok((receipt, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));
             prop_assert!(Receipt::decode(&message[..LEN - 1]).is_err() && Answer::decode(&message).is_err());
-            let answer = Answer { to: kind, tsi, receiver, next_secs: share };
+            let answer = Answer { to: kind, tsi, receiver, next_secs: share, message: [share as u8; DIGEST_LEN] };
             let mut message = [7; ANSWER_LEN];
             message[..ANSWER_BODY_LEN].copy_from_slice(&answer.encode_body());
             prop_assert_eq!(Answer::decode(&message), Ok((answer, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));

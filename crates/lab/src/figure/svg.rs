@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use weir_units::is_unprintable;
+
 /// SVG text under construction. Elements close in the order that XML asks for.
 #[derive(Debug, Default)]
 pub struct Svg {
@@ -91,13 +93,10 @@ pub fn escape(text: &str) -> String {
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
             '\n' => escaped.push('\n'),
-            c if c.is_control() || is_harmful(c) => escaped.push('\u{fffd}'),
+            // The last two are no characters of XML.
+            c if is_unprintable(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
     escaped
-}
-
-fn is_harmful(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }

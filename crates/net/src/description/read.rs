@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use weir_core::layers::Ladder;
 use weir_core::registry::Setting;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Rate, is_unprintable, parse_hex};
 use weir_wire::CciForm;
 
 use super::write::{family, form_name};
@@ -222,12 +222,12 @@ impl Reader {
             }
             "weir-hops" => self.hops = Some(number(value).ok_or("a=weir-hops:N with N from 0 to 255")?),
             "weir-key" => {
-                let key = value.strip_prefix("ed25519 ").and_then(|digits| hex(digits.trim()));
+                let key = value.strip_prefix("ed25519 ").and_then(|hex| parse_hex(hex.trim()));
                 self.public_key = Some(key.ok_or("a=weir-key:ed25519 and 64 hexadecimal digits")?);
             }
             "weir-epoch" => self.epoch = Some(number(value).ok_or("a=weir-epoch:N with N from 0 to 2^64 - 1")?),
             "weir-receipt" => {
-                self.receipt_key = Some(hex(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
+                self.receipt_key = Some(parse_hex(value).ok_or("a=weir-receipt: and 64 hexadecimal digits")?);
             }
             "weir-priority" => {
                 let priority = number(value).filter(|priority| (1..=1000).contains(priority));
@@ -384,29 +384,9 @@ fn is_broadcast(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
-/// As many bytes, two hexadecimal digits each.
-pub(super) fn hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *byte = (high << 4 | low) as u8;
-    }
-    Some(bytes)
-}
-
 /// Decimal digits and nothing else.
 fn number<N: FromStr>(digits: &str) -> Option<N> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-}
-
-/// Whether a character moves what a terminal shows: controls, and marks that turn the direction of text.
-pub(super) fn is_unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn refusal(number: usize, line: &str, expected: Expected) -> DescriptionError {

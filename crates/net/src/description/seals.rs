@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use weir_units::{Hex, parse_hex};
+
 use crate::seal::{MasterKey, Members, Seals};
 
-use super::read::{Expected, hex};
-use super::write::Hex;
+use super::read::Expected;
 
 /// The seals of a session's packets, and the key for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,13 +39,13 @@ impl Sealing {
         match name {
             "weir-seal" => self.seals = seals(value).ok_or("a=weir-seal: and group or encrypt, source, or both")?,
             "weir-seal-key" => {
-                let key = hex(value).map(MasterKey::new);
+                let key = parse_hex(value).map(MasterKey::new);
                 self.key = Some(key.ok_or("a=weir-seal-key: and 64 hexadecimal digits")?);
             }
             "weir-seal-for" => {
-                let wrapped = value
-                    .split_once(' ')
-                    .and_then(|(receiver, key)| Some(WrappedKey { receiver: hex(receiver)?, key: hex(key.trim())? }));
+                let wrapped = value.split_once(' ').and_then(|(receiver, key)| {
+                    Some(WrappedKey { receiver: parse_hex(receiver)?, key: parse_hex(key.trim())? })
+                });
                 self.wrapped.push(wrapped.ok_or("a=weir-seal-for: and 64 and 160 hexadecimal digits")?);
             }
             _ => return Ok(false),

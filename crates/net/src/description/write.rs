@@ -3,11 +3,10 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_units::Rate;
+use weir_units::{Hex, Rate, is_unprintable};
 use weir_wire::CciForm;
 
 use super::Description;
-use super::read::is_unprintable;
 
 impl fmt::Display for Description {
     /// The description as SDP, lines ended by CR LF (RFC 8866 §5).
@@ -101,12 +100,4 @@ fn line_of_text(name: &str) -> String {
     let line: String = name.chars().map(|c| if is_unprintable(c) { ' ' } else { c }).collect();
     let line = line.trim();
     if line.is_empty() { "-".to_owned() } else { line.to_owned() }
-}
-
-pub(super) struct Hex<'a>(pub(super) &'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }

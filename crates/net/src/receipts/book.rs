@@ -1,20 +1,23 @@
 //! The sender's side: takes reports and receipts, answers them, and knows who is how far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use weir_units::Time;
-use weir_wire::receipt::{ANSWER_BODY_LEN, Answer, KEY_LEN, Kind, Receipt, SIGNATURE_LEN};
+use weir_wire::receipt::{ANSWER_BODY_LEN, Answer, DIGEST_LEN, KEY_LEN, Kind, Receipt, SIGNATURE_LEN};
 
-use super::{HasContent, REPORTS_PER_SEC, Sign, opened, sealed};
+use super::{Question, REPORTS_PER_SEC, Sign, digest, opened, sealed};
 
 /// What the book asks of the application.
 pub struct Verdicts {
     /// Whether a signature is that of this public key over these bytes.
     pub is_signed: fn(&[u8; KEY_LEN], &[u8], &[u8; SIGNATURE_LEN]) -> bool,
-    /// Whether this receiver's proof shows that it has the content.
-    pub has_content: HasContent,
+    /// Whether what this receiver says of the content is of this session's: that a receipt proves that it has it, or that a report goes
+    /// by it, or by none yet.
+    pub is_of_content: Question,
+    /// Whether somebody waits for this receiver: when there is no room for all, others are forgotten first.
+    pub is_expected: Question,
     /// Signs with the sender's key.
     pub sign: Sign,
 }
@@ -32,6 +35,10 @@ pub struct ReceiptBook {
     tsi: u16,
     verdicts: Verdicts,
     receivers: BTreeMap<[u8; KEY_LEN], Entry>,
+    /// Those that have not finished, in the order in which they are forgotten.
+    unfinished: BTreeSet<Rank>,
+    /// For how many there is room.
+    most: usize,
     finished: u64,
     forged: u64,
     overflowed: u64,
@@ -49,6 +56,9 @@ pub struct Entry {
     pub heard: Time,
 }
 
+/// Whether a receiver is expected, when it was heard, and its key.
+type Rank = (bool, Time, [u8; KEY_LEN]);
+
 impl Entry {
     /// Whether it has everything.
     pub fn is_finished(&self) -> bool {
@@ -64,12 +74,20 @@ impl ReceiptBook {
             tsi,
             verdicts,
             receivers: BTreeMap::new(),
+            unfinished: BTreeSet::new(),
+            most: MAX_RECEIVERS,
             finished: 0,
             forged: 0,
             overflowed: 0,
             room: LOOKS_PER_SEC,
             refilled: Time::ZERO,
         }
+    }
+
+    /// The same with room for so many receivers.
+    #[cfg(test)]
+    pub(super) fn with_room(self, most: usize) -> ReceiptBook {
+        ReceiptBook { most, ..self }
     }
 
     /// How many receivers have finished.
@@ -82,7 +100,7 @@ impl ReceiptBook {
         self.receivers.values()
     }
 
-    /// Messages that were not those of a receiver of this session, or whose proof was none.
+    /// Messages that were not those of a receiver of this session, or were of an earlier one, or whose proof was none.
     pub fn forged(&self) -> u64 {
         self.forged
     }
@@ -100,9 +118,7 @@ impl ReceiptBook {
             self.forged += 1;
             return None;
         };
-        let known = self.receivers.get(&receipt.receiver).copied();
-        let is_full = known.is_none() && self.receivers.len() >= MAX_RECEIVERS;
-        if (is_full && receipt.kind == Kind::Report) || !self.may_look(now) {
+        if !self.may_look(now) {
             self.overflowed += 1;
             return None;
         }
@@ -110,37 +126,59 @@ impl ReceiptBook {
             self.forged += 1;
             return None;
         }
-        if is_full && !self.forget_one() {
-            self.overflowed += 1;
-            return None;
-        }
+        let known = self.receivers.get(&receipt.receiver).copied();
         // What is told after the receipt is old.
         if known.is_none_or(|known| !known.is_finished()) {
-            self.receivers.insert(receipt.receiver, Entry { last: receipt, heard: now });
-            if receipt.kind == Kind::Receipt {
+            let entry = Entry { last: receipt, heard: now };
+            if known.is_none() && !self.make_room(&entry) {
+                self.overflowed += 1;
+                return None;
+            }
+            self.enter(known, entry);
+            if entry.is_finished() {
                 self.finished += 1;
                 on_new(&receipt);
             }
         }
-        Some(self.answer(&receipt))
+        Some(self.answer(&receipt, digest(message)))
     }
 
-    /// Forgets whoever has only reported, and that longest ago: anyone can invent such receivers, and not one with a proof.
-    fn forget_one(&mut self) -> bool {
-        let unfinished = self.receivers.iter().filter(|(_, entry)| !entry.is_finished());
-        let oldest = unfinished.min_by_key(|(_, entry)| entry.heard).map(|(key, _)| *key);
-        oldest.is_some_and(|key| self.receivers.remove(&key).is_some())
+    fn enter(&mut self, known: Option<Entry>, entry: Entry) {
+        if let Some(known) = known {
+            self.unfinished.remove(&self.rank(&known));
+        }
+        self.receivers.insert(entry.last.receiver, entry);
+        if !entry.is_finished() {
+            self.unfinished.insert(self.rank(&entry));
+        }
     }
 
-    fn is_good(&mut self, receipt: &Receipt, signature: &[u8; SIGNATURE_LEN]) -> bool {
+    fn rank(&self, entry: &Entry) -> Rank {
+        ((self.verdicts.is_expected)(&entry.last), entry.heard, entry.last.receiver)
+    }
+
+    /// Forgets whoever has only reported, and that longest ago, if there is no other room: first of those that nobody expects. Anyone can
+    /// invent such receivers, and not one with a proof, nor one that is expected by its key.
+    fn make_room(&mut self, new: &Entry) -> bool {
+        if self.receivers.len() < self.most {
+            return true;
+        }
+        let is_worth = new.is_finished() || (self.verdicts.is_expected)(&new.last);
+        let first = self.unfinished.first().copied().filter(|(is_expected, ..)| is_worth || !is_expected);
+        let Some(rank) = first else { return false };
+        self.unfinished.remove(&rank);
+        self.receivers.remove(&rank.2).is_some()
+    }
+
+    fn is_good(&self, receipt: &Receipt, signature: &[u8; SIGNATURE_LEN]) -> bool {
         (self.verdicts.is_signed)(&receipt.receiver, &receipt.encode_body(), signature)
-            && (receipt.kind == Kind::Report || (self.verdicts.has_content)(&receipt.receiver, &receipt.proof))
+            && (self.verdicts.is_of_content)(receipt)
     }
 
-    fn answer(&self, receipt: &Receipt) -> Vec<u8> {
+    fn answer(&self, receipt: &Receipt, message: [u8; DIGEST_LEN]) -> Vec<u8> {
         let unfinished = self.receivers.len() as u64 - self.finished;
         let next_secs = u16::try_from(unfinished.div_ceil(REPORTS_PER_SEC)).unwrap_or(u16::MAX);
-        let answer = Answer { to: receipt.kind, tsi: self.tsi, receiver: receipt.receiver, next_secs };
+        let answer = Answer { to: receipt.kind, tsi: self.tsi, receiver: receipt.receiver, next_secs, message };
         let body: [u8; ANSWER_BODY_LEN] = answer.encode_body();
         let signature = match receipt.kind {
             Kind::Receipt => (self.verdicts.sign)(&body),
@@ -162,5 +200,5 @@ impl ReceiptBook {
 
 /// So many receivers take about 60 MB.
 const MAX_RECEIVERS: usize = 200_000;
-/// Signatures and proofs looked at in a second: about a twentieth of a core's time.
+/// Signatures and proofs looked at in a second: about a twentieth of a core's time, as a proof is judged from memory.
 const LOOKS_PER_SEC: f64 = 500.0;

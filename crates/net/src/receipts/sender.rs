@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use weir_units::{Random, Time};
-use weir_wire::receipt::{Kind, Receipt, name_bytes};
+use weir_wire::receipt::{DIGEST_LEN, Kind, Receipt, name_bytes};
 
-use super::{IsSigned, Sign, opened_answer, sealed};
+use super::{IsSigned, Sign, digest, opened_answer, sealed};
 
 /// Most receipts that a receiver sends.
 pub const MAX_TRIES: u32 = 5;
@@ -36,6 +36,8 @@ pub struct Standing {
     pub elapsed_millis: u64,
     /// How much of the content it has, in ten-thousandths.
     pub share: u16,
+    /// Which content that is, for the sender to know its own; zeros before the receiver knows.
+    pub of: [u8; 32],
 }
 
 /// The receiver's side.
@@ -52,6 +54,8 @@ pub struct ReceiptSender {
     interval: Duration,
     /// The receipt, once everything is there.
     receipt: Option<Vec<u8>>,
+    /// What was sent last, to which answers have to be.
+    asked: Option<[u8; DIGEST_LEN]>,
     tries: u32,
     is_acknowledged: bool,
 }
@@ -75,6 +79,7 @@ impl ReceiptSender {
             next: None,
             interval: FIRST_REPORT,
             receipt: None,
+            asked: None,
             tries: 0,
             is_acknowledged: false,
         };
@@ -111,7 +116,10 @@ impl ReceiptSender {
             let interval = self.interval.min(LONGEST_REPORT);
             self.next = Some(now + interval.mul_f64(0.5 + self.random.unit()));
             self.interval = interval * 2;
-            return Some(self.message(Kind::Report, standing(), [0; 32]));
+            let standing = standing();
+            let report = self.message(Kind::Report, standing, standing.of);
+            self.asked = Some(digest(&report));
+            return Some(report);
         };
         if self.tries == MAX_TRIES {
             self.next = None;
@@ -120,21 +128,21 @@ impl ReceiptSender {
         self.tries += 1;
         self.next = Some(now + self.interval);
         self.interval *= 2;
+        self.asked = Some(digest(receipt));
         Some(receipt.clone())
     }
 
     /// A message came at `now`. Returns whether the receipt is acknowledged; what is no answer to this receiver is ignored.
     pub fn on_message(&mut self, now: Time, message: &[u8]) -> bool {
         let answer = opened_answer(message, &self.key);
-        let Some((answer, signature)) = answer.filter(|(answer, _)| answer.is_to(self.tsi, &self.identity.key)) else {
-            return self.is_acknowledged;
-        };
+        let is_own = |asked| answer.filter(|(answer, _)| answer.is_to(self.tsi, &self.identity.key, &asked));
+        let Some((answer, signature)) = self.asked.and_then(is_own) else { return self.is_acknowledged };
         match answer.to {
             Kind::Receipt if self.receipt.is_some() && (self.is_sender_s)(&answer.encode_body(), &signature) => {
                 self.next = None;
                 self.is_acknowledged = true;
             }
-            // Anyone with the description can forge this: it can make reports rarer for a while, and never more frequent.
+            // Who has the description and reads along can forge this: it can make reports rarer for a while, and never more frequent.
             Kind::Report if self.receipt.is_none() => {
                 self.interval = Duration::from_secs(answer.next_secs.into()).clamp(FIRST_REPORT, LONGEST_REPORT);
                 self.next = Some(now + self.interval.mul_f64(0.5 + self.random.unit()));
@@ -164,7 +172,7 @@ impl ReceiptSender {
     }
 
     fn message(&self, kind: Kind, standing: Standing, proof: [u8; 32]) -> Vec<u8> {
-        let Standing { received_bytes, elapsed_millis, share } = standing;
+        let Standing { received_bytes, elapsed_millis, share, .. } = standing;
         let (receiver, name) = (self.identity.key, name_bytes(&self.identity.name));
         let receipt = Receipt { kind, tsi: self.tsi, receiver, received_bytes, elapsed_millis, share, proof, name };
         let body = receipt.encode_body();

@@ -38,8 +38,14 @@ fn finished(number: u8) -> ReceiptSender {
 }
 
 fn book() -> ReceiptBook {
-    let verdicts =
-        Verdicts { is_signed, has_content: Box::new(|receiver, proof| receiver == proof), sign: sign(SENDER) };
+    let is_of_content = |receipt: &Receipt| receipt.proof == receipt.receiver || receipt.proof == [0; 32];
+    let is_expected = |receipt: &Receipt| receipt.receiver[0] >= 100;
+    let verdicts = Verdicts {
+        is_signed,
+        is_of_content: Box::new(is_of_content),
+        is_expected: Box::new(is_expected),
+        sign: sign(SENDER),
+    };
     ReceiptBook::new(KEY, 9, verdicts)
 }
 
@@ -173,7 +179,7 @@ proptest! {
     ) {
         let mut bytes = bytes;
         if is_head && bytes.len() >= 8 {
-            bytes[..8].copy_from_slice(&[b'W', b'R', b'C', b'P', 2, kind, 0, 9]);
+            bytes[..8].copy_from_slice(&[b'W', b'R', b'C', b'P', 3, kind, 0, 9]);
         }
         let message = [&bytes[..], &tag(&bytes, &KEY)].concat();
         let (mut book, mut receiver) = (book(), finished(1));
@@ -181,6 +187,52 @@ proptest! {
         prop_assert!(answer.is_none(), "nobody signed it");
         prop_assert!(!receiver.on_message(Time::ZERO, &message));
     }
+}
+
+/// Who records what passes on the wire can give it again, to another session of the same key and number.
+#[test]
+fn what_was_said_in_another_session_counts_for_nothing() {
+    let (mut before, mut book) = (finished(1), book());
+    let (at, receipt) = next(&mut before);
+    let answer = book.on_message(at, &receipt, |_| {}).expect("it is good");
+    // The receiver again, with another content: its receipt is another.
+    let mut again = receiver(1);
+    let report = next(&mut again).1;
+    again.finish(at, Duration::ZERO, Standing { received_bytes: 5, ..Standing::default() }, [1; 32]);
+    assert!(!again.on_message(at, &answer), "before it has sent any");
+    let (at, receipt) = next(&mut again);
+    assert!(!again.on_message(at, &answer) && again.is_confirming(), "an answer to another receipt");
+    let answer = book.on_message(at, &receipt, |_| {}).expect("it is good");
+    assert!(again.on_message(at, &answer));
+    let answer = book.on_message(at, &report, |_| {}).expect("it is good");
+    let (mut reporter, now) = (receiver(1), Time::from_secs(1));
+    let deadline = reporter.deadline();
+    reporter.on_message(now, &answer);
+    assert_eq!(reporter.deadline(), deadline, "an answer to a report that it has not made");
+}
+
+#[test]
+fn when_there_is_no_room_who_is_expected_stays_and_who_proves_comes_in() {
+    let mut book = book().with_room(3);
+    let mut hear = |number: u8, secs: u64, finishes: bool| {
+        let mut receiver = if finishes { finished(number) } else { receiver(number) };
+        let message = next(&mut receiver).1;
+        let is_heard = book.on_message(Time::from_secs(secs), &message, |_| {}).is_some();
+        let known: Vec<u8> = book.entries().map(|entry| entry.last.receiver[0]).collect();
+        (is_heard, known)
+    };
+    assert_eq!(hear(100, 1, false).1, [100]);
+    assert_eq!(hear(1, 2, false).1, [1, 100]);
+    assert_eq!(hear(2, 3, false).1, [1, 2, 100]);
+    // The first is heard again, so that the second is the one that was heard longest ago.
+    assert_eq!(hear(1, 4, false), (true, vec![1, 2, 100]));
+    assert_eq!(hear(3, 5, false), (true, vec![1, 3, 100]));
+    assert_eq!(hear(101, 6, false), (true, vec![3, 100, 101]));
+    assert_eq!(hear(102, 7, false), (true, vec![100, 101, 102]));
+    assert_eq!(hear(4, 8, false), (false, vec![100, 101, 102]), "nobody expects it");
+    assert_eq!(hear(5, 9, true), (true, vec![5, 101, 102]), "it has everything");
+    assert_eq!(hear(5, 10, false), (true, vec![5, 101, 102]), "what comes late changes nothing");
+    assert_eq!((book.receivers(), book.overflowed(), book.forged()), (1, 1, 0));
 }
 
 #[test]

@@ -29,7 +29,7 @@ use self::fdt::FdtCarousel;
 use self::plan::Plan;
 use self::worker::{Batch, Slot, Worker};
 use crate::keys::SecretKey;
-use crate::manifest::Manifest;
+use crate::manifest::{Edition, Manifest};
 use crate::signed;
 use crate::source::{SourceError, SourceSet};
 
@@ -248,6 +248,11 @@ impl Carousel {
         let sealed = self.tables.seal(&self.manifests);
         let Tables { version, next_id, symbol_size, .. } = self.tables;
         self.fdt.replace(&sealed, version, next_id, symbol_size);
+    }
+
+    /// Which set is sent, and which start of the sender this is.
+    pub fn edition(&self) -> Edition {
+        self.manifests[0].edition().expect("our manifests have a set and an epoch")
     }
 
     /// When the table expires, seconds of the NTP era.

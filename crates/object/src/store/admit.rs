@@ -1,5 +1,6 @@
 //! From a manifest to files on disk, and at the end from a partial file to one with its name.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -11,7 +12,7 @@ use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
 use super::{Event, FileState, Object, Origin, RefuseReason, RestartReason, Store, StoreError};
 use crate::links::{FolderEntry, LinkEntry};
-use crate::manifest::{FileEntry, Manifest};
+use crate::manifest::{EntryKind, FileEntry, Manifest, Refused};
 use crate::name::Name;
 
 impl Store {
@@ -24,10 +25,9 @@ impl Store {
             self.set = Some(set);
         }
         self.told_complete |= manifest.complete;
-        for (name, error) in manifest.refused {
-            if self.unusable.len() < self.options.max_files && self.take_for_set(NAME_MEMORY) {
-                self.unusable.insert(name.clone());
-            }
+        for Refused { kind, location, error } in manifest.refused {
+            let name = location.chars().take(80).collect();
+            self.note_unusable(kind, location);
             self.event(Event::Refused { name, reason: error.into() });
         }
         manifest.folders.iter().for_each(|folder| self.admit_folder(folder));
@@ -38,9 +38,21 @@ impl Store {
         self.replay_early()
     }
 
+    /// An entry that cannot be used is none that is still to come.
+    fn note_unusable(&mut self, kind: EntryKind, location: String) {
+        let known = &self.unusable[kind as usize];
+        let is_new = known.len() < self.options.max_files && !known.contains(&location);
+        if is_new && self.take_for_set(NAME_MEMORY + location.len() as u64) {
+            self.unusable[kind as usize].insert(location);
+        }
+    }
+
     fn admit_folder(&mut self, folder: &FolderEntry) {
-        if let Err(error) = self.folder.make_folder(&folder.name, folder.attributes.mode) {
-            self.event(Event::Refused { name: folder.name.to_string(), reason: RefuseReason::Io(error) });
+        let name = folder.name.to_string();
+        match self.folder.make_folder(&folder.name, folder.attributes.mode, self.umask) {
+            Ok(None) => {}
+            Ok(Some(error)) => self.event(Event::AttributesRefused { name, error }),
+            Err(error) => self.event(Event::Refused { name, reason: RefuseReason::Io(error) }),
         }
         if self.folders.len() < self.options.max_files && self.take_for_set(name_memory(&folder.name)) {
             self.folders.insert(folder.name.clone());
@@ -83,9 +95,10 @@ impl Store {
         self.changed.clear();
         self.window.clear();
         self.loaded_bytes = 0;
+        self.folder.begin_set();
         self.folders.clear();
         self.links.clear();
-        self.unusable.clear();
+        self.unusable.iter_mut().for_each(HashSet::clear);
         self.last_object = None;
         Ok(())
     }
@@ -348,12 +361,16 @@ impl Store {
         let (parent, last) = incoming.parent(&self.folder)?;
         let handles = incoming.handles.as_ref().expect("was opened to be checked");
         handles.data.set_len(incoming.spec.length)?;
-        incoming.spec.attributes.apply(&handles.data, self.umask)?;
+        let refused = incoming.spec.attributes.apply(&handles.data, self.umask)?;
         if sync {
             handles.data.sync_all()?;
         }
         folder::rename_at(&parent, &Spec::partial_name(last), last, overwrite)?;
         folder::remove_at(&parent, &Spec::journal_name(last))?;
+        if let Some(error) = refused {
+            let name = incoming.spec.name.to_string();
+            self.event(Event::AttributesRefused { name, error });
+        }
         if sync { folder::sync_folder(&parent) } else { Ok(()) }
     }
 

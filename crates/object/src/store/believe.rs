@@ -32,7 +32,10 @@ impl Store {
             Assembled::Instance(bytes, content_encoding) => match self.read_table(bytes, content_encoding)? {
                 Found::Good(manifest) => {
                     self.senders.note_table(origin);
-                    return self.admit(*manifest);
+                    self.counts.edition = manifest.edition();
+                    self.admit(*manifest)?;
+                    self.open_folders();
+                    return Ok(());
                 }
                 Found::Old => self.counts.old_manifests += 1,
                 Found::Bad => self.counts.rejected_manifests += 1,
@@ -42,6 +45,14 @@ impl Store {
             self.fdt.forget(fdt.id, origin, &mut self.budget);
         }
         Ok(())
+    }
+
+    /// Once all of the table is here, nothing more can be said of folders.
+    pub(super) fn open_folders(&mut self) {
+        if self.folder.has_closed() && self.manifest_complete() {
+            let refused = self.folder.open_folders(self.umask);
+            refused.into_iter().for_each(|(name, error)| self.event(Event::AttributesRefused { name, error }));
+        }
     }
 
     fn read_table(&mut self, bytes: Vec<u8>, content_encoding: u8) -> Result<Found, StoreError> {

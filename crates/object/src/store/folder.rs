@@ -4,7 +4,7 @@
 //! from the network nor a link that somebody puts in the way can make a file appear elsewhere.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
-use crate::attributes::PERMISSIONS;
+use crate::attributes::{self, PERMISSIONS, USUAL_FOLDER};
 use crate::name::Name;
 
 /// The output folder.
@@ -27,6 +27,9 @@ pub(crate) struct OutFolder {
     root: OwnedFd,
     /// The folders below it that this process has made.
     made: RefCell<BTreeSet<String>>,
+    /// Those of them that are their owner's alone, as nothing has told yet what permissions they had; and whether the set that is
+    /// received now has them.
+    closed: RefCell<BTreeMap<String, bool>>,
 }
 
 impl OutFolder {
@@ -34,7 +37,7 @@ impl OutFolder {
     pub(crate) fn open(path: &Path) -> io::Result<OutFolder> {
         std::fs::create_dir_all(path)?;
         let root = openat(nix::fcntl::AT_FDCWD, path, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(OutFolder { path: path.to_owned(), root, made: RefCell::default() })
+        Ok(OutFolder { path: path.to_owned(), root, made: RefCell::default(), closed: RefCell::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,18 +56,50 @@ impl OutFolder {
         Ok((parent, last))
     }
 
-    /// Makes the folder `name` and those that it lies in. One that this process has made gets these permissions, less what the umask has
-    /// taken already; its owner can always put files in it. One that was there keeps those that it has.
-    pub(crate) fn make_folder(&self, name: &Name, mode: Option<u16>) -> io::Result<()> {
+    /// Makes the folder `name` and those that it lies in. One that this process has made gets these permissions, less those of the
+    /// umask; its owner can always put files in it. One that was there keeps those that it has. Says why permissions are refused, if they
+    /// are.
+    pub(crate) fn make_folder(&self, name: &Name, mode: Option<u16>, umask: u32) -> io::Result<Option<io::Error>> {
         let (parent, last) = self.parent(name)?;
         let path = format!("{name}/");
         let folder = self.enter(&parent, last, &path)?;
-        if let Some(mode) = mode.filter(|_| self.made.borrow().contains(&path)) {
-            let now = Mode::from_bits_truncate(fstat(&folder)?.st_mode);
-            let wanted = Mode::from_bits_truncate(mode.into()) | Mode::S_IRWXU;
-            fchmod(&folder, now & wanted & Mode::from_bits_truncate(PERMISSIONS))?;
+        if !self.made.borrow().contains(&path) {
+            return Ok(None);
         }
-        Ok(())
+        self.closed.borrow_mut().remove(&path);
+        attributes::refusal(permit(&folder, mode.unwrap_or(USUAL_FOLDER), umask))
+    }
+
+    /// Another set begins: what it says of folders that were made before is still to come.
+    pub(crate) fn begin_set(&self) {
+        self.closed.borrow_mut().values_mut().for_each(|is_used| *is_used = false);
+    }
+
+    /// Whether folders wait for [`OutFolder::open_folders`].
+    pub(crate) fn has_closed(&self) -> bool {
+        !self.closed.borrow().is_empty()
+    }
+
+    /// All was told of the folders of this set: those of which nothing was said get the permissions that folders have mostly. Gives
+    /// those for which they are refused.
+    pub(crate) fn open_folders(&self, umask: u32) -> Vec<(String, io::Error)> {
+        let all = std::mem::take(&mut *self.closed.borrow_mut());
+        let (of_set, others): (BTreeMap<_, _>, _) = all.into_iter().partition(|(_, is_used)| *is_used);
+        *self.closed.borrow_mut() = others;
+        let opened = of_set.into_keys().map(|path| {
+            let opened = self.walk(&path).and_then(|folder| permit(&folder, USUAL_FOLDER, umask));
+            (path.trim_end_matches('/').to_owned(), opened)
+        });
+        opened.filter_map(|(path, opened)| Some((path, opened.err()?))).collect()
+    }
+
+    /// Opens a folder that is there.
+    fn walk(&self, path: &str) -> io::Result<OwnedFd> {
+        let mut folder = self.root.try_clone()?;
+        for component in path.split_terminator('/') {
+            folder = openat(&folder, component, FOLDER, Mode::empty())?;
+        }
+        Ok(folder)
     }
 
     /// Makes a symbolic link, unless it is there already. With `overwrite` it replaces another link, and never anything else.
@@ -76,23 +111,24 @@ impl OutFolder {
         }
         match readlinkat(&parent, last) {
             Ok(there) if there == target => Ok(()),
-            Ok(_) if overwrite => {
-                remove_at(&parent, last)?;
-                Ok(symlinkat(target, &parent, last)?)
-            }
+            Ok(_) if overwrite => replace_link(&parent, last, target),
             _ => Err(Errno::EEXIST.into()),
         }
     }
 
     fn enter(&self, parent: &OwnedFd, component: &str, path: &str) -> io::Result<OwnedFd> {
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        match openat(parent, component, flags, Mode::empty()) {
-            Err(Errno::ENOENT) => match mkdirat(parent, component, Mode::from_bits_truncate(0o777)) {
+        if let Some(is_used) = self.closed.borrow_mut().get_mut(path) {
+            *is_used = true;
+        }
+        match openat(parent, component, FOLDER, Mode::empty()) {
+            // Until it is known what permissions it had, it is nobody else's to look into.
+            Err(Errno::ENOENT) => match mkdirat(parent, component, Mode::S_IRWXU) {
                 Ok(()) => {
                     self.made.borrow_mut().insert(path.to_owned());
-                    Ok(openat(parent, component, flags, Mode::empty())?)
+                    self.closed.borrow_mut().insert(path.to_owned(), true);
+                    Ok(openat(parent, component, FOLDER, Mode::empty())?)
                 }
-                Err(Errno::EEXIST) => Ok(openat(parent, component, flags, Mode::empty())?),
+                Err(Errno::EEXIST) => Ok(openat(parent, component, FOLDER, Mode::empty())?),
                 Err(error) => Err(error.into()),
             },
             opened => Ok(opened?),
@@ -113,6 +149,42 @@ impl OutFolder {
         let stat = fstatvfs(&self.root)?;
         Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
+}
+
+/// Puts a link in the place of another. What somebody has put there meanwhile, which is none, comes back.
+fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
+    let new = format!("{name}.link.part");
+    // Of a receiver that was killed; what is no link stays, and is in the way.
+    if readlinkat(parent, new.as_str()).is_ok() {
+        remove_at(parent, &new)?;
+    }
+    symlinkat(target, parent, new.as_str())?;
+    let exchange = || renameat2(parent, new.as_str(), parent, name, RenameFlags::RENAME_EXCHANGE);
+    match exchange() {
+        Ok(()) if readlinkat(parent, new.as_str()).is_ok() => remove_at(parent, &new),
+        Ok(()) => {
+            exchange()?;
+            remove_at(parent, &new)?;
+            Err(Errno::EEXIST.into())
+        }
+        // A file system that cannot exchange.
+        Err(Errno::EINVAL) => {
+            remove_at(parent, name)?;
+            Ok(renameat2(parent, new.as_str(), parent, name, RenameFlags::empty())?)
+        }
+        Err(error) => {
+            remove_at(parent, &new)?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Gives a folder permissions, less those of the umask. Its owner can always put files in it, and it hands on the group of the folder that
+/// it lies in, if that does.
+fn permit(folder: &OwnedFd, mode: u16, umask: u32) -> io::Result<()> {
+    let now = Mode::from_bits_truncate(fstat(folder)?.st_mode);
+    let wanted = Mode::from_bits_truncate(u32::from(mode) & PERMISSIONS & !umask);
+    Ok(fchmod(folder, wanted | Mode::S_IRWXU | (now & Mode::S_ISGID))?)
 }
 
 /// What is at `name` in `parent`, itself, not what it links to; `None` where there is nothing.
@@ -196,4 +268,39 @@ pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
 /// Writes the directory of `parent` through to the disk.
 pub(crate) fn sync_folder(parent: &OwnedFd) -> io::Result<()> {
     Ok(nix::unistd::fsync(parent)?)
+}
+
+/// How folders are opened: never through a link.
+const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_replaces_a_link_and_nothing_that_was_put_there_meanwhile() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let folder = OutFolder::open(temporary.path()).expect("a folder");
+        let path = temporary.path().join("link");
+        let name = Name::new("link").expect("a name");
+        let leads = || std::fs::read_link(&path).ok().and_then(|target| target.to_str().map(str::to_owned));
+        folder.make_link(&name, "a", false).expect("nothing is there");
+        assert_eq!(
+            folder.make_link(&name, "b", false).expect_err("a link is there").kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        folder.make_link(&name, "b", true).expect("it may be replaced");
+        assert_eq!(leads().as_deref(), Some("b"));
+        // What a killed receiver left is in nobody's way.
+        std::os::unix::fs::symlink("old", temporary.path().join("link.link.part")).expect("link");
+        folder.make_link(&name, "c", true).expect("it may be replaced");
+        assert_eq!(leads().as_deref(), Some("c"));
+
+        std::fs::remove_file(&path).expect("ours");
+        std::fs::write(&path, "theirs").expect("file");
+        let refused = replace_link(&folder.root, "link", "d").expect_err("it is no link any more");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "theirs");
+        assert_eq!(std::fs::read_dir(temporary.path()).expect("folder").count(), 1, "nothing is left over");
+    }
 }

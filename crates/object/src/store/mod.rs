@@ -54,7 +54,7 @@ use self::senders::Senders;
 use self::window::Window;
 use crate::attributes;
 use crate::keys::PublicKey;
-use crate::manifest::{FileEntry, ManifestError, SetTotals};
+use crate::manifest::{Edition, FileEntry, ManifestError, SetTotals};
 use crate::name::Name;
 
 /// How to receive.
@@ -102,6 +102,8 @@ impl Default for StoreOptions {
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
+    /// Which set it is of, and which start of the sender, by the last table that counts.
+    pub edition: Option<Edition>,
     /// Whether all of the manifest is here, so that the totals are known.
     pub manifest_complete: bool,
     /// Files that the manifest names, as far as it is here.
@@ -188,6 +190,13 @@ pub enum Event {
         digest: Option<[u8; 32]>,
         /// Whether it was there before.
         already_there: bool,
+    },
+    /// A file or folder is there, and the file system does not take its permissions or its time.
+    AttributesRefused {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: io::Error,
     },
     /// A file will not be received.
     Refused {
@@ -329,8 +338,8 @@ pub struct Store {
     links: HashSet<Name>,
     /// Permissions that are taken from new files.
     umask: u32,
-    /// Entries of the set that could not be used.
-    unusable: HashSet<String>,
+    /// Entries of the set that could not be used: of files, of folders, of links.
+    unusable: [HashSet<String>; 3],
     /// The object of the last packet, which is mostly that of the next.
     last_object: Option<(u128, u32, u32)>,
     window: Window,
@@ -402,7 +411,7 @@ impl Store {
             folders: HashSet::new(),
             links: HashSet::new(),
             umask: attributes::umask(),
-            unusable: HashSet::new(),
+            unusable: Default::default(),
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
             early: VecDeque::new(),
@@ -518,6 +527,7 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.open_folders();
         self.flush_data()?;
         self.flush_maps()
     }
@@ -544,9 +554,10 @@ impl Store {
     fn manifest_complete(&self) -> bool {
         match &self.set {
             Some(set) => {
-                let objects = self.objects.len() + self.unusable.len();
-                let (folders, links) = (self.folders.len() as u64, self.links.len() as u64);
-                objects as u64 >= set.objects && folders >= set.folders && links >= set.links
+                let [objects, folders, links] = self.unusable.each_ref().map(HashSet::len);
+                (self.objects.len() + objects) as u64 >= set.objects
+                    && (self.folders.len() + folders) as u64 >= set.folders
+                    && (self.links.len() + links) as u64 >= set.links
             }
             None => !self.files.is_empty() || self.told_complete,
         }

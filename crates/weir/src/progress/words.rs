@@ -1,6 +1,6 @@
 //! Events in words.
 
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Rate, is_unprintable};
 
 use crate::events::{
     FileDone, HostOutcome, HostResult, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress,
@@ -10,12 +10,7 @@ use crate::top;
 
 /// `text` without control characters: names come from the network, and a terminal obeys what it is sent.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || !is_harmful(c) { c } else { '\u{fffd}' }).collect()
-}
-
-/// Control characters, and the marks that turn the direction of writing.
-fn is_harmful(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    text.chars().map(|c| if c == '\n' || !is_unprintable(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// A name in one line.
@@ -233,12 +228,20 @@ pub(super) fn host(result: &HostResult) -> String {
 
 pub(super) fn sender_end(end: &SenderEnd) -> String {
     let sent = Bytes::new(end.sent_bytes);
-    format!(
+    let mut line = format!(
         "{}; sent {sent} in {} ({:.1} × the files)",
         count(end.receipts, "receipt"),
         seconds(end.seconds),
         end.passes
-    )
+    );
+    if end.forged_messages + end.overflowed_messages > 0 {
+        line += &format!(
+            "; {} forged or of an earlier session, {} not looked at",
+            count(end.forged_messages, "message"),
+            end.overflowed_messages
+        );
+    }
+    line
 }
 
 fn count(n: u64, noun: &str) -> String {

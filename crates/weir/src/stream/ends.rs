@@ -14,6 +14,7 @@ use super::events::StreamEvent;
 use super::{member, send};
 use crate::args::{Recv, SendStream};
 use crate::exit::{Exit, Failure};
+use crate::trust;
 
 /// What is written here goes to all receivers, in order. A write waits while the slowest receiver does.
 #[derive(Debug)]
@@ -71,7 +72,8 @@ impl StreamReader {
         let (pipe, output) = io::pipe().map_err(Failure::of(Exit::Files, "no pipe"))?;
         let file = File::from(OwnedFd::from(output));
         let mut observer = |_: &StreamEvent| ControlFlow::Continue(());
-        let session = thread::spawn(move || member::to_file(&args, &address, file, "a pipe", &mut observer));
+        let key = trust::of_stream(&args, &address)?;
+        let session = thread::spawn(move || member::to_file(&args, &address, key, file, "a pipe", &mut observer));
         Ok(StreamReader { pipe, session })
     }
 

@@ -24,7 +24,7 @@ use crate::args::{Agent, Recv};
 use crate::events::Role;
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
-use crate::session;
+use crate::{session, trust};
 
 /// Receives a stream and writes it out in order.
 pub fn receive(
@@ -41,17 +41,20 @@ pub fn receive(
         return usage("a stream over a tree takes neither --sdp nor --any-sender");
     }
     let name = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+    // Before anything is written over.
+    let key = trust::of_stream(args, address)?;
     let out = open(path, args.overwrite).map_err(|error| {
         let advice = if error.kind() == io::ErrorKind::AlreadyExists { "; --overwrite replaces it" } else { "" };
         Failure::new(Exit::Files, format!("cannot write to {name}: {error}{advice}"))
     })?;
-    to_file(args, address, out, &name, observer)
+    to_file(args, address, key, out, &name, observer)
 }
 
-/// Receives a stream into this file, which may be the end of a pipe, and which people call `name`.
+/// Receives a stream that `key` has to have sealed into this file, which may be the end of a pipe, and which people call `name`.
 pub(super) fn to_file(
     args: &Recv,
     address: &StreamAddress,
+    key: Option<PublicKey>,
     out: File,
     name: &str,
     observer: &mut dyn Observer<StreamEvent>,
@@ -62,6 +65,7 @@ pub(super) fn to_file(
     let room = (args.memory.count() / u64::from(address.packet_size)).max(2);
     let member = Membership {
         address,
+        key,
         via: args.via.as_deref(),
         iface: args.iface.as_deref(),
         listen: None,
@@ -81,6 +85,7 @@ pub(super) fn to_file(
 pub fn serve(args: &Agent, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
     let member = Membership {
         address: &args.stream,
+        key: args.stream.sender_key,
         via: args.via.as_deref(),
         iface: args.iface.as_deref(),
         listen: args.listen,
@@ -118,6 +123,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How to take part.
 struct Membership<'a> {
     address: &'a StreamAddress,
+    /// Who has to have sealed the stream.
+    key: Option<PublicKey>,
     via: Option<&'a str>,
     iface: Option<&'a str>,
     /// Where it takes members, if it does; without, anywhere.
@@ -173,7 +180,7 @@ impl Membership<'_> {
             bytes: out.as_ref().map(|(name, _)| name.clone()),
         }));
         let ends = self.duration.map(|duration| weir_net::clock::Clock::new().now() + duration);
-        let trust = Trust { key: self.address.sender_key, tsi: self.address.tsi, is_tail: self.from_now };
+        let trust = Trust { key: self.key, tsi: self.address.tsi, is_tail: self.from_now };
         let mut run = Taking { node, out, ends, tally: Tally::new(), trust, verdict: Verdict::Open };
         let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
         Ok(run.end(&statistics))
@@ -202,7 +209,7 @@ struct Trust {
 impl Application<()> for Taking<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, ()>) {
         match unwrap(delivery.payload) {
-            Content::Bytes(bytes) => {
+            Content::Bytes(bytes) if self.verdict == Verdict::Open => {
                 self.tally.add(bytes);
                 if let Some((_, spool)) = &mut self.out {
                     spool.put(bytes);
@@ -212,7 +219,8 @@ impl Application<()> for Taking<'_> {
                 let Trust { key, tsi, is_tail } = &self.trust;
                 self.verdict = self.tally.verdict(seal, key.as_ref(), *tsi, *is_tail);
             }
-            Content::Seal(_) | Content::Unknown => self.verdict = Verdict::Bad,
+            // Nothing follows a seal.
+            Content::Bytes(_) | Content::Seal(_) | Content::Unknown => self.verdict = Verdict::Bad,
         }
     }
 
@@ -265,7 +273,8 @@ impl Taking<'_> {
             self.node
                 .trouble("not all of it has come; what is there is the beginning, without gaps".to_owned(), Some(exit));
         }
-        if self.node.is_complete && self.verdict == Verdict::Bad {
+        let is_unsealed = self.verdict == Verdict::Open && self.trust.key.is_some();
+        if self.node.is_complete && (self.verdict == Verdict::Bad || is_unsealed) {
             exit = Exit::Unverified;
             let text = "what has come is not what the sender has sealed: do not use it";
             self.node.trouble(text.to_owned(), Some(exit));

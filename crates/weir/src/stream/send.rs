@@ -59,14 +59,14 @@ fn from(
     let local = interface.source_address(args.to.ip()).map_err(network)?;
     let port = args.to.port().checked_add(1).unwrap_or(1024);
     let listen = args.listen.unwrap_or(SocketAddr::new(local, port));
-    let key = key::secret(args.key.as_deref())?;
+    let secret = key::secret(args.key.as_deref())?;
     let address = StreamAddress {
         sender: SocketAddr::new(if listen.ip().is_unspecified() { local } else { listen.ip() }, listen.port())
             .to_string(),
         channel: args.to,
         tsi: args.tsi.map_or_else(|| session::random().map(|bytes| u16::from_be_bytes(bytes).max(1)), Ok)?,
         packet_size: args.packet_size,
-        sender_key: Some(key.public()),
+        sender_key: Some(secret.public()),
         settings: settings(args),
     };
     let endpoint = party(&address, |tree| tree.sender, &own_settings(args))?;
@@ -87,7 +87,8 @@ fn from(
         above: None,
         bytes: Some(input.to_owned()),
     }));
-    let seal = Some((key, address.tsi));
+    key::exposed(args.key.as_deref()).into_iter().for_each(|told| node.trouble(told, None));
+    let seal = Some((secret, address.tsi));
     let mut run = Sending { node, source, tally: Tally::new(), seal, payload: Vec::new() };
     let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
     Ok(run.end(&statistics, input))

@@ -5,7 +5,7 @@ fn secret(seed: u8) -> SecretKey {
 }
 
 fn text(seed: u8) -> String {
-    let key: String = secret(seed).public().to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = Hex(&secret(seed).public().to_bytes()).to_string();
     format!(
         "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\ns=news\r\nt=0 0\r\na=flute-tsi:7\r\na=weir-key:ed25519 {key}\r\n\
          m=application 5004 FLUTE/UDP 0\r\nc=IN IP4 239.255.0.1/1\r\n"
@@ -98,7 +98,51 @@ fn plain_http_is_warned_of_unless_a_key_is_pinned_or_known() {
         |told: Result<Vec<String>, String>| told.expect("taken").iter().any(|told| told.contains("plain http"));
     let signed = signed(&text(1), &secret(1));
     assert!(!warned(check(&Trust { pinned: Some(secret(1).public()), ..trust.clone() }, url, &signed)));
-    assert!(warned(check(&trust, url, &text(1))), "unsigned");
     assert!(warned(check(&trust, url, &signed)), "the first time");
     assert!(!warned(check(&trust, url, &signed)), "its key is known now");
+}
+
+#[test]
+fn what_nobody_signed_is_not_taken_from_the_web_unless_the_user_takes_anything() {
+    for url in ["http://updates.example.org/weir.sdp", "https://updates.example.org/weir.sdp"] {
+        let refused = check(&trust(None, None), url, &text(1)).expect_err("not signed");
+        assert!(refused.contains("not signed") && refused.contains("--any-sender"), "{refused}");
+        let takes_all = Trust { takes_all: true, ..trust(None, None) };
+        assert_eq!(check(&takes_all, url, &text(1)), Ok(Vec::new()));
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_remembered_is_said_and_https_is_not_called_http() {
+    let told = |url| check(&trust(None, None), url, &signed(&text(1), &secret(1))).expect("taken").join("\n");
+    let guarded = told("https://updates.example.org/weir.sdp");
+    assert!(guarded.contains("cannot be remembered") && !guarded.contains("plain http"), "{guarded}");
+    let open = told("http://updates.example.org/weir.sdp");
+    assert!(open.contains("cannot be remembered") && open.contains("plain http"), "{open}");
+}
+
+#[test]
+fn of_receivers_that_come_at_once_one_is_first_and_no_line_is_broken() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("known_senders");
+    // Somebody has written into it by hand, and ended no line.
+    fs::write(&path, format!("https://a.example.org/ {}", secret(99).public())).expect("room for a line");
+    let keys: Vec<PublicKey> = (1..=4).map(|seed| secret(seed).public()).collect();
+    let together = std::sync::Barrier::new(keys.len());
+    for round in 0..100 {
+        let url = format!("https://b.example.org/{round}");
+        let come = |key| {
+            together.wait();
+            remember(&path, &url, key).expect("ours")
+        };
+        let there: Vec<Option<(PublicKey, usize)>> = std::thread::scope(|scope| {
+            let all: Vec<_> = keys.iter().map(|key| scope.spawn(|| come(*key))).collect();
+            all.into_iter().map(|one| one.join().expect("no panic")).collect()
+        });
+        let came = keys.iter().zip(&there);
+        let first: Vec<PublicKey> = came.filter(|(_, there)| there.is_none()).map(|(key, _)| *key).collect();
+        assert_eq!(first.len(), 1, "round {round}: {there:?}");
+        assert!(there.iter().flatten().all(|there| *there == (first[0], round + 2)), "round {round}: {there:?}");
+    }
+    assert_eq!(remembered(&path, "https://a.example.org/"), Ok(Some((secret(99).public(), 1))));
 }

@@ -1,0 +1,93 @@
+//! Receipts over this machine's loopback: whom a sender believes that a receiver has everything.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir_testkit::netns::{Command, Process, Scratch, free_port, generated_file, same_content};
+use weir_wire::receipt::{Kind, LEN, Receipt};
+
+#[test]
+fn a_receiver_whose_sender_changes_to_other_files_proves_that_it_has_those() {
+    let scratch = Scratch::new();
+    let first = scratch.folder("first");
+    generated_file(&first.join("large"), 3_000_000, 1);
+    (0..30).for_each(|number| generated_file(&first.join(format!("small{number}")), 1_000, 2 + number));
+    let session = Session::new(&scratch);
+    let sender = session.send(&first, &["--receipts", "1"]);
+    sender.event("start", LIMIT, |_| true);
+    let out = scratch.join("out");
+    let receiver = session.recv(&out);
+    receiver.event("file", LIMIT, |_| true);
+    sender.kill();
+
+    let second = scratch.join("second");
+    generated_file(&second, 100_000, 100);
+    let sender = session.send(&second, &["--receipts", "1", "--for", "60s"]);
+    let (sent, received) = (sender.wait(LIMIT), receiver.wait(LIMIT));
+    assert!(received.told().contains("offers other files"), "{}", received.told());
+    assert!(received.is_success() && received.last_event("receipt")["acknowledged"] == true, "{}", received.told());
+    assert_eq!((&received.last_event("end")["files"], sent.code()), (&1.into(), Some(0)), "{}", sent.told());
+    assert!(same_content(&second, &out.join("second")));
+}
+
+/// Who reads along gives to the next session what was said in the one before: the same key, the same number, the same files.
+#[test]
+fn a_receipt_of_an_earlier_start_of_the_sender_counts_for_nothing() {
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, 50_000, 1);
+    let session = Session::new(&scratch);
+    let capture = scratch.join("first.pcapng");
+    let words = ["--receipts", "1", "--for", "60s", "--pcap", capture.to_str().expect("UTF-8")];
+    let sender = session.send(&file, &words);
+    sender.event("start", LIMIT, |_| true);
+    let receiver = session.recv(&scratch.join("out"));
+    let (sent, received) = (sender.wait(LIMIT), receiver.wait(LIMIT));
+    assert!(sent.is_success() && received.is_success(), "{}\n{}", sent.told(), received.told());
+    assert_eq!(sent.last_event("end")["forged_messages"], 0);
+    let captured = std::fs::read(&capture).expect("a capture");
+    let is_receipt = |bytes: &&[u8]| Receipt::decode(bytes).is_ok_and(|(receipt, _)| receipt.kind == Kind::Receipt);
+    let receipt = captured.windows(LEN).find(is_receipt).expect("the receipt went over the network").to_vec();
+
+    let sender = session.send(&file, &["--receipts", "1", "--for", "2s"]);
+    sender.event("start", LIMIT, |_| true);
+    let description = std::fs::read_to_string(&session.description).expect("it was written");
+    let control = description.lines().find_map(|line| line.strip_prefix("a=weir-control:")).expect("a control port");
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    stranger.send_to(&receipt, control.trim()).expect("it goes");
+    let sent = sender.wait(LIMIT);
+    let end = sent.last_event("end");
+    assert_eq!(sent.code(), Some(RECEIPTS), "{}", sent.told());
+    assert_eq!((&end["receipts"], &end["forged_messages"]), (&0.into(), &1.into()), "{}", sent.told());
+}
+
+/// A session of one key and number, which several senders have in turn.
+struct Session {
+    key: PathBuf,
+    description: PathBuf,
+    to: String,
+}
+
+impl Session {
+    fn new(scratch: &Scratch) -> Session {
+        let to = format!("239.255.79.1:{}", free_port());
+        Session { key: scratch.join("sender.key"), description: scratch.join("weir.sdp"), to }
+    }
+
+    fn send(&self, path: &Path, words: &[&str]) -> Process {
+        let command = Command::here(WEIR).args(["send", "file"]).arg(path).args(["--to", &self.to, "--tsi", "7"]);
+        let command = command.args(["--iface", "lo", "--rates", "4M", "--json"]).arg("--key").arg(&self.key);
+        command.arg("--session").arg(&self.description).args(words).start()
+    }
+
+    fn recv(&self, out: &Path) -> Process {
+        let command = Command::here(WEIR).arg("recv").arg(&self.description).args(["--iface", "lo", "--json"]);
+        command.arg("--out").arg(out).start()
+    }
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+/// The exit code, as `weir send file --help` has it.
+const RECEIPTS: i32 = 8;
+const LIMIT: Duration = Duration::from_secs(30);
