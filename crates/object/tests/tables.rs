@@ -116,6 +116,44 @@ fn a_table_counts_until_it_expires_and_a_renewed_one_longer() {
 }
 
 #[test]
+fn one_packet_of_a_table_sent_again_and_again_takes_nothing_from_files() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let memory_limit = 8_000_000;
+    let mut store = open(out.path(), &StoreOptions { memory_limit, ..expecting() });
+    let oti = Oti::NoCode { transfer_length: 1_000_000, symbol_size: 1400, max_block_len: 1000 };
+    let fdt = Some(FdtInstance { version: 2, id: 1, content_encoding: 0 });
+    let packet = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti: Some(oti) };
+    for _ in 0..10_000 {
+        store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
+    }
+    assert!(store.progress().waiting_bytes < 4_000, "{:?}", store.progress());
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn parts_of_tables_take_a_share_of_their_own_and_nothing_from_files() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let memory_limit = 8_000_000;
+    let mut store = open(out.path(), &StoreOptions { memory_limit, ..expecting() });
+    let oti = Oti::NoCode { transfer_length: 8_000_000, symbol_size: 1400, max_block_len: 6000 };
+    for number in 0..10_000 {
+        let fdt = Some(FdtInstance { version: 2, id: number / 5_000, content_encoding: 0 });
+        let payload_id = PayloadId { block: 0, symbol: number % 5_000 };
+        let packet = Content { toi: 0, encoding_id: 0, payload_id, fdt, oti: Some(oti) };
+        store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
+    }
+    let waiting = store.progress().waiting_bytes;
+    assert!((900_000..=memory_limit / 8).contains(&waiting), "{waiting} bytes");
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
 fn a_table_is_renewed_in_the_middle_of_being_sent() {
     let names: Vec<String> = (0..300).map(|i| format!("d/{i:04}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();

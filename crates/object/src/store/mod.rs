@@ -16,7 +16,7 @@
 //!
 //! A table counts only with the sender's signature, which is checked over its bytes before anything reads them, if it has not
 //! expired, and if it is of no earlier start of the sender than the last one known (`epochs.rs`). A forged symbol spoils one
-//! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits shares one budget of memory
+//! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits has its share of the memory
 //! (`budget.rs`).
 //!
 //! Not here: sockets, clocks, threads.
@@ -30,6 +30,7 @@ mod epochs;
 mod fdt;
 mod folder;
 mod incoming;
+mod instance;
 mod journal;
 mod receive;
 mod senders;
@@ -300,7 +301,7 @@ pub struct Store {
     options: StoreOptions,
     boot_id: [u8; 16],
     folder: OutFolder,
-    /// Memory for all that waits.
+    /// Memory for all that waits, but for tables.
     budget: Budget,
     /// What of it goes with the set.
     set_bytes: u64,
@@ -382,17 +383,19 @@ impl Store {
         if options.key.is_none() {
             options.max_fdt_bytes = options.max_fdt_bytes.min(UNSIGNED_BYTES);
         }
+        let waiting = options.memory_limit / BUDGET_SHARE;
+        let tables = waiting / TABLES_SHARE;
         Ok(Store {
             boot_id: options.boot_id.unwrap_or_else(system_boot_id),
             folder,
-            budget: Budget::new(options.memory_limit / BUDGET_SHARE),
+            budget: Budget::new(waiting - tables),
             set_bytes: 0,
             now: None,
             epochs,
             heard_epoch: None,
             told_old: (None, false),
             senders: Senders::new(),
-            fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some()),
+            fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some(), tables),
             set: None,
             told_complete: false,
             files: Vec::new(),
@@ -559,8 +562,8 @@ impl Store {
 
     /// How far the session is. Walks all files; meant for displays, not for every packet.
     pub fn progress(&self) -> Progress {
-        let mut progress =
-            Progress { manifest_complete: self.manifest_complete(), waiting_bytes: self.budget.used(), ..self.counts };
+        let waiting_bytes = self.budget.used() + self.fdt.used();
+        let mut progress = Progress { manifest_complete: self.manifest_complete(), waiting_bytes, ..self.counts };
         for file in &self.files {
             progress.files_total += 1;
             match file {
@@ -624,8 +627,11 @@ fn system_boot_id() -> [u8; 16] {
 const WINDOW_SHARE: u64 = 4;
 /// A table that anybody can send is looked at up to this size: its reading takes milliseconds.
 const UNSIGNED_BYTES: usize = 1 << 20;
-/// One in this number is the share of the memory for all that waits; the rest is for decoding.
+/// One in this number is the share of the memory for all that waits but for stretches of files; the rest is for decoding, and for a
+/// table while it is read.
 const BUDGET_SHARE: u64 = 2;
+/// One in this number is the share of that for tables.
+const TABLES_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
 const MAX_EVENTS: usize = 100_000;
