@@ -61,6 +61,13 @@ fn an_old_table_never_displaces_a_newer_one_and_a_newer_one_the_old_at_once() {
     let told = events(&mut store);
     assert!(matches!(told[..], [Event::OldTable]), "told once: {told:?}");
     assert!(store.progress().old_manifests > 1);
+    // Nor another old one, nor this one in between.
+    let older = tables(&signed(4, u32::MAX), "older");
+    for packets in [&older, &old, &older] {
+        give(&mut store, packets, Origin(3));
+    }
+    assert!(events(&mut store).is_empty(), "it was told");
+    drop(store);
     // Nor in the next run, nor one that is told by the session's description.
     for (folder, least_epoch) in [(out.path(), 0), (tempfile::tempdir().expect("temporary folder").path(), 6)] {
         let mut store = open(folder, &StoreOptions { least_epoch, ..expecting() });

@@ -73,7 +73,7 @@ impl Store {
         // Both are 32 bits that wrap, and never decades apart.
         let ago = self.now.map_or(0, |now| now.wrapping_sub(manifest.expires) as i32);
         if ago > 0 {
-            if !std::mem::replace(&mut self.told_old.1, true) {
+            if !std::mem::replace(&mut self.is_told_of_expired, true) {
                 self.event(Event::ExpiredTable { ago_secs: ago.unsigned_abs() });
             }
             return Ok(false);
@@ -83,7 +83,7 @@ impl Store {
         let is_other_set = |set| self.set.is_some_and(|known| known.id != set);
         let is_same_start = self.heard_epoch == Some(epoch);
         if epoch < epochs.highest() || (is_same_start && manifest.set.is_some_and(|set| is_other_set(set.id))) {
-            if self.told_old.0.replace(epoch) != Some(epoch) {
+            if !std::mem::replace(&mut self.is_told_of_old, true) {
                 self.event(Event::OldTable);
             }
             return Ok(false);

@@ -172,7 +172,7 @@ pub enum Event {
         /// Symbols that are thrown away at once; none while it is found out which are wrong.
         discarded: u32,
     },
-    /// A signed table of an earlier start of the sender came, and is ignored. Told once for each start.
+    /// A signed table of an earlier start of the sender came, and is ignored. Told once.
     OldTable,
     /// A signed table came that has expired, and is ignored. Told once.
     ExpiredTable {
@@ -311,8 +311,9 @@ pub struct Store {
     epochs: Option<Epochs>,
     /// The epoch of the tables that count.
     heard_epoch: Option<u64>,
-    /// What has been told of old tables: the epoch of the last one, and that one has expired.
-    told_old: (Option<u64>, bool),
+    /// Whether it has been told that a table came of an earlier start, and one that has expired.
+    is_told_of_old: bool,
+    is_told_of_expired: bool,
     senders: Senders,
     fdt: FdtAssembler,
     /// The set that is being received, when the sender names one.
@@ -393,7 +394,8 @@ impl Store {
             now: None,
             epochs,
             heard_epoch: None,
-            told_old: (None, false),
+            is_told_of_old: false,
+            is_told_of_expired: false,
             senders: Senders::new(),
             fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some(), tables),
             set: None,
