@@ -160,6 +160,60 @@ fn parts_of_tables_take_a_share_of_their_own_and_nothing_from_files() {
     assert_same(sender.folder.path(), out.path());
 }
 
+/// A stranger who plays the sender's tables again under numbers of his own, `forged` wrong symbols of each block at first, and then
+/// one of each block that he has sent already with each symbol of the sender. How many of the sender's symbols it takes, of how many.
+fn with_tables_played_again(forged: u32) -> (u64, u64) {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &expecting());
+    let bytes = content(500_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    while store.progress().files_total == 0 {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        for id in 1..=20 {
+            let fdt = content.fdt.map(|fdt| FdtInstance { id, ..fdt });
+            if fdt.is_some() {
+                store.add(&Content { fdt, ..content }, &symbol, Origin(2)).expect("the disk works");
+            }
+        }
+    }
+    let forgery = |block, number: u32| {
+        let payload_id = PayloadId { block, symbol: 1 << 20 | number };
+        Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }
+    };
+    let blocks = 10;
+    for (block, number) in (0..blocks).flat_map(|block| (0..forged).map(move |number| (block, number))) {
+        store.add(&forgery(block, number), &[7; 512], Origin(2)).expect("the disk works");
+    }
+    let symbols = sender.carousel.stats().symbols_per_cycle;
+    let mut arrived = 0;
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        for block in 0..blocks {
+            store.add(&forgery(block, 0), &[7; 512], Origin(2)).expect("the disk works");
+        }
+        assert!(arrived < 20 * symbols, "{:?}", store.progress());
+    }
+    assert!(store.progress().bad_blocks >= 5, "{:?}", store.progress());
+    assert_same(sender.folder.path(), out.path());
+    (arrived, symbols)
+}
+
+#[test]
+fn who_plays_a_table_again_is_not_taken_for_the_sender() {
+    let (arrived, symbols) = with_tables_played_again(1);
+    assert!(arrived <= symbols * 3 / 2, "{arrived} of {symbols}");
+}
+
+#[test]
+fn a_stranger_who_is_taken_for_the_sender_is_given_up_in_the_end() {
+    // More of each block than the sender gets into it, before anything is known to be right.
+    let (arrived, symbols) = with_tables_played_again(60);
+    assert!(arrived <= symbols * 8, "{arrived} of {symbols}");
+}
+
 #[test]
 fn a_table_is_renewed_in_the_middle_of_being_sent() {
     let names: Vec<String> = (0..300).map(|i| format!("d/{i:04}")).collect();

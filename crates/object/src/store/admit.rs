@@ -314,7 +314,7 @@ impl Store {
             return Ok(());
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let right = is_right(self.incoming(file), &mut scratch);
+        let right = is_file_right(self.incoming(file), &mut scratch);
         self.scratch = scratch;
         if !right.map_err(|source| self.file_error(file, source))? {
             return self.begin_again(file);
@@ -379,8 +379,8 @@ impl Store {
     }
 }
 
-/// Whether a complete file is what the manifest says.
-fn is_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
+/// Whether a complete file is what the manifest says, as far as its blocks do not tell.
+fn is_file_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
     let Some(handles) = incoming.handles.as_ref() else { return Ok(true) };
     if incoming.spec.expected(0).is_some() {
         // Each block is known to be right.

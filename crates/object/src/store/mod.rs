@@ -153,7 +153,8 @@ pub enum Event {
         name: Name,
         /// Bytes that are there already.
         bytes: u64,
-        /// Whether the machine went down while it was written: then only the digest can tell if they are right.
+        /// Whether the machine went down while it was written: then the blocks' digests tell which of them are right, or the file's
+        /// where it has no others.
         after_power_loss: bool,
     },
     /// A partial file was of no use and is begun afresh.
