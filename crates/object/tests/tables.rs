@@ -234,6 +234,34 @@ fn a_table_is_renewed_in_the_middle_of_being_sent() {
 }
 
 #[test]
+fn what_tables_say_again_and_again_is_accounted_once() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+    let folders: String = (0..5).map(|i| format!(r#"<w:Folder Content-Location="d{i}"/>"#)).collect();
+    let unusable: String = (0..5).map(|i| format!(r#"<File TOI="{i}" Content-Location="../{i}"/>"#)).collect();
+    let mut say = |id| {
+        let xml = format!(
+            r#"<FDT-Instance Expires="1" xmlns:w="urn:weir:manifest:1">{unusable}
+            <File TOI="9" Content-Location="f" Content-Length="9"/>{folders}</FDT-Instance>"#
+        );
+        let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
+        let oti = Some(one_symbol(&xml));
+        let content = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti };
+        store.add(&content, xml.as_bytes(), ORIGIN).expect("the disk works");
+        store.progress().waiting_bytes
+    };
+    let once = say(1);
+    let often = (2..=100).map(&mut say).last().expect("some");
+    // Each has a fingerprint.
+    assert!(often - once <= 99 * 600, "{once} bytes once, {often} a hundred times");
+    // What stood for a file whose cut the packets tell goes when it is there.
+    let oti = Some(Oti::NoCode { transfer_length: 9, symbol_size: 9, max_block_len: 1 });
+    let packet = Content { toi: 9, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti };
+    store.add(&packet, b"anybody's", ORIGIN).expect("the disk works");
+    assert!(store.progress().files_done == 1 && store.progress().waiting_bytes <= often, "{:?}", store.progress());
+}
+
+#[test]
 fn anybody_s_tables_take_no_more_than_the_budget() {
     let out = tempfile::tempdir().expect("temporary folder");
     let memory_limit = 4_000_000;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use md5::Digest;
 use weir_wire::alc::Content;
+use weir_wire::fec::Oti;
 
 use super::digest;
 use super::folder::{self, How};
@@ -25,7 +26,8 @@ impl Store {
         }
         self.told_complete |= manifest.complete;
         for (name, error) in manifest.refused {
-            if self.unusable.len() < self.options.max_files && self.take_for_set(NAME_MEMORY) {
+            let is_new = self.unusable.len() < self.options.max_files && !self.unusable.contains(&name);
+            if is_new && self.take_for_set(NAME_MEMORY) {
                 self.unusable.insert(name.clone());
             }
             self.event(Event::Refused { name, reason: error.into() });
@@ -42,7 +44,8 @@ impl Store {
         if let Err(error) = self.folder.make_folder(&folder.name, folder.attributes.mode) {
             self.event(Event::Refused { name: folder.name.to_string(), reason: RefuseReason::Io(error) });
         }
-        if self.folders.len() < self.options.max_files && self.take_for_set(name_memory(&folder.name)) {
+        let is_new = self.folders.len() < self.options.max_files && !self.folders.contains(&folder.name);
+        if is_new && self.take_for_set(name_memory(&folder.name)) {
             self.folders.insert(folder.name.clone());
         }
     }
@@ -145,6 +148,7 @@ impl Store {
         self.unfinished -= 1;
         self.window.forget(file);
         self.budget.give(incoming.memory());
+        self.give_for_set(incoming.spec.lasting_memory());
         self.loaded_bytes -= incoming.map_memory();
         let name = incoming.spec.name;
         self.open_files.retain(|open| *open != file);
@@ -161,16 +165,16 @@ impl Store {
         symbol: &[u8],
         origin: Origin,
     ) -> Result<(), StoreError> {
-        let Some(mut entry) = self.without_oti.remove(&content.toi) else { return Ok(()) };
-        let oti = content
-            .oti
-            .filter(|oti| oti.encoding_id() == content.encoding_id && oti.transfer_length() == entry.transfer_length);
-        if oti.is_none() {
+        let Some(entry) = self.without_oti.get(&content.toi) else { return Ok(()) };
+        let fits =
+            |oti: &Oti| oti.encoding_id() == content.encoding_id && oti.transfer_length() == entry.transfer_length;
+        let Some(oti) = content.oti.filter(fits) else {
             self.counts.rejected_packets += 1;
-            self.without_oti.insert(content.toi, entry);
             return Ok(());
-        }
-        entry.oti = oti;
+        };
+        let entry = FileEntry { oti: Some(oti), ..entry.clone() };
+        self.without_oti.remove(&content.toi);
+        self.give_for_set(name_memory(&entry.name));
         self.admit_file(&[entry])?;
         self.replay_early()?;
         if self.objects.contains_key(&content.toi) { self.add(content, symbol, origin) } else { Ok(()) }
@@ -188,6 +192,11 @@ impl Store {
         let needed = spec.largest_block() * DECODING_MEMORY;
         if needed > self.options.memory_limit {
             return self.refuse(&name, RefuseReason::TooLittleMemory { needed });
+        }
+        let account = spec.lasting_memory() + spec.memory();
+        if self.budget.has(account.saturating_sub(self.loaded_bytes)) {
+            // Maps can be read again from the journals.
+            self.make_room_for_maps(account)?;
         }
         // What stays when the file is complete; and what goes then, of which only so much is claimed.
         if !self.take_for_set(spec.lasting_memory()) || !self.budget.has(spec.memory()) {

@@ -518,6 +518,12 @@ impl Store {
         has
     }
 
+    /// Gives back memory of something that left before the set.
+    fn give_for_set(&mut self, bytes: u64) {
+        self.set_bytes -= bytes;
+        self.budget.give(bytes);
+    }
+
     /// Writes everything that is in memory to the files and journals. Call it at least every quarter of a second: what a
     /// killed process loses is what came since.
     ///
