@@ -52,7 +52,7 @@ fn an_old_table_never_displaces_a_newer_one_and_a_newer_one_the_old_at_once() {
     let [old, new] = [(5, "old"), (6, "new")].map(|(epoch, name)| tables(&signed(epoch, u32::MAX), name));
     let mut store = open(out.path(), &expecting());
     give(&mut store, &old, ORIGIN);
-    assert_eq!(store.progress().files_total, 1);
+    assert_eq!((store.progress().files_total, store.progress().files_refused), (1, 0));
     give(&mut store, &new, ORIGIN);
     assert!(events(&mut store).iter().any(|event| matches!(event, Event::NewSet)));
     for origin in [ORIGIN, Origin(2)] {
@@ -74,7 +74,7 @@ fn an_old_table_never_displaces_a_newer_one_and_a_newer_one_the_old_at_once() {
         give(&mut store, &old, ORIGIN);
         assert_eq!((store.progress().files_total, store.progress().old_manifests > 0), (0, true));
         give(&mut store, &new, ORIGIN);
-        assert_eq!(store.progress().files_total, 1);
+        assert_eq!((store.progress().files_total, store.progress().files_refused), (1, 0));
     }
 }
 
@@ -89,7 +89,10 @@ fn a_sender_that_starts_again_with_the_same_files_goes_on_with_them() {
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
     }
     let before = store.progress().bytes_useful;
-    let mut sender = Sender::new(&[("a", &bytes)], &signed(6, u32::MAX));
+    let written = fs::metadata(sender.folder.path().join("a")).and_then(|file| file.modified()).expect("a file");
+    let mut sender = Sender::of(&[("a", &bytes)], &signed(6, u32::MAX), |path| {
+        fs::File::open(path).and_then(|file| file.set_modified(written)).expect("it can be dated");
+    });
     receive(&mut sender, &mut store, 2, 0.0, 1);
     let told = events(&mut store);
     assert!(before > 30_000 && !told.iter().any(|event| matches!(event, Event::NewSet)), "{told:?}");
@@ -103,13 +106,15 @@ fn a_table_counts_until_it_expires_and_a_renewed_one_longer() {
     for now in [4_000_000_000, (1 << 32) - 100] {
         let options = signed(1, (now as u32).wrapping_add(day));
         let bytes = content(100_000, 1);
-        let at = |time: u64| {
-            let mut store = open(tempfile::tempdir().expect("temporary folder").path(), &expecting());
+        let folders = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+        let at = |folder: &tempfile::TempDir, time: u64| {
+            let mut store = open(folder.path(), &expecting());
             store.set_time(time);
             store
         };
         let mut sender = Sender::new(&[("a", &bytes)], &options);
-        let (mut in_time, mut late) = (at(now + u64::from(day)), at(now + u64::from(day) + 1));
+        let in_time = at(&folders[0], now + u64::from(day));
+        let (mut in_time, mut late) = (in_time, at(&folders[1], now + u64::from(day) + 1));
         for _ in 0..100 {
             let (_, content, symbol) = sender.next();
             in_time.add(&content, &symbol, ORIGIN).expect("the disk works");
@@ -119,6 +124,8 @@ fn a_table_counts_until_it_expires_and_a_renewed_one_longer() {
         assert!(matches!(events(&mut late)[..], [Event::ExpiredTable { ago_secs: 1 }]));
         sender.carousel.renew((now as u32).wrapping_add(2 * day));
         receive(&mut sender, &mut late, 2, 0.0, 1);
+        assert_eq!(late.progress().files_refused, 0);
+        assert_same(sender.folder.path(), folders[1].path());
     }
 }
 
