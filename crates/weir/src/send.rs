@@ -192,7 +192,7 @@ fn carousel(
         memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
         skipped_cycles,
-        epoch: offer.epoch,
+        epoch: offer.description.epoch.expect("a start has an epoch"),
         expires: expires(clock, clock.now()),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
