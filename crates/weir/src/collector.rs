@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_net::clock::Clock;
+use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
 use weir_wire::alc::Content;
@@ -93,7 +93,7 @@ impl Collector {
             .name("disk".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || collect(store, &full_end, &empty_end, &events_end, &shared)
+                move || collect(store, &full_end, &empty_end, &events_end, &shared, wall_ntp_secs)
             })
             .expect("a thread can be started");
         Collector {
@@ -204,20 +204,24 @@ impl Addresses {
     }
 }
 
-/// Runs until the receive path lets go of its end, or of the events.
+/// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
+/// receiver started, and be set since.
 fn collect(
     mut store: Store,
     full: &Receiver<Batch>,
     empty: &SyncSender<Batch>,
     events: &Sender<Result<Event, StoreError>>,
     shared: &Shared,
+    mut date: impl FnMut() -> u64,
 ) -> Store {
     let clock = Clock::new();
     let mut written = Time::ZERO;
     loop {
-        store.set_time(clock.ntp_micros(clock.now()) / 1_000_000);
         let outcome = match full.recv_timeout(WRITE_INTERVAL) {
-            Ok(batch) => add_all(&mut store, batch, empty),
+            Ok(batch) => {
+                store.set_time(date());
+                add_all(&mut store, batch, empty)
+            }
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -269,6 +273,10 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_object::keys::SecretKey;
+    use weir_object::source::SourceSet;
+    use weir_object::store::StoreOptions;
+    use weir_object::{Carousel, CarouselOptions};
 
     #[test]
     fn each_address_has_a_number_as_long_as_there_are_any() {
@@ -278,5 +286,36 @@ mod tests {
         assert_eq!(numbers[..254], (1..=254).collect::<Vec<u8>>());
         assert!(numbers[254..].iter().all(|number| *number == 255));
         assert_eq!([3, 3, 299, 1].map(|number| addresses.origin(address(number)).0), [3, 3, 255, 1]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_while_a_receiver_runs_is_followed() {
+        let (key, now) = (SecretKey::from_seed([1; 32]), 4_000_000_000);
+        let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
+        let file = sent.path().join("a");
+        std::fs::write(&file, [7; 1_000]).expect("written");
+        let set = SourceSet::collect(&[file], false).expect("readable");
+        let options = CarouselOptions { key: Some(key.clone()), expires: now + 3_600, ..Default::default() };
+        let mut carousel = Carousel::new(set, &options).expect("valid options");
+        let store = StoreOptions { key: Some(key.public()), ..Default::default() };
+        let store = Store::open(out.path(), store).expect("a folder");
+
+        let ((full, full_end), (empty_end, _empty)) = (sync_channel(200), sync_channel(200));
+        let (events_end, events) = channel();
+        for _ in 0..200 {
+            let (content, symbol) = carousel.next(0).expect("a packet");
+            let run = Run { content, origin: Origin(1), size: symbol.len(), count: 1 };
+            full.send(Batch { bytes: symbol.to_vec(), runs: vec![run] }).expect("there is room");
+        }
+        drop(full);
+        // Ten years ahead at first.
+        let mut ahead = [315_360_000; 3].into_iter();
+        let date = || u64::from(now) + ahead.next().unwrap_or(0);
+        let store = collect(store, &full_end, &empty_end, &events_end, &Shared::default(), date);
+        assert!(store.is_complete() && store.progress().old_manifests > 0, "{:?}", store.progress());
+        drop(events_end);
+        let told: Vec<Event> = events.iter().map(|event| event.expect("the disk works")).collect();
+        assert!(matches!(told[..], [Event::ExpiredTable { .. }, Event::Done { .. }]), "{told:?}");
+        assert_eq!(std::fs::read(out.path().join("a")).expect("received"), [7; 1_000]);
     }
 }
