@@ -50,6 +50,11 @@ impl Default for Clock {
     }
 }
 
+/// Seconds since the NTP epoch by the wall clock as it stands now: for dates, which follow it when somebody sets it.
+pub fn wall_ntp_secs() -> u64 {
+    ntp_micros(read(ClockId::CLOCK_REALTIME)) / 1_000_000
+}
+
 /// Both clocks, read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
@@ -184,6 +189,12 @@ mod tests {
     #[test]
     fn the_clock_on_the_wire_counts_from_1900() {
         assert_eq!(ntp_micros(1_000_000_000), 2_208_988_801_000_000);
+    }
+
+    #[test]
+    fn the_wall_clock_s_date_is_the_one_that_goes_on_the_wire() {
+        let clock = Clock::new();
+        assert!(wall_ntp_secs().abs_diff(clock.ntp_micros(clock.now()) / 1_000_000) <= 1);
     }
 
     #[test]

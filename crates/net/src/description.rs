@@ -11,7 +11,7 @@
 //! | `a=weir-symbol:BYTES` | session | bytes of an encoding symbol |
 //! | `a=weir-flute:VERSION` | session | FLUTE version of the file delivery table, 1 or 2 |
 //! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
-//! | `a=weir-epoch:N` | session | which start of the sender the session is of, or a later one: tables of earlier ones do not count |
+//! | `a=weir-epoch:N` | session | a start of the sender, the last one known when it was described: tables of earlier ones do not count |
 //! | `a=weir-control:ADDRESS:PORT` | session | the sender's control port: it takes receipts and answers round-trip probes there |
 //! | `a=weir-receipt:HEX` | session | receipts are wanted, and this key tags them |
 //! | `a=weir-priority:N` | session | a receiver of several sessions gives this one N, 1 to 1000, unless told otherwise |
@@ -68,7 +68,7 @@ pub struct Description {
     pub symbol_size: Option<u16>,
     /// The sender's Ed25519 public key, where it signs.
     pub public_key: Option<[u8; 32]>,
-    /// Which start of the sender the session is of, or a later one.
+    /// The last start of the sender that was known when it was described: the session is of that one, or a later one.
     pub epoch: Option<u64>,
     /// The sender's control port, where receivers have something to say to it: receipts, round-trip probes.
     pub control_address: Option<SocketAddr>,

@@ -324,6 +324,42 @@ fn half(sender: &mut Sender, out: &std::path::Path, symbols: usize) {
 }
 
 #[test]
+fn what_is_thrown_away_is_gone_from_the_journal_at_once() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let bytes = content(50_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
+    let mut store = open(out.path(), &StoreOptions::default());
+    let (mut forged, mut taken) = (0u32, 0);
+    while store.progress().bad_blocks == 0 {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).expect("room");
+        taken += u64::from(content.toi == 1);
+        if content.toi == 1 && forged < 30 {
+            forged += 1;
+            let payload_id = PayloadId { symbol: 1 << 20 | forged, ..content.payload_id };
+            store.add(&Content { payload_id, ..content }, &[7; 512], Origin(2)).expect("room");
+            store.flush().expect("room");
+        }
+        assert!(taken < 98, "{:?}", store.progress());
+    }
+    assert_eq!(store.progress().discarded_symbols, 30);
+    // Killed.
+    drop(store);
+    let mut store = open(out.path(), &StoreOptions::default());
+    while store.progress().files_total == 0 {
+        let (_, content, symbol) = sender.next();
+        if content.toi == 0 {
+            store.add(&content, &symbol, ORIGIN).expect("room");
+        }
+    }
+    let told = events(&mut store);
+    let Event::Resumed { bytes, .. } = told[0] else { panic!("{told:?}") };
+    assert_eq!(bytes, taken * 512, "what the sender sent is there, and nothing else");
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
 fn a_restart_at_half_wastes_less_than_5_percent() {
     let bytes = content(2_000_000, 1);
     let total = 2_000_000u64.div_ceil(512);

@@ -52,7 +52,7 @@ fn an_old_table_never_displaces_a_newer_one_and_a_newer_one_the_old_at_once() {
     let [old, new] = [(5, "old"), (6, "new")].map(|(epoch, name)| tables(&signed(epoch, u32::MAX), name));
     let mut store = open(out.path(), &expecting());
     give(&mut store, &old, ORIGIN);
-    assert_eq!(store.progress().files_total, 1);
+    assert_eq!((store.progress().files_total, store.progress().files_refused), (1, 0));
     give(&mut store, &new, ORIGIN);
     assert!(events(&mut store).iter().any(|event| matches!(event, Event::NewSet)));
     for origin in [ORIGIN, Origin(2)] {
@@ -61,13 +61,20 @@ fn an_old_table_never_displaces_a_newer_one_and_a_newer_one_the_old_at_once() {
     let told = events(&mut store);
     assert!(matches!(told[..], [Event::OldTable]), "told once: {told:?}");
     assert!(store.progress().old_manifests > 1);
+    // Nor another old one, nor this one in between.
+    let older = tables(&signed(4, u32::MAX), "older");
+    for packets in [&older, &old, &older] {
+        give(&mut store, packets, Origin(3));
+    }
+    assert!(events(&mut store).is_empty(), "it was told");
+    drop(store);
     // Nor in the next run, nor one that is told by the session's description.
     for (folder, least_epoch) in [(out.path(), 0), (tempfile::tempdir().expect("temporary folder").path(), 6)] {
         let mut store = open(folder, &StoreOptions { least_epoch, ..expecting() });
         give(&mut store, &old, ORIGIN);
         assert_eq!((store.progress().files_total, store.progress().old_manifests > 0), (0, true));
         give(&mut store, &new, ORIGIN);
-        assert_eq!(store.progress().files_total, 1);
+        assert_eq!((store.progress().files_total, store.progress().files_refused), (1, 0));
     }
 }
 
@@ -82,7 +89,10 @@ fn a_sender_that_starts_again_with_the_same_files_goes_on_with_them() {
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
     }
     let before = store.progress().bytes_useful;
-    let mut sender = Sender::new(&[("a", &bytes)], &signed(6, u32::MAX));
+    let written = fs::metadata(sender.folder.path().join("a")).and_then(|file| file.modified()).expect("a file");
+    let mut sender = Sender::of(&[("a", &bytes)], &signed(6, u32::MAX), |path| {
+        fs::File::open(path).and_then(|file| file.set_modified(written)).expect("it can be dated");
+    });
     receive(&mut sender, &mut store, 2, 0.0, 1);
     let told = events(&mut store);
     assert!(before > 30_000 && !told.iter().any(|event| matches!(event, Event::NewSet)), "{told:?}");
@@ -96,13 +106,15 @@ fn a_table_counts_until_it_expires_and_a_renewed_one_longer() {
     for now in [4_000_000_000, (1 << 32) - 100] {
         let options = signed(1, (now as u32).wrapping_add(day));
         let bytes = content(100_000, 1);
-        let at = |time: u64| {
-            let mut store = open(tempfile::tempdir().expect("temporary folder").path(), &expecting());
+        let folders = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+        let at = |folder: &tempfile::TempDir, time: u64| {
+            let mut store = open(folder.path(), &expecting());
             store.set_time(time);
             store
         };
         let mut sender = Sender::new(&[("a", &bytes)], &options);
-        let (mut in_time, mut late) = (at(now + u64::from(day)), at(now + u64::from(day) + 1));
+        let in_time = at(&folders[0], now + u64::from(day));
+        let (mut in_time, mut late) = (in_time, at(&folders[1], now + u64::from(day) + 1));
         for _ in 0..100 {
             let (_, content, symbol) = sender.next();
             in_time.add(&content, &symbol, ORIGIN).expect("the disk works");
@@ -112,7 +124,101 @@ fn a_table_counts_until_it_expires_and_a_renewed_one_longer() {
         assert!(matches!(events(&mut late)[..], [Event::ExpiredTable { ago_secs: 1 }]));
         sender.carousel.renew((now as u32).wrapping_add(2 * day));
         receive(&mut sender, &mut late, 2, 0.0, 1);
+        assert_eq!(late.progress().files_refused, 0);
+        assert_same(sender.folder.path(), folders[1].path());
     }
+}
+
+#[test]
+fn one_packet_of_a_table_sent_again_and_again_takes_nothing_from_files() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let memory_limit = 8_000_000;
+    let mut store = open(out.path(), &StoreOptions { memory_limit, ..expecting() });
+    let oti = Oti::NoCode { transfer_length: 1_000_000, symbol_size: 1400, max_block_len: 1000 };
+    let fdt = Some(FdtInstance { version: 2, id: 1, content_encoding: 0 });
+    let packet = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti: Some(oti) };
+    for _ in 0..10_000 {
+        store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
+    }
+    assert!(store.progress().waiting_bytes < 4_000, "{:?}", store.progress());
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn parts_of_tables_take_a_share_of_their_own_and_nothing_from_files() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let memory_limit = 8_000_000;
+    let mut store = open(out.path(), &StoreOptions { memory_limit, ..expecting() });
+    let oti = Oti::NoCode { transfer_length: 8_000_000, symbol_size: 1400, max_block_len: 6000 };
+    for number in 0..10_000 {
+        let fdt = Some(FdtInstance { version: 2, id: number / 5_000, content_encoding: 0 });
+        let payload_id = PayloadId { block: 0, symbol: number % 5_000 };
+        let packet = Content { toi: 0, encoding_id: 0, payload_id, fdt, oti: Some(oti) };
+        store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
+    }
+    let waiting = store.progress().waiting_bytes;
+    assert!((900_000..=memory_limit / 8).contains(&waiting), "{waiting} bytes");
+    let bytes = content(300_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    receive(&mut sender, &mut store, 2, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+/// A stranger who plays the sender's tables again under numbers of his own, `forged` wrong symbols of each block at first, and then
+/// one of each block that he has sent already with each symbol of the sender. How many of the sender's symbols it takes, of how many.
+fn with_tables_played_again(forged: u32) -> (u64, u64) {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &expecting());
+    let bytes = content(500_000, 1);
+    let mut sender = Sender::new(&[("a", &bytes)], &signed(1, u32::MAX));
+    while store.progress().files_total == 0 {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        for id in 1..=20 {
+            let fdt = content.fdt.map(|fdt| FdtInstance { id, ..fdt });
+            if fdt.is_some() {
+                store.add(&Content { fdt, ..content }, &symbol, Origin(2)).expect("the disk works");
+            }
+        }
+    }
+    let forgery = |block, number: u32| {
+        let payload_id = PayloadId { block, symbol: 1 << 20 | number };
+        Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }
+    };
+    let blocks = 10;
+    for (block, number) in (0..blocks).flat_map(|block| (0..forged).map(move |number| (block, number))) {
+        store.add(&forgery(block, number), &[7; 512], Origin(2)).expect("the disk works");
+    }
+    let symbols = sender.carousel.stats().symbols_per_cycle;
+    let mut arrived = 0;
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        for block in 0..blocks {
+            store.add(&forgery(block, 0), &[7; 512], Origin(2)).expect("the disk works");
+        }
+        assert!(arrived < 20 * symbols, "{:?}", store.progress());
+    }
+    assert!(store.progress().bad_blocks >= 5, "{:?}", store.progress());
+    assert_same(sender.folder.path(), out.path());
+    (arrived, symbols)
+}
+
+#[test]
+fn who_plays_a_table_again_is_not_taken_for_the_sender() {
+    let (arrived, symbols) = with_tables_played_again(1);
+    assert!(arrived <= symbols * 3 / 2, "{arrived} of {symbols}");
+}
+
+#[test]
+fn a_stranger_who_is_taken_for_the_sender_is_given_up_in_the_end() {
+    // More of each block than the sender gets into it, before anything is known to be right.
+    let (arrived, symbols) = with_tables_played_again(60);
+    assert!(arrived <= symbols * 8, "{arrived} of {symbols}");
 }
 
 #[test]
@@ -132,6 +238,34 @@ fn a_table_is_renewed_in_the_middle_of_being_sent() {
     receive(&mut sender, &mut store, 2, 0.0, 1);
     assert_eq!(store.progress().old_manifests + store.progress().rejected_manifests, 0);
     assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn what_tables_say_again_and_again_is_accounted_once() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
+    let folders: String = (0..5).map(|i| format!(r#"<w:Folder Content-Location="d{i}"/>"#)).collect();
+    let unusable: String = (0..5).map(|i| format!(r#"<File TOI="{i}" Content-Location="../{i}"/>"#)).collect();
+    let mut say = |id| {
+        let xml = format!(
+            r#"<FDT-Instance Expires="1" xmlns:w="urn:weir:manifest:1">{unusable}
+            <File TOI="9" Content-Location="f" Content-Length="9"/>{folders}</FDT-Instance>"#
+        );
+        let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
+        let oti = Some(one_symbol(&xml));
+        let content = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti };
+        store.add(&content, xml.as_bytes(), ORIGIN).expect("the disk works");
+        store.progress().waiting_bytes
+    };
+    let once = say(1);
+    let often = (2..=100).map(&mut say).last().expect("some");
+    // Each has a fingerprint.
+    assert!(often - once <= 99 * 600, "{once} bytes once, {often} a hundred times");
+    // What stood for a file whose cut the packets tell goes when it is there.
+    let oti = Some(Oti::NoCode { transfer_length: 9, symbol_size: 9, max_block_len: 1 });
+    let packet = Content { toi: 9, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti };
+    store.add(&packet, b"anybody's", ORIGIN).expect("the disk works");
+    assert!(store.progress().files_done == 1 && store.progress().waiting_bytes <= often, "{:?}", store.progress());
 }
 
 #[test]

@@ -3,14 +3,14 @@
 //! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
 //! makes up for them, and congestion control is none of this thread's business.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_net::clock::Clock;
+use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
 use weir_wire::alc::Content;
@@ -70,6 +70,11 @@ impl Batch {
         Batch { bytes: Vec::with_capacity(BATCH_BYTES + LARGEST_SYMBOL), runs: Vec::with_capacity(64) }
     }
 
+    /// Whether it is to go over. Runs count as what they take: a run may be of one symbol of one byte.
+    fn is_full(&self) -> bool {
+        self.bytes.len() + self.runs.len() * size_of::<Run>() >= BATCH_BYTES
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
@@ -82,8 +87,8 @@ impl Batch {
 
 impl Collector {
     /// Starts the thread on `store`. Up to `room` bytes of symbols wait for it: a disk may stand still for a moment, and
-    /// making room for a large file takes one.
-    pub(crate) fn start(store: Store, room: u64) -> Collector {
+    /// making room for a large file takes one. `sender` is the sender's address, if it is known before a packet comes.
+    pub(crate) fn start(store: Store, room: u64, sender: Option<IpAddr>) -> Collector {
         let batches = usize::try_from(room).unwrap_or(usize::MAX) / BATCH_BYTES + 1;
         let (full, full_end) = sync_channel(batches);
         let (empty_end, empty) = sync_channel(batches + 2);
@@ -93,11 +98,11 @@ impl Collector {
             .name("disk".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || collect(store, &full_end, &empty_end, &events_end, &shared)
+                move || collect(store, &full_end, &empty_end, &events_end, &shared, wall_ntp_secs)
             })
             .expect("a thread can be started");
         Collector {
-            addresses: Addresses::default(),
+            addresses: Addresses { known: sender.into_iter().collect(), last: None },
             filling: Batch::with_room(),
             full,
             empty,
@@ -111,14 +116,14 @@ impl Collector {
 
     /// Takes a symbol from the receive path, which came from `address`.
     pub(crate) fn push(&mut self, content: &Content, symbol: &[u8], address: Option<SocketAddr>) {
-        let origin = address.map_or(Origin::default(), |address| self.addresses.origin(address));
+        let origin = address.map_or(Origin::default(), |address| self.addresses.origin(address.ip()));
         let Batch { bytes, runs } = &mut self.filling;
         bytes.extend_from_slice(symbol);
         match runs.last_mut() {
             Some(run) if run.is_continued_by(content, symbol.len(), origin) => run.count += 1,
             _ => runs.push(Run { content: *content, origin, size: symbol.len(), count: 1 }),
         }
-        if self.filling.bytes.len() >= BATCH_BYTES {
+        if self.filling.is_full() {
             self.flush();
             self.is_busy = true;
         }
@@ -175,17 +180,17 @@ impl Collector {
     }
 }
 
-/// The numbers of the addresses that packets came from.
+/// The numbers of the hosts that packets came from, whatever their ports: a host has more of those than there are numbers.
 #[derive(Debug, Default)]
 struct Addresses {
     /// Number 1 first. The last number is that of all for which there is none left.
-    known: Vec<SocketAddr>,
+    known: Vec<IpAddr>,
     /// That of the last packet, which is mostly that of the next.
-    last: Option<(SocketAddr, Origin)>,
+    last: Option<(IpAddr, Origin)>,
 }
 
 impl Addresses {
-    fn origin(&mut self, address: SocketAddr) -> Origin {
+    fn origin(&mut self, address: IpAddr) -> Origin {
         if let Some((_, origin)) = self.last.filter(|(last, _)| *last == address) {
             return origin;
         }
@@ -204,20 +209,24 @@ impl Addresses {
     }
 }
 
-/// Runs until the receive path lets go of its end, or of the events.
+/// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
+/// receiver started, and be set since.
 fn collect(
     mut store: Store,
     full: &Receiver<Batch>,
     empty: &SyncSender<Batch>,
     events: &Sender<Result<Event, StoreError>>,
     shared: &Shared,
+    mut date: impl FnMut() -> u64,
 ) -> Store {
     let clock = Clock::new();
     let mut written = Time::ZERO;
     loop {
-        store.set_time(clock.ntp_micros(clock.now()) / 1_000_000);
         let outcome = match full.recv_timeout(WRITE_INTERVAL) {
-            Ok(batch) => add_all(&mut store, batch, empty),
+            Ok(batch) => {
+                store.set_time(date());
+                add_all(&mut store, batch, empty)
+            }
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -269,14 +278,96 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+    use weir_object::keys::SecretKey;
+    use weir_object::source::SourceSet;
+    use weir_object::store::StoreOptions;
+    use weir_object::{Carousel, CarouselOptions};
+    use weir_wire::fec::PayloadId;
 
     #[test]
     fn each_address_has_a_number_as_long_as_there_are_any() {
         let mut addresses = Addresses::default();
-        let address = |number: u16| SocketAddr::from(([10, 0, 0, 1], number));
+        let address = |number: u16| IpAddr::from([10, 0, (number >> 8) as u8, number as u8]);
         let numbers: Vec<u8> = (1..=300).map(|number| addresses.origin(address(number)).0).collect();
         assert_eq!(numbers[..254], (1..=254).collect::<Vec<u8>>());
         assert!(numbers[254..].iter().all(|number| *number == 255));
         assert_eq!([3, 3, 299, 1].map(|number| addresses.origin(address(number)).0), [3, 3, 255, 1]);
+    }
+
+    const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+    fn content(toi: u128) -> Content {
+        Content { toi, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti: None }
+    }
+
+    fn collector(folder: &std::path::Path) -> Collector {
+        Collector::start(Store::open(folder, StoreOptions::default()).expect("a folder"), 4 << 20, Some(SENDER))
+    }
+
+    #[test]
+    fn a_host_that_sends_from_many_ports_is_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut collector = collector(folder.path());
+        for port in 1..=300 {
+            collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 1], port))));
+        }
+        collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 2], 1))));
+        let origins = collector.filling.runs.iter().map(|run| run.origin.0);
+        assert_eq!(origins.collect::<BTreeSet<_>>(), [2, 3].into());
+    }
+
+    #[test]
+    fn the_sender_has_a_number_of_its_own_whoever_comes_before_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut collector = collector(folder.path());
+        for host in 0..=255 {
+            collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, host], 1))));
+        }
+        collector.push(&content(1), b"a", Some(SocketAddr::new(SENDER, 5004)));
+        let origins: Vec<Origin> = collector.filling.runs.iter().map(|run| run.origin).collect();
+        assert_eq!((origins.last(), origins[..256].contains(&Origin(1))), (Some(&Origin(1)), false));
+    }
+
+    #[test]
+    fn a_batch_of_many_small_symbols_is_bounded_as_one_of_large_ones() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut collector = collector(folder.path());
+        for toi in 1..=200_000 {
+            collector.push(&content(toi), b"a", None);
+            assert!(collector.filling.runs.len() * size_of::<Run>() <= BATCH_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_while_a_receiver_runs_is_followed() {
+        let (key, now) = (SecretKey::from_seed([1; 32]), 4_000_000_000);
+        let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
+        let file = sent.path().join("a");
+        std::fs::write(&file, [7; 1_000]).expect("written");
+        let set = SourceSet::collect(&[file], false).expect("readable");
+        let options = CarouselOptions { key: Some(key.clone()), expires: now + 3_600, ..Default::default() };
+        let mut carousel = Carousel::new(set, &options).expect("valid options");
+        let store = StoreOptions { key: Some(key.public()), ..Default::default() };
+        let store = Store::open(out.path(), store).expect("a folder");
+
+        let ((full, full_end), (empty_end, _empty)) = (sync_channel(200), sync_channel(200));
+        let (events_end, events) = channel();
+        for _ in 0..200 {
+            let (content, symbol) = carousel.next(0).expect("a packet");
+            let run = Run { content, origin: Origin(1), size: symbol.len(), count: 1 };
+            full.send(Batch { bytes: symbol.to_vec(), runs: vec![run] }).expect("there is room");
+        }
+        drop(full);
+        // Ten years ahead at first.
+        let mut ahead = [315_360_000; 3].into_iter();
+        let date = || u64::from(now) + ahead.next().unwrap_or(0);
+        let store = collect(store, &full_end, &empty_end, &events_end, &Shared::default(), date);
+        assert!(store.is_complete() && store.progress().old_manifests > 0, "{:?}", store.progress());
+        drop(events_end);
+        let told: Vec<Event> = events.iter().map(|event| event.expect("the disk works")).collect();
+        assert!(matches!(told[..], [Event::ExpiredTable { .. }, Event::Done { .. }]), "{told:?}");
+        assert_eq!(std::fs::read(out.path().join("a")).expect("received"), [7; 1_000]);
     }
 }

@@ -1,7 +1,7 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +142,11 @@ fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
         ..StoreOptions::default()
     };
     Store::open(&wanted.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
+}
+
+/// The address that packets come from, where the description tells.
+fn sender(description: &Description) -> Option<IpAddr> {
+    description.source.or(description.control_address.map(|address| address.ip()))
 }
 
 /// Bytes of memory for a session: several share what there is.
@@ -339,7 +344,7 @@ impl<'a> FileReceiver<'a> {
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
-            collector: Collector::start(open_store(args, wanted)?, memory(args) / QUEUE_SHARE),
+            collector: Collector::start(open_store(args, wanted)?, memory(args) / QUEUE_SHARE, sender(description)),
             started,
             ends: args.duration.map(|duration| started + duration),
             idle_timeout: args.idle_timeout,

@@ -110,7 +110,8 @@ pub(crate) fn seal(tenant: &mut Tenant<AlcProfile>, offer: &Offer) -> Result<(),
     let master = members_key(&offer.secret, *tsi);
     let secret = offer.secret.clone();
     let sign: Option<Sign> = sealing.seals.source.then(|| -> Sign { Box::new(move |bytes| secret.sign(bytes)) });
-    let start = Start { epoch: offer.epoch, salt: u32::from_be_bytes(session::random()?) };
+    let epoch = offer.description.epoch.expect("a start has an epoch");
+    let start = Start { epoch, salt: u32::from_be_bytes(session::random()?) };
     tenant.seal(0, Sealer::new(*tsi, start, sealing.seals.members.map(|how| (how, master)), sign));
     if sealing.seals.members.is_some() {
         tenant.tag(0, &ControlKey::new(&master, *tsi));

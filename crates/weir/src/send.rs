@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_core::ChannelId;
 use weir_core::Observation;
 use weir_core::observation::CeilingCause;
-use weir_net::clock::Clock;
+use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_net::description::Description;
 use weir_net::groups;
 use weir_net::host::{Application, Host, Progress, Statistics};
@@ -77,7 +77,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
     let content = hosts::content(&sources);
-    let carousel = carousel(&offer, sources, args.memory, skipped_cycles, &clock)?;
+    let carousel = carousel(&offer, sources, args.memory, skipped_cycles)?;
     let receipts = hosts::book(&offer, content, &carousel, &expected);
     let mut run = FileSender {
         report,
@@ -86,8 +86,6 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         expected,
         complete: (0, 0),
         ends: args.duration.map(|duration| started + duration),
-        clock,
-        renews: started + TABLE_LIFETIME / 2,
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
@@ -181,13 +179,7 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     }
 }
 
-fn carousel(
-    offer: &Offer,
-    sources: SourceSet,
-    memory: Bytes,
-    skipped_cycles: u64,
-    clock: &Clock,
-) -> Result<Carousel, Failure> {
+fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, skipped_cycles: u64) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let options = CarouselOptions {
         tsi: offer.description.tsi,
@@ -197,17 +189,30 @@ fn carousel(
         memory_limit: memory.count(),
         flute_version: offer.description.flute_version,
         skipped_cycles,
-        epoch: offer.epoch,
-        expires: expires(clock, clock.now()),
+        epoch: offer.description.epoch.expect("a start has an epoch"),
+        expires: expires(date()),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
     };
     Carousel::new(sources, &options).map_err(Failure::of(Exit::Files, "cannot send"))
 }
 
-/// The file delivery table is good for so long from `now` on, in seconds of the NTP era, which wrap.
-fn expires(clock: &Clock, now: Time) -> u32 {
-    (clock.ntp_micros(now) / 1_000_000 + TABLE_LIFETIME.as_secs()) as u32
+/// Seconds of the NTP era, which wrap, by the wall clock as it stands now.
+fn date() -> u32 {
+    wall_ntp_secs() as u32
+}
+
+/// When a table expires that is signed now.
+fn expires(date: u32) -> u32 {
+    date.wrapping_add(TABLE_LIFETIME.as_secs() as u32)
+}
+
+/// Whether a table that expires then is to be signed again: half of its time is over, or the clock was set since it was signed.
+fn is_due(expires: u32, date: u32) -> bool {
+    // 32 bits that wrap, and never decades apart unless a clock was wrong.
+    let left = i64::from(expires.wrapping_sub(date) as i32);
+    let lifetime = TABLE_LIFETIME.as_secs() as i64;
+    !(lifetime / 2..=lifetime + SMALL_STEP).contains(&left)
 }
 
 /// What to tell of a network that sends to receivers what they did not ask for.
@@ -260,9 +265,6 @@ struct FileSender<'a> {
     /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
     complete: (u64, u64),
     ends: Option<Time>,
-    clock: Clock,
-    /// When the table is signed again, long before it expires.
-    renews: Time,
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
@@ -312,9 +314,9 @@ impl Application<Content> for FileSender<'_> {
             let message = format!("what is sent cannot be noted any more next to the key: {error}");
             self.report.trouble(now, message, None);
         }
-        if now >= self.renews {
-            self.renews = now + TABLE_LIFETIME / 2;
-            self.carousel.renew(expires(&self.clock, now));
+        let date = date();
+        if is_due(self.carousel.expires(), date) {
+            self.carousel.renew(expires(date));
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
@@ -414,3 +416,23 @@ const OVERFLOW: &str = "more reports and receipts come than can be looked at in 
 /// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
 /// receivers that have heard of no later one.
 const TABLE_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// A clock that is set back by so many seconds, as clocks are that are kept right, is no reason to sign a table again.
+const SMALL_STEP: i64 = 600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_signed_again_at_half_its_time_and_when_the_clock_is_set() {
+        let (day, hour) = (86_400_u32, 3_600);
+        // Also where the 32 bits of seconds wrap.
+        for signed in [4_000_000_000, u32::MAX - 100] {
+            let due = |since: i64| is_due(expires(signed), signed.wrapping_add(since as u32));
+            let [day, hour] = [day, hour].map(i64::from);
+            assert_eq!([0, hour, 12 * hour, 12 * hour + 1].map(due), [false, false, false, true]);
+            // Set back by a little, by an hour, by years; ahead by years.
+            assert_eq!([-60, -hour, -3_000 * day, 3_000 * day].map(due), [false, true, true, true]);
+        }
+    }
+}

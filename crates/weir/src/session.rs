@@ -24,9 +24,7 @@ pub(crate) struct Offer {
     pub(crate) description: Description,
     pub(crate) secret: SecretKey,
     pub(crate) symbol_size: u16,
-    /// Which start of the sender it is.
-    pub(crate) epoch: u64,
-    /// What keeps it from being remembered.
+    /// What keeps the number of this start from being remembered.
     pub(crate) epoch_trouble: Option<String>,
     /// How fast the interface is, by which the highest rate goes.
     pub(crate) speed: LinkSpeed,
@@ -58,7 +56,14 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     let local =
         interface.source_address(args.to.ip()).map_err(|error| Failure::new(Exit::Network, error.to_string()))?;
     let wants_receipts = args.receipts.is_some() || args.expect.is_some();
-    let (epoch, epoch_trouble) = epoch::next(key::file(args.key.as_deref()).as_deref());
+    let key_file = key::file(args.key.as_deref());
+    let (epoch, epoch_trouble) = if args.describe {
+        // Describing is no start: the description is of the last one, which may be sending now.
+        (epoch::last(key_file.as_deref(), tsi), None)
+    } else {
+        let (epoch, trouble) = epoch::next(key_file.as_deref(), tsi);
+        (Some(epoch), trouble)
+    };
     let description = Description {
         name,
         tsi,
@@ -69,7 +74,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         control: Some(control),
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
-        epoch: Some(epoch),
+        epoch,
         control_address: (args.rates.cc.probes() || wants_receipts).then(|| control_address(local, args.to)),
         receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
@@ -78,7 +83,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;
-    Ok(Offer { description, secret, symbol_size, epoch, epoch_trouble, speed })
+    Ok(Offer { description, secret, symbol_size, epoch_trouble, speed })
 }
 
 /// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.

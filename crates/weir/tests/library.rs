@@ -123,7 +123,13 @@ fn the_highest_rate_on_the_loopback_is_100_mbit_s_and_a_description_with_other_r
     let again = std::fs::read_to_string(&description).expect("still there");
     let [before, after] = [&described, &again].map(|text| text.parse::<Description>().expect("a description"));
     assert!(after.epoch > before.epoch, "{:?} and then {:?}", before.epoch, after.epoch);
-    assert_eq!(Description { epoch: before.epoch, ..after }, before);
+    assert_eq!(Description { epoch: before.epoch, ..after.clone() }, before);
+    // To describe it again, which may be while it is sent, is no start.
+    send.describe = true;
+    assert_eq!(send_files(&send, &mut |_: &SenderEvent| ControlFlow::Continue(())), Ok(Exit::Done));
+    let described = std::fs::read_to_string(&description).expect("it was described");
+    assert_eq!(described.parse::<Description>().expect("a description").epoch, after.epoch);
+    send.describe = false;
 
     let twenty = OfferedRates { low: Rate::from_mbps(1), high: Rate::from_mbps(20), ratio: 1.5 };
     send.rates.choose(twenty);

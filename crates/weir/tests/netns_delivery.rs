@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_testkit::netns::{
     Finished, Network, Process, Scratch, Session, eventually, generated_file, pause, require_root, same_content,
+    unsigned,
 };
 use weir_units::{Bytes, Rate};
 
@@ -253,10 +254,10 @@ fn on_a_virtual_interface_the_highest_rate_is_100_mbit_s_and_as_it_was_described
     }
     let network = Network::new().receivers(1).build();
     let transfer = Transfer::new(&network, Bytes::new(1_000_000), 10, |session| session.words(["--receipts", "1"]));
-    // Each start has an epoch of its own.
+    // Each start has an epoch of its own, and signs it.
     let description = || {
         let text = std::fs::read_to_string(transfer.session.description()).expect("it was described");
-        text.lines().filter(|line| !line.starts_with("a=weir-epoch:")).map(str::to_owned).collect::<Vec<_>>()
+        unsigned(&text).lines().filter(|line| !line.starts_with("a=weir-epoch:")).map(str::to_owned).collect::<Vec<_>>()
     };
     let described = description();
     let taker = transfer.recv(0);

@@ -151,9 +151,10 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
     let key = format!("a=weir-seal-key:{}", "5a".repeat(32));
     let other_key =
         recv(0, "key", &|line| if line.starts_with("a=weir-seal-key") { key.clone() } else { line.to_owned() });
-    let later = format!("a=weir-epoch:{}", 1_u64 << 47);
-    let old_start =
-        recv(1, "old", &|line| if line.starts_with("a=weir-epoch") { later.clone() } else { line.to_owned() });
+    let later = format!("\r\na=weir-epoch:{}", 1_u64 << 47);
+    let old_start = recv(1, "old", &|line| {
+        if line.starts_with("a=flute-tsi") { line.to_owned() + &later } else { line.to_owned() }
+    });
     let sender = transfer.session.send(network.sender()).start();
     for (process, what) in [(other_key, "forged"), (old_start, "replayed")] {
         let waiting = process.event("waiting", MINUTE, |_| true);

@@ -173,11 +173,11 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
     let mut identity = blake3::Hasher::new();
     // Folders go first, so that what is in them is never more open than they were.
     for folder in &set.folders {
-        identity.update(folder.name.as_str().as_bytes()).update(folder.attributes.to_xml().as_bytes());
+        hash_texts(&mut identity, "folder", [folder.name.as_str(), &folder.attributes.to_xml()]);
         instances.with_room(ENTRY_BYTES / 4 + folder.name.to_location().len()).folders.push(folder.clone());
     }
     for link in &set.links {
-        identity.update(link.name.as_str().as_bytes()).update(link.target.as_bytes());
+        hash_texts(&mut identity, "link", [link.name.as_str(), &link.target]);
         let bytes = ENTRY_BYTES / 4 + link.name.to_location().len() + link.target.len();
         instances.with_room(bytes).links.push(link.clone());
     }
@@ -237,12 +237,18 @@ impl Instances {
 
 /// What makes one set of files another: names, cuts and contents.
 fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
-    hasher.update(&entry.toi.to_be_bytes()).update(entry.name.as_str().as_bytes()).update(&[0]);
-    hasher.update(&entry.offset.to_be_bytes()).update(&entry.file_length.to_be_bytes());
-    hasher
-        .update(entry.digest.as_ref().expect("our entries have digests"))
-        .update(entry.attributes.to_xml().as_bytes());
+    hash_texts(hasher, "file", [entry.name.as_str(), &entry.attributes.to_xml()]);
+    hasher.update(&entry.toi.to_be_bytes()).update(&entry.offset.to_be_bytes());
+    hasher.update(&entry.file_length.to_be_bytes());
+    hasher.update(entry.digest.as_ref().expect("our entries have digests"));
     hasher.update(&entry.oti.as_ref().map(Oti::encode).expect("our entries have an OTI"));
+}
+
+/// Two texts of something of this kind, so that no others of any kind hash alike.
+fn hash_texts(hasher: &mut blake3::Hasher, kind: &str, texts: [&str; 2]) {
+    for text in [kind, texts[0], texts[1]] {
+        hasher.update(&(text.len() as u64).to_be_bytes()).update(text.as_bytes());
+    }
 }
 
 /// A batch is this part of the memory: two are being sent, one waits, one is being made, a few come back to be filled
@@ -266,6 +272,7 @@ const DIGEST_BYTES: usize = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::links::LinkEntry;
     use weir_units::Rate;
 
     fn plan(sizes: &[usize], options: &CarouselOptions) -> (Plan, Vec<Manifest>) {
@@ -290,6 +297,20 @@ mod tests {
         }
         assert_eq!(end, 5000);
         assert_eq!(plan.blocks.iter().map(|block| block.length).sum::<u64>(), 5010);
+    }
+
+    #[test]
+    fn sets_that_differ_in_where_a_name_ends_are_not_one() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let set = |name: &str, target: &str| {
+            let mut set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
+            let name = crate::name::Name::new(name).expect("a name");
+            set.links.push(LinkEntry { name, target: target.to_owned() });
+            let (_, manifests) = Plan::new(set, &CarouselOptions::default()).expect("valid");
+            manifests[0].set.expect("ours have a set").id
+        };
+        assert_ne!(set("ab", "c"), set("a", "bc"));
+        assert_eq!(set("ab", "c"), set("ab", "c"));
     }
 
     #[test]

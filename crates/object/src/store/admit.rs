@@ -6,6 +6,7 @@ use std::io::{self, Read};
 
 use md5::Digest;
 use weir_wire::alc::Content;
+use weir_wire::fec::Oti;
 
 use super::digest;
 use super::folder::{self, How};
@@ -54,7 +55,8 @@ impl Store {
             Ok(Some(error)) => self.event(Event::AttributesRefused { name, error }),
             Err(error) => self.event(Event::Refused { name, reason: RefuseReason::Io(error) }),
         }
-        if self.folders.len() < self.options.max_files && self.take_for_set(name_memory(&folder.name)) {
+        let is_new = self.folders.len() < self.options.max_files && !self.folders.contains(&folder.name);
+        if is_new && self.take_for_set(name_memory(&folder.name)) {
             self.folders.insert(folder.name.clone());
         }
     }
@@ -158,6 +160,7 @@ impl Store {
         self.unfinished -= 1;
         self.window.forget(file);
         self.budget.give(incoming.memory());
+        self.give_for_set(incoming.spec.lasting_memory());
         self.loaded_bytes -= incoming.map_memory();
         let name = incoming.spec.name;
         self.open_files.retain(|open| *open != file);
@@ -174,16 +177,16 @@ impl Store {
         symbol: &[u8],
         origin: Origin,
     ) -> Result<(), StoreError> {
-        let Some(mut entry) = self.without_oti.remove(&content.toi) else { return Ok(()) };
-        let oti = content
-            .oti
-            .filter(|oti| oti.encoding_id() == content.encoding_id && oti.transfer_length() == entry.transfer_length);
-        if oti.is_none() {
+        let Some(entry) = self.without_oti.get(&content.toi) else { return Ok(()) };
+        let fits =
+            |oti: &Oti| oti.encoding_id() == content.encoding_id && oti.transfer_length() == entry.transfer_length;
+        let Some(oti) = content.oti.filter(fits) else {
             self.counts.rejected_packets += 1;
-            self.without_oti.insert(content.toi, entry);
             return Ok(());
-        }
-        entry.oti = oti;
+        };
+        let entry = FileEntry { oti: Some(oti), ..entry.clone() };
+        self.without_oti.remove(&content.toi);
+        self.give_for_set(name_memory(&entry.name));
         self.admit_file(&[entry])?;
         self.replay_early()?;
         if self.objects.contains_key(&content.toi) { self.add(content, symbol, origin) } else { Ok(()) }
@@ -201,6 +204,11 @@ impl Store {
         let needed = spec.largest_block() * DECODING_MEMORY;
         if needed > self.options.memory_limit {
             return self.refuse(&name, RefuseReason::TooLittleMemory { needed });
+        }
+        let account = spec.lasting_memory() + spec.memory();
+        if self.budget.has(account.saturating_sub(self.loaded_bytes)) {
+            // Maps can be read again from the journals.
+            self.make_room_for_maps(account)?;
         }
         // What stays when the file is complete; and what goes then, of which only so much is claimed.
         if !self.take_for_set(spec.lasting_memory()) || !self.budget.has(spec.memory()) {
@@ -327,7 +335,7 @@ impl Store {
             return Ok(());
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let right = is_right(self.incoming(file), &mut scratch);
+        let right = is_file_right(self.incoming(file), &mut scratch);
         self.scratch = scratch;
         if !right.map_err(|source| self.file_error(file, source))? {
             return self.begin_again(file);
@@ -396,8 +404,8 @@ impl Store {
     }
 }
 
-/// Whether a complete file is what the manifest says.
-fn is_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
+/// Whether a complete file is what the manifest says, as far as its blocks do not tell.
+fn is_file_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<bool> {
     let Some(handles) = incoming.handles.as_ref() else { return Ok(true) };
     if incoming.spec.expected(0).is_some() {
         // Each block is known to be right.

@@ -11,8 +11,8 @@ use super::{Event, Origin, Store, StoreError};
 use crate::manifest::Manifest;
 use crate::signed;
 
-/// What a table is found to be.
-enum Found {
+/// What a table is worth.
+enum Verdict {
     /// It counts.
     Good(Box<Manifest>),
     /// It is the sender's, and out of date.
@@ -23,26 +23,30 @@ enum Found {
 
 impl Store {
     pub(super) fn add_fdt(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Result<(), StoreError> {
-        match self.fdt.add(content, symbol, origin, &mut self.budget) {
+        let (id, bytes) = match self.fdt.add(content, symbol, origin) {
+            Assembled::Instance(id, bytes) => (id, bytes),
             Assembled::Nothing => return Ok(()),
             Assembled::Unusable => {
                 self.counts.rejected_packets += 1;
                 return Ok(());
             }
-            Assembled::Instance(bytes, content_encoding) => match self.read_table(bytes, content_encoding)? {
-                Found::Good(manifest) => {
-                    self.senders.note_table(origin);
-                    self.counts.edition = manifest.edition();
-                    self.admit(*manifest)?;
-                    self.open_folders();
-                    return Ok(());
-                }
-                Found::Old => self.counts.old_manifests += 1,
-                Found::Bad => self.counts.rejected_manifests += 1,
-            },
-        }
-        if let Some(fdt) = content.fdt {
-            self.fdt.forget(fdt.id, origin, &mut self.budget);
+        };
+        match self.read_table(bytes, id.content_encoding)? {
+            Verdict::Good(manifest) => {
+                self.fdt.finish(id);
+                self.senders.note_table(origin);
+                self.counts.edition = manifest.edition();
+                self.admit(*manifest)?;
+                self.open_folders();
+            }
+            Verdict::Old => {
+                self.fdt.forget(id);
+                self.counts.old_manifests += 1;
+            }
+            Verdict::Bad => {
+                self.fdt.reject(id);
+                self.counts.rejected_manifests += 1;
+            }
         }
         Ok(())
     }
@@ -55,23 +59,23 @@ impl Store {
         }
     }
 
-    fn read_table(&mut self, bytes: Vec<u8>, content_encoding: u8) -> Result<Found, StoreError> {
+    fn read_table(&mut self, bytes: Vec<u8>, content_encoding: u8) -> Result<Verdict, StoreError> {
         let Some(key) = self.options.key else {
             let xml = fdt::unpack(bytes, content_encoding, self.options.max_fdt_bytes);
             let manifest = xml.and_then(|xml| Manifest::from_xml(&xml, self.options.max_files).ok());
             let manifest = manifest.filter(|manifest| manifest.tsi.is_none_or(|tsi| tsi == self.options.tsi));
-            return Ok(manifest.map_or(Found::Bad, |manifest| Found::Good(Box::new(manifest))));
+            return Ok(manifest.map_or(Verdict::Bad, |manifest| Verdict::Good(Box::new(manifest))));
         };
         // Signed tables come as they are: the assembler has not taken any other.
-        let Some(xml) = signed::open(&bytes, &key, self.options.tsi) else { return Ok(Found::Bad) };
+        let Some(xml) = signed::open(&bytes, &key, self.options.tsi) else { return Ok(Verdict::Bad) };
         let manifest = Manifest::from_xml(xml, self.options.max_files);
         let Some(manifest) = manifest.ok().filter(|manifest| manifest.is_whole(self.options.tsi)) else {
-            return Ok(Found::Bad);
+            return Ok(Verdict::Bad);
         };
         if !self.is_current(&manifest)? {
-            return Ok(Found::Old);
+            return Ok(Verdict::Old);
         }
-        Ok(Found::Good(Box::new(manifest)))
+        Ok(Verdict::Good(Box::new(manifest)))
     }
 
     /// Whether a signed manifest has not expired, and is of the last start of the sender or of a new one, which is remembered.
@@ -79,7 +83,7 @@ impl Store {
         // Both are 32 bits that wrap, and never decades apart.
         let ago = self.now.map_or(0, |now| now.wrapping_sub(manifest.expires) as i32);
         if ago > 0 {
-            if !std::mem::replace(&mut self.told_old.1, true) {
+            if !std::mem::replace(&mut self.is_told_of_expired, true) {
                 self.event(Event::ExpiredTable { ago_secs: ago.unsigned_abs() });
             }
             return Ok(false);
@@ -89,7 +93,7 @@ impl Store {
         let is_other_set = |set| self.set.is_some_and(|known| known.id != set);
         let is_same_start = self.heard_epoch == Some(epoch);
         if epoch < epochs.highest() || (is_same_start && manifest.set.is_some_and(|set| is_other_set(set.id))) {
-            if self.told_old.0.replace(epoch) != Some(epoch) {
+            if !std::mem::replace(&mut self.is_told_of_old, true) {
                 self.event(Event::OldTable);
             }
             return Ok(false);

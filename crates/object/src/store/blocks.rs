@@ -1,13 +1,16 @@
 //! Whether a block is what the manifest says, and what becomes of one that is not.
 //!
-//! Symbols of others than the sender are thrown out, as far as addresses tell. Where they do not, a few symbols more are
-//! collected, and the block is decoded without these and without those: if one or two of it are wrong, that finds them out, at a
+//! Symbols of others than the sender are thrown out, as far as addresses tell: who sent most of what was right is taken for the
+//! sender, and where nobody has yet, those who might be have a turn each, until the block is right. Where addresses do not tell, a few
+//! symbols more are collected, and the block is decoded without these and without those: if one or two of it are wrong, that finds them out, at a
 //! small part of what the whole block would cost. Else that block alone is collected again.
 
-use super::digest::{self, Content};
+use std::collections::BTreeSet;
+
 use weir_units::Random;
 
-use super::incoming::{Again, Block, Part};
+use super::digest::{self, Content};
+use super::incoming::{Block, Part, Recollection};
 use super::receive::decode;
 use super::window::STRETCH;
 use super::{Event, FileState, Origin, Store, StoreError};
@@ -15,17 +18,41 @@ use super::{Event, FileState, Origin, Store, StoreError};
 impl Block {
     /// Whether symbols of `origin` are taken.
     pub(super) fn takes(&mut self, origin: Origin) -> bool {
-        let Some(Again { only: Some(only), refused }) = &mut self.again else { return true };
-        if *only == origin {
-            *refused = 0;
+        let Some(recollection) = &mut self.recollection else { return true };
+        if recollection.only.is_none_or(|only| only == origin) {
             return true;
         }
-        *refused += 1;
-        if *refused > self.symbols.saturating_mul(PATIENCE) {
-            // The sender may have another address now.
-            self.again = Some(Again { only: None, refused: 0 });
+        recollection.refused += 1;
+        recollection.left = recollection.left.saturating_sub(1);
+        let is_silent = recollection.refused > self.symbols.saturating_mul(PATIENCE);
+        if is_silent || recollection.left == 0 {
+            recollection.end_turn(is_silent);
         }
         false
+    }
+
+    /// A symbol of `origin` was of use.
+    pub(super) fn note_use(&mut self, origin: Origin) {
+        if let Some(recollection) = self.recollection.as_mut().filter(|recollection| recollection.only == Some(origin))
+        {
+            recollection.refused = 0;
+        }
+    }
+
+    /// Has symbols of `only` taken, or of everybody. One that is not `proven` is given less time; each turn that comes to nothing
+    /// has the next one take longer.
+    fn prefer(&mut self, only: Option<Origin>, proven: Option<Origin>) {
+        let recollection = self.recollection.get_or_insert_default();
+        (recollection.only, recollection.refused) = (only, 0);
+        recollection.is_proven = only.is_some() && only == proven;
+        let patience =
+            if recollection.is_proven { LONG_PATIENCE } else { PATIENCE << recollection.turns.min(MOST_TURNS) };
+        recollection.left = self.symbols.saturating_mul(patience);
+    }
+
+    /// Who is not preferred for it any more.
+    fn tried(&mut self) -> &mut BTreeSet<Origin> {
+        &mut self.recollection.get_or_insert_default().tried
     }
 
     /// Bytes of the symbols beyond those in its slots.
@@ -34,9 +61,20 @@ impl Block {
     }
 }
 
+impl Recollection {
+    /// Takes symbols of everybody again: the one who was preferred is silent, or others send too much.
+    fn end_turn(&mut self, is_silent: bool) {
+        self.turns += 1;
+        // The sender may have another address now, or never had this one.
+        let is_given_up = !self.is_proven || (is_silent && self.turns >= TURNS_OF_PROVEN);
+        let only = self.only.take();
+        self.tried.extend(only.filter(|_| is_given_up));
+    }
+}
+
 impl Store {
     /// Whether a block that was decoded is what the manifest says of it, if it says anything.
-    pub(super) fn is_right(&mut self, file: u32, index: u32, decoded: &[u8]) -> Result<bool, StoreError> {
+    pub(super) fn is_block_right(&mut self, file: u32, index: u32, decoded: &[u8]) -> Result<bool, StoreError> {
         let incoming = self.incoming(file);
         let Some(expected) = incoming.spec.expected(index) else { return Ok(true) };
         let block = &incoming.blocks[index as usize];
@@ -67,8 +105,6 @@ impl Store {
     /// A block is not what the manifest says, or cannot be decoded from many symbols: some were forged or damaged. Those of the
     /// sender stay, as far as anybody can tell who that is, and the rest is collected again.
     pub(super) fn reject_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
-        // What stays must be in the file before its stretches leave memory.
-        self.flush_data()?;
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
         let has_digest = incoming.spec.expected(index).is_some();
         let block = &mut incoming.blocks[index as usize];
@@ -76,19 +112,39 @@ impl Store {
             **leaves = digest::Leaves::of(&(block.start..block.start + block.length));
         }
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
-        let preferred = self.senders.preferred(slots.senders());
-        let is_of_one = slots.senders().count() == 1 && slots.senders().all(|(origin, _)| Some(origin) == preferred);
-        if is_of_one && has_digest && part.layout.codec().is_some() && block.doubt.is_none() {
-            block.doubt = Some(block.symbols.div_ceil(DOUBTS[0]) + SPARE);
-            block.again = Some(Again { only: preferred, refused: 0 });
-            self.note_bad_block(file, index, 0);
-            return self.resolve_doubt(file, index, part);
+        let origins: Vec<(Origin, u32)> = slots.senders().collect();
+        let mut preferred = self.senders.preferred(&origins, block.tried());
+        if preferred.is_none() {
+            // All have been tried: from the beginning.
+            block.tried().clear();
+            preferred = self.senders.preferred(&origins, block.tried());
         }
-        self.empty_block(file, index, preferred.filter(|_| !is_of_one))
+        let can_search = has_digest && part.layout.codec().is_some() && block.wanted_extra.is_none();
+        match origins[..] {
+            [(sole, _)] if preferred == Some(sole) && can_search => self.search_block(file, index, part, sole),
+            [(sole, _)] => {
+                block.tried().insert(sole);
+                self.empty_block(file, index, None)
+            }
+            _ => self.empty_block(file, index, preferred),
+        }
+    }
+
+    /// A block is wrong, and all of it came from `sole`: waits for more symbols from there, to find out which of them are.
+    fn search_block(&mut self, file: u32, index: u32, part: &Part, sole: Origin) -> Result<(), StoreError> {
+        let proven = self.senders.proven();
+        let block = &mut self.incoming(file).blocks[index as usize];
+        block.wanted_extra = Some(block.symbols.div_ceil(OVERHEADS[0]) + DECODING_OVERHEAD);
+        block.prefer(Some(sole), proven);
+        self.note_bad_block(file, index, 0);
+        self.search_with_extra(file, index, part)
     }
 
     /// Throws all symbols of a block away but those of one sender.
-    fn empty_block(&mut self, file: u32, index: u32, keep: Option<Origin>) -> Result<(), StoreError> {
+    pub(super) fn empty_block(&mut self, file: u32, index: u32, keep: Option<Origin>) -> Result<(), StoreError> {
+        // What stays must be in the file before its stretches leave memory.
+        self.flush_data()?;
+        let proven = self.senders.proven();
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
         let block = &mut incoming.blocks[index as usize];
         let slots = block.slots.as_mut().expect("a block that is full has its map in memory");
@@ -101,8 +157,9 @@ impl Store {
         self.budget.give(block.extra_bytes());
         block.extra = Vec::new();
         // Who sent nothing but what is thrown away is not asked for more of it.
-        block.again = Some(Again { only: keep, refused: 0 });
-        let was_told = block.doubt.take().is_some();
+        let only = keep.or(proven).filter(|only| !block.tried().contains(only));
+        block.prefer(only, proven);
+        let was_told = block.wanted_extra.take().is_some();
         let range = block.range();
         // So that no byte counts as final twice.
         self.window.forget_stretches(file, stretches(&range));
@@ -110,14 +167,15 @@ impl Store {
         if !was_told {
             self.note_bad_block(file, index, had - kept);
         }
-        Ok(())
+        // Nothing else may get into a slot that the journal says is taken.
+        self.flush_maps()
     }
 
     /// A block is wrong, and all of it came from one address. With enough symbols more, tries it without some of them, in turn.
-    pub(super) fn resolve_doubt(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+    pub(super) fn search_with_extra(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let block = &self.incoming(file).blocks[index as usize];
         let (count, extra) = (block.symbols, block.extra.len() as u32);
-        if block.doubt.is_none_or(|wanted| extra < wanted) {
+        if block.wanted_extra.is_none_or(|wanted| extra < wanted) {
             return Ok(());
         }
         self.flush()?;
@@ -130,12 +188,24 @@ impl Store {
             return if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) };
         }
         // With more symbols, more of them can be wrong.
-        let next = DOUBTS.iter().map(|share| count.div_ceil(*share) + SPARE).find(|wanted| *wanted > extra);
+        let next =
+            OVERHEADS.iter().map(|share| count.div_ceil(*share) + DECODING_OVERHEAD).find(|wanted| *wanted > extra);
         match next {
-            Some(next) => self.incoming(file).blocks[index as usize].doubt = Some(next),
-            None => self.empty_block(file, index, None)?,
+            Some(next) => {
+                self.incoming(file).blocks[index as usize].wanted_extra = Some(next);
+                Ok(())
+            }
+            None => self.give_up_search(file, index),
         }
-        Ok(())
+    }
+
+    /// Nothing tells which symbols of a block are wrong that all came from one address: it is collected again.
+    pub(super) fn give_up_search(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        let block = &mut self.incoming(file).blocks[index as usize];
+        let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
+        let origins: Vec<Origin> = slots.senders().map(|(origin, _)| origin).collect();
+        block.tried().extend(origins);
+        self.empty_block(file, index, None)
     }
 
     /// What a block decodes to without some of its symbols, if that is what the manifest says.
@@ -147,7 +217,7 @@ impl Store {
         mut symbols: Vec<(u32, Vec<u8>)>,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let count = self.incoming(file).blocks[index as usize].symbols;
-        let left_out = symbols.len() - (count + SPARE) as usize;
+        let left_out = symbols.len() - (count + DECODING_OVERHEAD) as usize;
         let mut random = Random::new(u64::from(index), "symbols to leave out");
         for trial in 0..TRIALS {
             let first = trial * left_out % symbols.len();
@@ -164,7 +234,7 @@ impl Store {
             let some = symbols.iter().enumerate().filter(|(at, _)| !is_left_out(*at));
             let decoded = decode(part, count, some.map(|(_, (symbol, bytes))| (*symbol, &bytes[..])));
             if let Some(decoded) = decoded
-                && self.is_right(file, index, &decoded)?
+                && self.is_block_right(file, index, &decoded)?
             {
                 return Ok(Some(decoded));
             }
@@ -204,16 +274,90 @@ fn stretches(range: &std::ops::Range<u64>) -> std::ops::Range<u64> {
 }
 
 /// A block that is collected from one sender is collected from all again after this number of times its symbols came from others
-/// and none from that one.
+/// and none of use from that one; or in all, at first, unless that one sent most of what was right. (With one block's worth instead, a
+/// sender was given up next to a stranger who sent ten times as much.)
 const PATIENCE: u32 = 4;
+/// The same, in all, of one that did. The block then begins with its symbols again.
+const LONG_PATIENCE: u32 = 64;
+/// How often the patience with one that did not is doubled.
+const MOST_TURNS: u32 = 16;
+/// One that did is given up for a block after so many turns, if it was silent in the last one.
+const TURNS_OF_PROVEN: u32 = 3;
 /// Symbols beyond those of the block that are collected before it is tried without some: these parts of it, in turn. With a 32nd, one
 /// wrong symbol is found for sure; with a quarter, two or three with luck.
-const DOUBTS: [u32; 2] = [32, 4];
+const OVERHEADS: [u32; 2] = [32, 4];
 /// Symbols more than a block has with which decoding hardly ever fails.
-const SPARE: u32 = 2;
+const DECODING_OVERHEAD: u32 = 2;
 /// How often a block is tried: each symbol is left out once where there are a 32nd more.
 const TRIALS: usize = 40;
 /// Symbols that may be decoded in vain: so many for each one that was of use, besides some that are free. Who forges much must not
 /// keep this host busy.
 const TRIES_PER_SYMBOL: u64 = 16;
 const TRIES_FREE: u64 = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::SourceSet;
+    use crate::store::StoreOptions;
+    use crate::{Carousel, CarouselOptions, SecretKey};
+
+    /// A carousel of one file of small blocks, and a store for it that has its table.
+    fn transfer(sent: &std::path::Path, out: &std::path::Path, bytes: usize) -> (Carousel, Store) {
+        let file = sent.join("a");
+        let content: Vec<u8> = (0..bytes as u32).flat_map(|i| i.wrapping_mul(0x9e37_79b1).to_le_bytes()).collect();
+        std::fs::write(&file, &content[..bytes]).expect("written");
+        let set = SourceSet::collect(&[file], false).expect("readable");
+        let key = SecretKey::from_seed([1; 32]);
+        let options = CarouselOptions {
+            symbol_size: 64,
+            block_symbols: 10,
+            key: Some(key.clone()),
+            ..CarouselOptions::default()
+        };
+        let mut carousel = Carousel::new(set, &options).expect("valid options");
+        let options = StoreOptions { key: Some(key.public()), sync: false, ..StoreOptions::default() };
+        let mut store = Store::open(out, options).expect("a folder");
+        while store.files.is_empty() {
+            let (content, symbol) = carousel.next(0).expect("a packet");
+            if content.toi == 0 {
+                store.add(&content, symbol, Origin(1)).expect("the disk works");
+            }
+        }
+        (carousel, store)
+    }
+
+    #[test]
+    fn no_block_waits_for_ever_where_all_memory_is_taken() {
+        let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+        let (mut carousel, mut store) = transfer(sent.path(), out.path(), 300_000);
+        let symbols = carousel.stats().symbols_per_cycle;
+        // Repair symbols alone, of which some blocks need one more than they have; and some that are forged.
+        while carousel.stats().cycles < 1 {
+            carousel.next(0).expect("a packet");
+        }
+        let (mut arrived, mut is_taken, mut random) = (0, false, Random::new(1, "loss"));
+        while !store.is_complete() {
+            let (content, symbol) = carousel.next(0).expect("a packet");
+            let mut symbol = symbol.to_vec();
+            // So that blocks have different ones.
+            if random.chance(0.3) {
+                continue;
+            }
+            arrived += 1;
+            symbol[0] ^= u8::from(arrived % 500 == 0 && arrived < 1_500);
+            // Whenever a block waits for more than it has slots for.
+            let is_waiting = |block: &Block| block.have == block.symbols && !block.done;
+            let is_needed = store.incoming(0).blocks.iter().any(is_waiting);
+            match (is_needed, std::mem::replace(&mut is_taken, is_needed)) {
+                (true, false) => store.budget.force(1 << 40),
+                (false, true) => store.budget.give(1 << 40),
+                _ => {}
+            }
+            store.add(&content, &symbol, Origin(1)).expect("the disk works");
+            assert!(arrived < 4 * symbols, "{arrived} of {symbols}: {:?}", store.progress());
+        }
+        assert!(store.progress().bad_blocks > 0, "{:?}", store.progress());
+        assert_eq!(store.progress().files_done, 1);
+    }
+}

@@ -1,5 +1,5 @@
-//! One account of memory for everything that waits: tables that are not whole, decoders of tables, packets that nothing is
-//! known of yet, files and the maps of their blocks.
+//! An account of memory for what waits: one for packets that nothing is known of yet, files and the maps of their blocks; and one,
+//! a share of the whole, for tables that are not whole and their decoders, so that no table that somebody sends takes what files need.
 //!
 //! Not here: what is given up when there is none left. Each owner asks before it takes.
 
@@ -18,6 +18,11 @@ impl Budget {
     /// Whether there is room for so many bytes more.
     pub(crate) fn has(&self, bytes: u64) -> bool {
         self.used.saturating_add(bytes) <= self.limit
+    }
+
+    /// Whether there would be if nothing else were there.
+    pub(crate) fn could_have(&self, bytes: u64) -> bool {
+        bytes <= self.limit
     }
 
     /// Takes them if there is room; whether there was.

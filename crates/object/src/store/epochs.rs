@@ -1,14 +1,9 @@
 //! Which start of a sender was the last one heard: a receiver never goes back to an earlier one.
 //!
 //! The highest epoch of each key and TSI is remembered in the file [`STATE`] next to what is received, one line each: the key as
-//! 64 hexadecimal digits, the TSI, the epoch as 20 digits, so that a line is written over in place. Several receivers may
-//! use one folder. Not here: whether a table is signed.
+//! 64 hexadecimal digits, the TSI, the epoch. Several receivers may use one folder. Not here: whether a table is signed.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
-
-use nix::fcntl::{Flock, FlockArg};
 
 use super::folder::{How, OutFolder};
 use crate::keys::{PublicKey, encode_hex};
@@ -25,10 +20,8 @@ impl Epochs {
     /// Reads what is remembered, if anything is; nothing below `least` is taken in any case.
     pub(crate) fn open(folder: &OutFolder, key: &PublicKey, tsi: u64, least: u64) -> io::Result<Epochs> {
         let mut epochs = Epochs { line: format!("{} {tsi} ", encode_hex(&key.to_bytes())), highest: least };
-        if let Some(file) = folder.open_own(STATE, How::Read)? {
-            let found = epochs.find(&file)?;
-            epochs.highest = least.max(found.map_or(0, |(_, epoch)| epoch));
-        }
+        let there = read(folder)?.iter().find_map(|line| epochs.own(line));
+        epochs.highest = least.max(there.unwrap_or(0));
         Ok(epochs)
     }
 
@@ -39,31 +32,32 @@ impl Epochs {
     /// Remembers that `epoch` was heard, if none higher was.
     pub(crate) fn raise(&mut self, folder: &OutFolder, epoch: u64) -> io::Result<()> {
         self.highest = self.highest.max(epoch);
-        let Some(file) = folder.open_own(STATE, How::Create)? else { return Ok(()) };
-        let file = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
-        let line = format!("{}{:020}\n", self.line, self.highest);
-        match self.find(&file)? {
-            Some((_, there)) if there >= self.highest => Ok(()),
-            Some((at, _)) => file.write_all_at(line.as_bytes(), at),
-            // Whatever the last line is, it ends here.
-            None => file.write_all_at(format!("\n{line}").as_bytes(), file.metadata()?.len()),
+        let _locked = folder.lock()?;
+        let lines = read(folder)?;
+        if lines.iter().any(|line| self.own(line).is_some_and(|there| there >= self.highest)) {
+            return Ok(());
         }
+        // What is heard comes first, so that what nobody has heard for long is cut off.
+        let own = format!("{}{}", self.line, self.highest).into_bytes();
+        let others = lines.into_iter().filter(|line| self.own(line).is_none());
+        let text = std::iter::once(own).chain(others).flat_map(|line| [line, vec![b'\n']].concat());
+        folder.replace_own(STATE, &text.collect::<Vec<u8>>())
     }
 
-    /// The line of this key and TSI: where it is, and the epoch in it.
-    fn find(&self, file: &File) -> io::Result<Option<(u64, u64)>> {
-        let mut text = Vec::new();
-        file.take(MAX_STATE).read_to_end(&mut text)?;
-        let mut at = 0;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let epoch = line.strip_prefix(self.line.as_bytes()).and_then(|rest| std::str::from_utf8(rest).ok());
-            if let Some(epoch) = epoch.and_then(|digits| digits.trim().parse().ok()) {
-                return Ok(Some((at, epoch)));
-            }
-            at += line.len() as u64;
-        }
-        Ok(None)
+    /// The epoch in a line of this key and TSI.
+    fn own(&self, line: &[u8]) -> Option<u64> {
+        std::str::from_utf8(line).ok()?.strip_prefix(&self.line)?.parse().ok()
     }
+}
+
+/// The lines of the file.
+fn read(folder: &OutFolder) -> io::Result<Vec<Vec<u8>>> {
+    let mut text = Vec::new();
+    if let Some(file) = folder.open_own(STATE, How::Read)? {
+        file.take(MAX_STATE).read_to_end(&mut text)?;
+    }
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(<[u8]>::to_vec).collect())
 }
 
 /// The name of the file. No file that is received can have it.
@@ -90,6 +84,21 @@ mod tests {
         assert_eq!(open(&a, 7, 99).highest(), 99);
         let text = std::fs::read_to_string(temporary.path().join(STATE)).expect("readable");
         assert_eq!(text.split_whitespace().count(), 3 * 3, "{text}");
+        assert_eq!(std::fs::read_dir(temporary.path()).expect("a folder").count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn who_reads_while_another_writes_sees_all_or_what_was_before() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let folder = OutFolder::open(temporary.path()).expect("a folder");
+        let key = SecretKey::from_seed([1; 32]).public();
+        let raise = |epoch| Epochs::open(&folder, &key, 7, 0).and_then(|mut epochs| epochs.raise(&folder, epoch));
+        raise(1).expect("writable");
+        let before = folder.open_own(STATE, How::Read).expect("readable").expect("it is there");
+        raise(2).expect("writable");
+        let mut text = String::new();
+        { before }.read_to_string(&mut text).expect("text");
+        assert!(text.ends_with(" 7 1\n"), "{text}");
     }
 
     #[test]

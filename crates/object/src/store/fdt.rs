@@ -1,17 +1,19 @@
 //! Puts FDT instances together from the packets of TOI 0.
 //!
-//! Not here: what is in them. Everything is bounded: the memory of all together, instances at a time, their size, what is
-//! remembered of old ones. Packets of different senders never meet in one instance, so that who sends others under the sender's
-//! numbers keeps nobody from putting the right ones together.
+//! Not here: what is in them. Everything is bounded: the memory of all together, which is a share of its own, instances at a
+//! time, their size, what is remembered of old ones. Packets of different senders never meet in one instance, and who takes more
+//! memory than others loses it first, so that who sends others under the sender's numbers keeps nobody from putting the right
+//! ones together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::Read;
 
-use raptorq::{Decoder, EncodingPacket, ObjectTransmissionInformation};
 use weir_wire::alc::Content;
-use weir_wire::fec::{Oti, PayloadId};
+use weir_wire::fec::Oti;
 
 use super::budget::Budget;
+use super::instance::{self, Fingerprints, Instance, Look};
 use super::senders::Origin;
 use crate::partition::Layout;
 
@@ -21,44 +23,37 @@ pub(crate) struct FdtAssembler {
     max_bytes: usize,
     /// Whether only tables as Weir's senders sign them are looked at: without a code, not compressed.
     only_plain: bool,
-    pending: BTreeMap<Id, Pending>,
-    /// A print of each symbol that a finished instance consisted of, so that a sender that starts again with the same id and
-    /// other content is noticed.
-    finished: BTreeMap<Id, Prints>,
+    /// Memory for all of them.
+    memory: Budget,
+    pending: BTreeMap<Id, Instance>,
+    finished: BTreeMap<Id, Finished>,
+    /// Counts packets.
     clock: u64,
 }
 
-/// An instance: who sent it, under which id.
-type Id = (Origin, u32);
-
-type Prints = HashMap<PayloadId, u32>;
-
-#[derive(Debug)]
-struct Pending {
-    layout: Layout,
-    content_encoding: u8,
-    body: Body,
-    seen: Prints,
-    touched: u64,
-    /// What it takes of the budget.
-    cost: u64,
+/// An instance: who sent it, under which number, how it is cut, and how it is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    origin: Origin,
+    number: u32,
+    encoding_id: u8,
+    cut: [u8; 14],
+    pub(crate) content_encoding: u8,
 }
 
+/// An instance that was received, so that a sender that starts again with the same number and other content is noticed.
 #[derive(Debug)]
-enum Body {
-    /// Source symbols as they are, as far as they have come: what a packet only claims takes no memory.
-    Plain {
-        symbols: Vec<(PayloadId, Box<[u8]>)>,
-        missing: u64,
-    },
-    Coded(Box<Decoder>),
+struct Finished {
+    fingerprints: Fingerprints,
+    at: u64,
 }
 
 /// What became of a packet of TOI 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Assembled {
-    /// An instance is complete: its bytes as they were sent, and how they are encoded.
-    Instance(Vec<u8>, u8),
+    /// An instance is complete: its bytes as they were sent. Whoever reads them says what they are worth, by
+    /// [`FdtAssembler::finish`], [`FdtAssembler::forget`] or [`FdtAssembler::reject`].
+    Instance(Id, Vec<u8>),
     /// Nothing yet, or nothing new.
     Nothing,
     /// The packet makes no sense.
@@ -66,180 +61,143 @@ pub(crate) enum Assembled {
 }
 
 impl FdtAssembler {
-    /// An assembler for instances of up to `max_bytes`; with `only_plain`, for those that need neither a decoder nor to be
-    /// unpacked.
-    pub(crate) fn new(max_bytes: usize, only_plain: bool) -> FdtAssembler {
-        FdtAssembler { max_bytes, only_plain, pending: BTreeMap::new(), finished: BTreeMap::new(), clock: 0 }
+    /// An assembler for instances of up to `max_bytes` that takes `memory` bytes; with `only_plain`, for instances that need neither a
+    /// decoder nor to be unpacked.
+    pub(crate) fn new(max_bytes: usize, only_plain: bool, memory: u64) -> FdtAssembler {
+        let (pending, finished) = (BTreeMap::new(), BTreeMap::new());
+        FdtAssembler { max_bytes, only_plain, memory: Budget::new(memory), pending, finished, clock: 0 }
     }
 
-    pub(crate) fn add(&mut self, content: &Content, symbol: &[u8], origin: Origin, budget: &mut Budget) -> Assembled {
-        let (Some(fdt), Some(oti)) = (content.fdt, content.oti) else { return Assembled::Unusable };
-        let is_plain = matches!(oti, Oti::NoCode { .. }) && fdt.content_encoding == 0;
-        if oti.encoding_id() != content.encoding_id || (self.only_plain && !is_plain) {
-            return Assembled::Unusable;
-        }
-        let Some(layout) = self.layout(oti) else { return Assembled::Unusable };
-        let (id, print) = ((origin, fdt.id), fingerprint(symbol));
-        if let Some(symbols) = self.finished.get(&id) {
-            match symbols.get(&content.payload_id) {
-                Some(known) if *known != print => self.forget(fdt.id, origin, budget),
+    /// Bytes of memory that are taken.
+    pub(crate) fn used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    pub(crate) fn add(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Assembled {
+        let Some((id, layout)) = self.identify(content, origin) else { return Assembled::Unusable };
+        let Some(symbol) = instance::fitting(&layout, content.payload_id, symbol) else { return Assembled::Unusable };
+        let fingerprint = instance::fingerprint(symbol);
+        self.clock += 1;
+        if let Some(finished) = self.finished.get(&id) {
+            match finished.fingerprints.get(&content.payload_id) {
+                Some(known) if *known != fingerprint => self.forget(id),
                 _ => return Assembled::Nothing,
             }
         }
-        let fits = |pending: &Pending| {
-            pending.layout == layout
-                && pending.content_encoding == fdt.content_encoding
-                && pending.seen.get(&content.payload_id).is_none_or(|known| *known == print)
-        };
-        if !self.pending.get(&id).is_some_and(fits) && !self.begin(id, layout, fdt.content_encoding, budget) {
-            return Assembled::Unusable;
-        }
-        self.clock += 1;
-        let pending = self.pending.get_mut(&id).expect("was there or was just inserted");
-        pending.touched = self.clock;
-        let growth = pending.growth(symbol);
-        if !self.make_room(growth, Some(id), budget) || !budget.take(growth) {
-            return Assembled::Nothing;
-        }
-        let pending = self.pending.get_mut(&id).expect("room is not made of it");
-        pending.cost += growth;
-        if pending.seen.len() >= MAX_SEEN || pending.seen.insert(content.payload_id, print).is_some() {
-            return Assembled::Nothing;
-        }
-        match pending.add(content.payload_id, symbol) {
-            Ok(None) => Assembled::Nothing,
-            Ok(Some(bytes)) => self.finish(id, bytes, budget),
-            Err(()) => Assembled::Unusable,
-        }
+        self.add_new(id, layout, content, fingerprint, symbol)
     }
 
-    /// The cut of an instance, if it is one that is looked at.
-    fn layout(&self, oti: Oti) -> Option<Layout> {
+    /// Which instance a packet is of, and how that is cut, if it is one that is looked at.
+    fn identify(&self, content: &Content, origin: Origin) -> Option<(Id, Layout)> {
+        let (fdt, oti) = (content.fdt?, content.oti?);
+        let is_plain = matches!(oti, Oti::NoCode { .. }) && fdt.content_encoding == 0;
+        if oti.encoding_id() != content.encoding_id || (self.only_plain && !is_plain) {
+            return None;
+        }
         let layout = Layout::new(oti).ok().filter(|_| oti.transfer_length() <= self.max_bytes as u64)?;
-        let symbols = layout.symbols_before(layout.blocks());
-        let is_coded = matches!(oti, Oti::RaptorQ { .. });
-        let most = if is_coded { MAX_CODED } else { MAX_SEEN as u64 };
-        (symbols <= most && (symbols <= 1 || layout.symbol_size() >= SMALLEST_SYMBOL)).then_some(layout)
+        let (encoding_id, cut, content_encoding) = (oti.encoding_id(), oti.encode(), fdt.content_encoding);
+        let id = Id { origin, number: fdt.id, encoding_id, cut, content_encoding };
+        instance::is_sensible(&layout).then_some((id, layout))
     }
 
-    /// Makes room for an instance, and begins it; whether there was room.
-    fn begin(&mut self, id: Id, layout: Layout, content_encoding: u8, budget: &mut Budget) -> bool {
-        self.drop_pending(id, budget);
-        let cost = cost(&layout);
-        let has_room = self.make_room(cost, None, budget) && budget.take(cost);
-        if has_room {
-            self.pending.insert(id, Pending::new(layout, content_encoding, cost));
+    /// Adds a symbol to an instance that is not finished. What is known already takes no memory again.
+    fn add_new(&mut self, id: Id, layout: Layout, content: &Content, fingerprint: u64, symbol: &[u8]) -> Assembled {
+        let look = |pending: &Instance| pending.look(content.payload_id, fingerprint, symbol.len());
+        let mut found = self.pending.get(&id).map(look);
+        if matches!(found, None | Some(Look::Contradiction)) {
+            self.drop_pending(id);
+            found = self.begin(id, layout).map(look);
         }
-        has_room
+        let Some(Look::Takes(bytes)) = found else { return Assembled::Nothing };
+        let has_room = self.make_room(bytes, id.origin, Some(id)) && self.memory.take(bytes);
+        let Some(pending) = self.pending.get_mut(&id).filter(|_| has_room) else { return Assembled::Nothing };
+        pending.cost += bytes;
+        pending.touched = self.clock;
+        let whole = pending.add(content.payload_id, fingerprint, symbol);
+        whole.map_or(Assembled::Nothing, |bytes| Assembled::Instance(id, bytes))
     }
 
-    /// Drops the instances that were left alone longest until there is room for so many bytes, or for another instance than `keep`;
-    /// whether there is.
-    fn make_room(&mut self, bytes: u64, keep: Option<Id>, budget: &mut Budget) -> bool {
-        while (keep.is_none() && self.pending.len() >= MAX_PENDING) || !budget.has(bytes) {
-            let others = self.pending.iter().filter(|(id, _)| Some(**id) != keep);
-            let oldest = others.min_by_key(|(_, pending)| pending.touched).map(|(id, _)| *id);
-            match oldest {
-                Some(oldest) => self.drop_pending(oldest, budget),
-                None => return false,
+    /// Begins an instance, if there is room.
+    fn begin(&mut self, id: Id, layout: Layout) -> Option<&Instance> {
+        let cost = Instance::first_cost(&layout);
+        if !self.make_room(cost, id.origin, None) || !self.memory.take(cost) {
+            return None;
+        }
+        Some(self.pending.entry(id).or_insert(Instance::new(layout, cost)))
+    }
+
+    /// Makes room for so many bytes of an instance of `origin`: of `keep`, or else of a new one. Whether there is.
+    fn make_room(&mut self, bytes: u64, origin: Origin, keep: Option<Id>) -> bool {
+        while self.memory.could_have(bytes) {
+            let is_crowded = keep.is_none() && self.pending.len() >= MAX_PENDING;
+            if !is_crowded && self.memory.has(bytes) {
+                return true;
             }
+            // What is finished only saves work.
+            if !is_crowded && self.drop_oldest_finished() {
+                continue;
+            }
+            let Some(id) = self.to_drop(bytes, origin, keep, is_crowded) else { return false };
+            self.drop_pending(id);
         }
-        true
+        false
     }
 
-    fn drop_pending(&mut self, id: Id, budget: &mut Budget) {
+    /// The instance that is given up for so many bytes of one of `origin`: of the sender that has most of them, or most bytes in them,
+    /// the one that was left alone longest. Nobody loses one that something comes of to a sender that would then have as much.
+    fn to_drop(&self, bytes: u64, origin: Origin, keep: Option<Id>, is_crowded: bool) -> Option<Id> {
+        let mut held = [0u64; 1 << u8::BITS];
+        for (id, pending) in &self.pending {
+            held[usize::from(id.origin.0)] += if is_crowded { 1 } else { pending.cost };
+        }
+        let of = |id: &Id| held[usize::from(id.origin.0)];
+        let wanted = held[usize::from(origin.0)] + if is_crowded { 1 } else { bytes };
+        let is_stale = |pending: &Instance| self.clock - pending.touched > STALE;
+        let can_go = |id: &Id, pending: &Instance| id.origin == origin || of(id) > wanted || is_stale(pending);
+        let others = self.pending.iter().filter(|(id, pending)| Some(**id) != keep && can_go(id, pending));
+        others.max_by_key(|(id, pending)| (of(id), Reverse(pending.touched))).map(|(id, _)| *id)
+    }
+
+    fn drop_pending(&mut self, id: Id) {
         if let Some(pending) = self.pending.remove(&id) {
-            budget.give(pending.cost);
+            self.memory.give(pending.cost);
         }
     }
 
-    fn finish(&mut self, id: Id, bytes: Vec<u8>, budget: &mut Budget) -> Assembled {
-        let pending = self.pending.remove(&id).expect("is there");
-        budget.give(pending.cost);
-        let cost = prints_cost(&pending.seen);
-        while self.finished.len() >= MAX_FINISHED || (!budget.has(cost) && !self.finished.is_empty()) {
-            if let Some((_, oldest)) = self.finished.pop_first() {
-                budget.give(prints_cost(&oldest));
+    fn drop_oldest_finished(&mut self) -> bool {
+        let oldest = self.finished.iter().min_by_key(|(_, finished)| finished.at).map(|(id, _)| *id);
+        oldest.into_iter().for_each(|id| self.forget(id));
+        oldest.is_some()
+    }
+
+    /// An instance that was complete counts: it is not put together again.
+    pub(crate) fn finish(&mut self, id: Id) {
+        let Some(pending) = self.pending.remove(&id) else { return };
+        self.memory.give(pending.cost);
+        let fingerprints = pending.into_fingerprints();
+        let cost = instance::fingerprints_cost(&fingerprints);
+        while self.finished.len() >= MAX_FINISHED || !self.memory.has(cost) {
+            if !self.drop_oldest_finished() {
+                return;
             }
         }
-        if budget.take(cost) {
-            self.finished.insert(id, pending.seen);
-        }
-        Assembled::Instance(bytes, pending.content_encoding)
-    }
-
-    /// Forgets that instance `id` was received: it could not be used, and may come again.
-    pub(crate) fn forget(&mut self, id: u32, origin: Origin, budget: &mut Budget) {
-        if let Some(prints) = self.finished.remove(&(origin, id)) {
-            budget.give(prints_cost(&prints));
-        }
-    }
-}
-
-/// Bytes of memory that an instance of this cut takes before anything of it has come.
-fn cost(layout: &Layout) -> u64 {
-    match layout.oti() {
-        Oti::NoCode { .. } => PER_INSTANCE,
-        // A decoder makes room for all of its symbols at once.
-        Oti::RaptorQ { .. } => {
-            layout.padded_length() * DECODER_TIMES + layout.symbols_before(layout.blocks()) * PER_SYMBOL + PER_INSTANCE
-        }
-    }
-}
-
-fn prints_cost(prints: &Prints) -> u64 {
-    prints.len() as u64 * PER_SYMBOL + PER_INSTANCE
-}
-
-impl Pending {
-    fn new(layout: Layout, content_encoding: u8, cost: u64) -> Pending {
-        let body = match layout.oti() {
-            Oti::NoCode { .. } => Body::Plain { symbols: Vec::new(), missing: layout.symbols_before(layout.blocks()) },
-            Oti::RaptorQ { transfer_length, symbol_size, sub_blocks, alignment, .. } => {
-                let blocks = layout.blocks().max(1) as u8;
-                let config =
-                    ObjectTransmissionInformation::new(transfer_length, symbol_size, blocks, sub_blocks, alignment);
-                Body::Coded(Box::new(Decoder::new(config)))
-            }
-        };
-        Pending { layout, content_encoding, body, seen: HashMap::new(), touched: 0, cost }
-    }
-
-    /// Bytes of memory that another symbol takes.
-    fn growth(&self, symbol: &[u8]) -> u64 {
-        match self.body {
-            Body::Plain { .. } => symbol.len() as u64 + PER_SYMBOL,
-            Body::Coded(_) => 0,
+        if self.memory.take(cost) {
+            self.finished.insert(id, Finished { fingerprints, at: self.clock });
         }
     }
 
-    fn add(&mut self, id: PayloadId, symbol: &[u8]) -> Result<Option<Vec<u8>>, ()> {
-        let symbol_size = self.layout.symbol_size();
-        if id.symbol >= self.layout.esi_limit(id.block) || id.block >= self.layout.blocks() {
-            return Err(());
+    /// Forgets an instance, which may come again.
+    pub(crate) fn forget(&mut self, id: Id) {
+        self.drop_pending(id);
+        if let Some(finished) = self.finished.remove(&id) {
+            self.memory.give(instance::fingerprints_cost(&finished.fingerprints));
         }
-        match &mut self.body {
-            Body::Plain { symbols, missing } => {
-                let length = self.layout.transfer_length() as usize;
-                let start = self.layout.offset(id.block) as usize + id.symbol as usize * symbol_size;
-                let size = symbol_size.min(length - start);
-                let part = symbol.get(..size).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
-                symbols.push((id, part.into()));
-                *missing -= 1;
-                if *missing > 0 {
-                    return Ok(None);
-                }
-                symbols.sort_unstable_by_key(|(id, _)| (id.block, id.symbol));
-                Ok(Some(symbols.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()))
-            }
-            Body::Coded(decoder) => {
-                if symbol.len() != symbol_size {
-                    return Err(());
-                }
-                let id = raptorq::PayloadId::new(id.block as u8, id.symbol);
-                decoder.add_new_packet(EncodingPacket::new(id, symbol.to_vec()));
-                Ok(decoder.get_result())
-            }
+    }
+
+    /// An instance that was complete is not the sender's: others of its symbols may be.
+    pub(crate) fn reject(&mut self, id: Id) {
+        if !self.pending.get(&id).is_some_and(Instance::can_change) {
+            self.forget(id);
         }
     }
 }
@@ -260,25 +218,11 @@ pub(crate) fn unpack(bytes: Vec<u8>, content_encoding: u8, max_bytes: usize) -> 
     (read.is_ok() && out.len() <= max_bytes).then_some(out)
 }
 
-fn fingerprint(symbol: &[u8]) -> u32 {
-    let hash = blake3::hash(symbol);
-    u32::from_le_bytes(hash.as_bytes()[..4].try_into().expect("4 of 32 bytes"))
-}
-
 /// Instances that are received at the same time: as many as a table of 10 000 files has, twice.
 const MAX_PENDING: usize = 256;
 const MAX_FINISHED: usize = 1024;
-/// Symbols of one instance that are looked at; repair symbols of a hostile sender would never end.
-const MAX_SEEN: usize = 8192;
-/// Source symbols of an instance that has to be decoded: more would take a decoder seconds.
-const MAX_CODED: u64 = 1024;
-/// Bytes of a symbol of an instance that has several: fewer make accounts larger than what they are of.
-const SMALLEST_SYMBOL: usize = 32;
-/// Bytes of a decoder for each byte that it decodes: the symbols, its copies of them, and the result.
-const DECODER_TIMES: u64 = 6;
-/// Bytes that the accounts of one symbol take: in a map that has grown last, and in a decoder.
-const PER_SYMBOL: u64 = 64;
-const PER_INSTANCE: u64 = 512;
+/// Packets of tables after which one of which nothing has come is nobody's loss.
+const STALE: u64 = 1024;
 /// An XML table shrinks to a tenth or so; one that grows by more than this is no table.
 const MAX_RATIO: usize = 64;
 /// A small table may grow to this all the same.
@@ -289,16 +233,17 @@ mod tests {
     use super::*;
     use std::io::Write;
     use weir_wire::alc::FdtInstance;
+    use weir_wire::fec::PayloadId;
 
     const A: Origin = Origin(1);
     const B: Origin = Origin(2);
 
-    /// An assembler, and memory for it.
-    struct Bench(FdtAssembler, Budget);
+    /// An assembler whose instances are believed as they come.
+    struct Bench(FdtAssembler);
 
     impl Bench {
         fn new() -> Bench {
-            Bench(FdtAssembler::new(1000, false), Budget::new(100_000))
+            Bench(FdtAssembler::new(1000, false, 100_000))
         }
 
         fn add(&mut self, content: &Content, symbol: &[u8]) -> Assembled {
@@ -306,7 +251,11 @@ mod tests {
         }
 
         fn add_from(&mut self, origin: Origin, content: &Content, symbol: &[u8]) -> Assembled {
-            self.0.add(content, symbol, origin, &mut self.1)
+            let assembled = self.0.add(content, symbol, origin);
+            if let Assembled::Instance(id, _) = assembled {
+                self.0.finish(id);
+            }
+            assembled
         }
     }
 
@@ -320,8 +269,11 @@ mod tests {
         }
     }
 
-    fn instance(bytes: &[u8]) -> Assembled {
-        Assembled::Instance(bytes.to_vec(), 0)
+    fn bytes(assembled: Assembled) -> Option<Vec<u8>> {
+        match assembled {
+            Assembled::Instance(_, bytes) => Some(bytes),
+            Assembled::Nothing | Assembled::Unusable => None,
+        }
     }
 
     #[test]
@@ -329,15 +281,15 @@ mod tests {
         let mut fdt = Bench::new();
         let whole: Vec<u8> = (0..70).collect();
         assert_eq!(fdt.add(&content(1, 1, 70, 0), &whole[40..]), Assembled::Nothing);
-        assert_eq!(fdt.add(&content(1, 0, 70, 0), &whole[..40]), instance(&whole));
+        assert_eq!(bytes(fdt.add(&content(1, 0, 70, 0), &whole[..40])), Some(whole.clone()));
         assert_eq!(fdt.add(&content(1, 0, 70, 0), &whole[..40]), Assembled::Nothing);
     }
 
     #[test]
     fn a_restarted_sender_with_the_same_id_is_noticed() {
         let mut fdt = Bench::new();
-        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd"), instance(b"abcd"));
-        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"ABCD"), instance(b"ABCD"));
+        assert_eq!(bytes(fdt.add(&content(1, 0, 4, 0), b"abcd")), Some(b"abcd".to_vec()));
+        assert_eq!(bytes(fdt.add(&content(1, 0, 4, 0), b"ABCD")), Some(b"ABCD".to_vec()));
     }
 
     #[test]
@@ -348,7 +300,7 @@ mod tests {
         for length in [70, 50] {
             assert_eq!(fdt.add_from(B, &content(1, 0, length, 0), &[7; 40]), Assembled::Nothing);
         }
-        assert_eq!(fdt.add(&content(1, 1, 70, 0), &whole[40..]), instance(&whole));
+        assert_eq!(bytes(fdt.add(&content(1, 1, 70, 0), &whole[40..])), Some(whole));
     }
 
     #[test]
@@ -366,12 +318,12 @@ mod tests {
 
     #[test]
     fn where_tables_are_signed_nothing_is_decoded_or_unpacked() {
-        let (mut fdt, mut budget) = (FdtAssembler::new(1000, true), Budget::new(100_000));
+        let mut fdt = FdtAssembler::new(1000, true, 100_000);
         let coded = Oti::RaptorQ { transfer_length: 900, symbol_size: 40, blocks: 1, sub_blocks: 1, alignment: 8 };
         let coded = Content { encoding_id: 6, oti: Some(coded), ..content(1, 0, 900, 0) };
-        assert_eq!(fdt.add(&coded, &[0; 40], A, &mut budget), Assembled::Unusable);
-        assert_eq!(fdt.add(&content(1, 0, 4, 3), b"abcd", A, &mut budget), Assembled::Unusable);
-        assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd", A, &mut budget), instance(b"abcd"));
+        assert_eq!(fdt.add(&coded, &[0; 40], A), Assembled::Unusable);
+        assert_eq!(fdt.add(&content(1, 0, 4, 3), b"abcd", A), Assembled::Unusable);
+        assert_eq!(bytes(fdt.add(&content(1, 0, 4, 0), b"abcd", A)), Some(b"abcd".to_vec()));
     }
 
     #[test]
@@ -384,35 +336,150 @@ mod tests {
         assert_eq!(fdt.add(&content(2, 0, 70, 0), &[0; 39]), Assembled::Unusable);
     }
 
+    /// The packets of an instance of so many bytes, in symbols of 1400.
+    fn packets(number: u32, whole: &[u8]) -> Vec<(Content, &[u8])> {
+        let oti = Oti::NoCode { transfer_length: whole.len() as u64, symbol_size: 1400, max_block_len: 8000 };
+        let symbols = whole.chunks(1400).zip(0..);
+        symbols.map(|(symbol, at)| (Content { oti: Some(oti), ..content(number, at, 0, 0) }, symbol)).collect()
+    }
+
     #[test]
     fn what_others_claim_does_not_push_out_what_has_come() {
-        let (mut fdt, mut budget) = (FdtAssembler::new(8 << 20, true), Budget::new(1 << 20));
+        let mut fdt = FdtAssembler::new(8 << 20, true, 512 << 10);
         let whole: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
-        let cut =
-            |length: usize| Oti::NoCode { transfer_length: length as u64, symbol_size: 1400, max_block_len: 8000 };
         let mut last = Assembled::Nothing;
-        for (number, symbol) in whole.chunks(1400).enumerate() {
-            let real = Content { oti: Some(cut(whole.len())), ..content(1, number as u32, 0, 0) };
-            last = fdt.add(&real, symbol, A, &mut budget);
-            let claim = Content { oti: Some(cut(8 << 20)), ..content(100 + number as u32, 0, 0, 0) };
-            assert_eq!(fdt.add(&claim, &[7; 1400], B, &mut budget), Assembled::Nothing);
+        for (number, (real, symbol)) in packets(1, &whole).into_iter().enumerate() {
+            last = fdt.add(&real, symbol, A);
+            let oti = Oti::NoCode { transfer_length: 8 << 20, symbol_size: 1400, max_block_len: 8000 };
+            let claim = Content { oti: Some(oti), ..content(100 + number as u32, 0, 0, 0) };
+            assert_eq!(fdt.add(&claim, &[7; 1400], B), Assembled::Nothing);
         }
-        assert_eq!(last, instance(&whole));
+        assert_eq!(bytes(last), Some(whole));
+    }
+
+    #[test]
+    fn a_packet_that_comes_again_takes_no_memory_again() {
+        let mut fdt = FdtAssembler::new(8 << 20, true, 1 << 20);
+        let whole = vec![1; 10_000];
+        let packets = packets(1, &whole);
+        fdt.add(&packets[0].0, packets[0].1, A);
+        let used = fdt.used();
+        for _ in 0..2_000 {
+            assert_eq!(fdt.add(&packets[0].0, packets[0].1, A), Assembled::Nothing);
+        }
+        assert_eq!(fdt.used(), used);
+    }
+
+    #[test]
+    fn who_takes_most_makes_room_for_others_and_not_they_for_him() {
+        let small: Vec<u8> = (0..60_000u32).map(|i| (i / 3) as u8).collect();
+        let large = vec![7; 4 << 20];
+        // Many instances of a stranger, and one that grows without end.
+        for is_many in [true, false] {
+            let mut fdt = FdtAssembler::new(8 << 20, true, 1 << 20);
+            let mut flood = packets(5, &large);
+            if is_many {
+                flood.iter_mut().zip(100..).for_each(|((content, _), number)| {
+                    content.fdt = Some(FdtInstance { version: 2, id: number, content_encoding: 0 });
+                });
+            }
+            let mut flood = flood.iter();
+            let mut last = Assembled::Nothing;
+            for (real, symbol) in packets(1, &small) {
+                last = fdt.add(&real, symbol, A);
+                for (content, symbol) in flood.by_ref().take(60) {
+                    assert_eq!(fdt.add(content, symbol, B), Assembled::Nothing);
+                }
+            }
+            assert!(flood.len() < 500, "the stranger sent more than there is room for");
+            assert_eq!(bytes(last), Some(small.clone()));
+        }
+    }
+
+    #[test]
+    fn what_nothing_comes_of_any_more_makes_room_in_the_end() {
+        // Forty strangers have all the memory between them, and are silent.
+        let mut fdt = FdtAssembler::new(8 << 20, true, 1 << 20);
+        let part = vec![7; 4 << 20];
+        for stranger in 10..50 {
+            for (content, symbol) in packets(1, &part).into_iter().take(17) {
+                assert_eq!(fdt.add(&content, symbol, Origin(stranger)), Assembled::Nothing);
+            }
+        }
+        let whole: Vec<u8> = (0..200_000u32).map(|i| (i / 3) as u8).collect();
+        let mut round = || packets(1, &whole).iter().any(|(real, symbol)| bytes(fdt.add(real, symbol, A)).is_some());
+        assert!(!round(), "there is no room");
+        assert!((0..12).any(|_| round()));
+    }
+
+    #[test]
+    fn what_cannot_fit_at_all_pushes_nothing_out() {
+        let mut fdt = Bench(FdtAssembler::new(8 << 20, false, 1 << 20));
+        let [known, whole] = [1, 2].map(|byte| vec![byte; 7_000]);
+        let all = |number, whole| packets(number, whole).into_iter();
+        assert!(all(1, &known).any(|(real, symbol)| bytes(fdt.add(&real, symbol)).is_some()));
+        let mut last = Assembled::Nothing;
+        for (real, symbol) in all(2, &whole) {
+            let coded =
+                Oti::RaptorQ { transfer_length: 1 << 20, symbol_size: 1400, blocks: 1, sub_blocks: 1, alignment: 8 };
+            let claim = Content { encoding_id: 6, oti: Some(coded), ..content(7, 0, 0, 0) };
+            assert_eq!(fdt.add_from(B, &claim, &[7; 1400]), Assembled::Nothing);
+            last = fdt.add(&real, symbol);
+        }
+        assert_eq!(bytes(last), Some(whole.clone()));
+        assert!(all(1, &known).all(|(real, symbol)| fdt.add(&real, symbol) == Assembled::Nothing), "it is remembered");
+    }
+
+    #[test]
+    fn a_forged_symbol_under_the_sender_s_address_gives_way_to_the_one_that_comes_more_often() {
+        let mut fdt = FdtAssembler::new(8 << 20, true, 1 << 20);
+        let whole: Vec<u8> = (0..7_000u32).map(|i| (i / 5) as u8).collect();
+        let packets = packets(1, &whole);
+        let mut tried = 0;
+        for round in 0..20 {
+            for (at, (content, symbol)) in packets.iter().enumerate() {
+                // One in each round, another each time, right after the sender's.
+                let forged = vec![round as u8; 1400];
+                let both = [Some(*symbol), (at == round % packets.len()).then_some(&forged[..])];
+                for symbol in both.into_iter().flatten() {
+                    let Assembled::Instance(id, bytes) = fdt.add(content, symbol, A) else { continue };
+                    if bytes == whole {
+                        assert!(tried <= 2, "{tried} in vain");
+                        return;
+                    }
+                    tried += 1;
+                    fdt.reject(id);
+                }
+            }
+        }
+        panic!("the instance was never put together, {tried} in vain");
+    }
+
+    #[test]
+    fn the_oldest_of_what_is_finished_is_forgotten_first() {
+        let mut fdt = Bench(FdtAssembler::new(1000, false, 1 << 20));
+        let first = MAX_FINISHED as u32 * 2;
+        for number in std::iter::once(first).chain(0..MAX_FINISHED as u32) {
+            assert!(bytes(fdt.add(&content(number, 0, 4, 0), b"abcd")).is_some());
+        }
+        assert_eq!(fdt.0.finished.len(), MAX_FINISHED);
+        assert_eq!(fdt.add(&content(0, 0, 4, 0), b"abcd"), Assembled::Nothing, "it is remembered");
+        assert!(bytes(fdt.add(&content(first, 0, 4, 0), b"abcd")).is_some(), "it was forgotten");
     }
 
     #[test]
     fn whatever_comes_memory_stays_within_the_budget() {
-        let (mut fdt, mut budget) = (FdtAssembler::new(1 << 20, false), Budget::new(3 << 20));
-        for id in 0..20_000u32 {
-            let length = u64::from(1 + id % 7) * 100_000;
-            let (symbol_size, blocks) = ([1, 32, 1400, 60_000][id as usize % 4], (id % 200 + 1) as u8);
+        let mut fdt = FdtAssembler::new(1 << 20, false, 3 << 20);
+        for number in 0..20_000u32 {
+            let length = u64::from(1 + number % 7) * 100_000;
+            let (symbol_size, blocks) = ([1, 32, 1400, 60_000][number as usize % 4], (number % 200 + 1) as u8);
             let coded = Oti::RaptorQ { transfer_length: length, symbol_size, blocks, sub_blocks: 1, alignment: 1 };
             let plain = Oti::NoCode { transfer_length: length, symbol_size, max_block_len: 1 << 16 };
-            let (encoding_id, oti) = if id % 3 == 0 { (6, coded) } else { (0, plain) };
-            let content = Content { encoding_id, oti: Some(oti), ..content(id, 0, 0, 0) };
-            fdt.add(&content, &vec![id as u8; usize::from(symbol_size)], Origin((id % 5) as u8), &mut budget);
-            assert!(budget.used() <= 3 << 20 && fdt.pending.len() <= MAX_PENDING);
-            assert_eq!(budget.used(), fdt.pending.values().map(|pending| pending.cost).sum::<u64>());
+            let (encoding_id, oti) = if number % 3 == 0 { (6, coded) } else { (0, plain) };
+            let content = Content { encoding_id, oti: Some(oti), ..content(number, 0, 0, 0) };
+            fdt.add(&content, &vec![number as u8; usize::from(symbol_size)], Origin((number % 5) as u8));
+            assert!(fdt.used() <= 3 << 20 && fdt.pending.len() <= MAX_PENDING);
+            assert_eq!(fdt.used(), fdt.pending.values().map(|pending| pending.cost).sum::<u64>());
         }
         assert!(!fdt.pending.is_empty(), "some of them are looked at");
     }

@@ -6,12 +6,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, FallocateFlags, OFlag, RenameFlags, fallocate, openat, readlinkat, renameat2};
+use nix::fcntl::{
+    AtFlags, FallocateFlags, Flock, FlockArg, OFlag, RenameFlags, fallocate, openat, readlinkat, renameat2,
+};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::sys::statvfs::fstatvfs;
@@ -142,6 +144,25 @@ impl OutFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Waits until no other process has the folder locked, and locks it.
+    pub(crate) fn lock(&self) -> io::Result<Flock<OwnedFd>> {
+        let folder = openat(&self.root, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        Flock::lock(folder, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
+    }
+
+    /// Writes a file of the receiver's own in the folder itself: whoever reads it, and whatever happens, all of it is there or what was
+    /// before. For who has the folder locked.
+    pub(crate) fn replace_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = format!("new{name}");
+        // One that was left by somebody who was killed.
+        remove_at(&self.root, &new)?;
+        let mut file = open_at(&self.root, &new, How::Create)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        rename_at(&self.root, &new, name, true)?;
+        sync_folder(&self.root)
     }
 
     /// Bytes that can still be written, as far as the file system tells.

@@ -1,5 +1,6 @@
 //! One file that is being received: what is known of it, its blocks, and its partial file.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -185,9 +186,9 @@ pub(crate) struct Block {
     /// Symbols beyond those in the slots, after a decoding that failed.
     pub(crate) extra: Vec<(u32, Vec<u8>)>,
     /// It was wrong, and is collected again.
-    pub(crate) again: Option<Again>,
+    pub(crate) recollection: Option<Box<Recollection>>,
     /// It is wrong, and nothing tells which symbols are: how many symbols beyond those in the slots are waited for.
-    pub(crate) doubt: Option<u32>,
+    pub(crate) wanted_extra: Option<u32>,
 }
 
 impl Block {
@@ -203,12 +204,20 @@ impl Block {
 }
 
 /// How a block that was wrong is collected again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Again {
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Recollection {
     /// Whose symbols are taken; `None` for everybody's.
     pub(crate) only: Option<Origin>,
-    /// Symbols of others that came since the last one of theirs.
+    /// Whether that one sent most of what was right.
+    pub(crate) is_proven: bool,
+    /// Symbols of others that came since the last one of theirs that was of use.
     pub(crate) refused: u32,
+    /// How many more of others are refused, whatever comes of theirs.
+    pub(crate) left: u32,
+    /// How often another was given up for whom symbols were refused.
+    pub(crate) turns: u32,
+    /// Who is not preferred any more: their symbols alone were wrong, or did not come.
+    pub(crate) tried: BTreeSet<Origin>,
 }
 
 /// The open files of an incoming file.
@@ -420,8 +429,8 @@ fn blocks(spec: &Spec) -> Vec<Block> {
                 slots: None,
                 leaves: None,
                 extra: Vec::new(),
-                again: None,
-                doubt: None,
+                recollection: None,
+                wanted_extra: None,
             });
             first_slot += u64::from(symbols);
         }

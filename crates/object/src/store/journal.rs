@@ -4,8 +4,9 @@
 //! 16 bytes, clean flag 8 bits, then the first 8 bytes of BLAKE3 over all before it); one byte of state a block; at the
 //! next multiple of 4096 the slot maps of all blocks, four bytes a slot (see [`super::slots`]).
 //!
-//! Data are written before the map that speaks of them. A process that is killed leaves a map that is true. A machine that
-//! loses power may not: then the digest of the whole file decides, and a mismatch starts the file afresh.
+//! Data are written before the map that speaks of them, and a block that is emptied has its map written before other data. A process
+//! that is killed leaves a map that is true. A machine that loses power may not: then the digests of the blocks decide, and one that is
+//! wrong is collected again. Without those the digest of the whole file decides, and a mismatch starts the file afresh.
 
 use std::fs::File;
 use std::io;

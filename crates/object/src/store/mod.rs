@@ -16,7 +16,7 @@
 //!
 //! A table counts only with the sender's signature, which is checked over its bytes before anything reads them, if it has not
 //! expired, and if it is of no earlier start of the sender than the last one known (`epochs.rs`). A forged symbol spoils one
-//! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits shares one budget of memory
+//! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits has its share of the memory
 //! (`budget.rs`).
 //!
 //! Not here: sockets, clocks, threads.
@@ -30,6 +30,7 @@ mod epochs;
 mod fdt;
 mod folder;
 mod incoming;
+mod instance;
 mod journal;
 mod receive;
 mod senders;
@@ -154,7 +155,8 @@ pub enum Event {
         name: Name,
         /// Bytes that are there already.
         bytes: u64,
-        /// Whether the machine went down while it was written: then only the digest can tell if they are right.
+        /// Whether the machine went down while it was written: then the blocks' digests tell which of them are right, or the file's
+        /// where it has no others.
         after_power_loss: bool,
     },
     /// A partial file was of no use and is begun afresh.
@@ -173,7 +175,7 @@ pub enum Event {
         /// Symbols that are thrown away at once; none while it is found out which are wrong.
         discarded: u32,
     },
-    /// A signed table of an earlier start of the sender came, and is ignored. Told once for each start.
+    /// A signed table of an earlier start of the sender came, and is ignored. Told once.
     OldTable,
     /// A signed table came that has expired, and is ignored. Told once.
     ExpiredTable {
@@ -309,7 +311,7 @@ pub struct Store {
     options: StoreOptions,
     boot_id: [u8; 16],
     folder: OutFolder,
-    /// Memory for all that waits.
+    /// Memory for all that waits, but for tables.
     budget: Budget,
     /// What of it goes with the set.
     set_bytes: u64,
@@ -319,8 +321,9 @@ pub struct Store {
     epochs: Option<Epochs>,
     /// The epoch of the tables that count.
     heard_epoch: Option<u64>,
-    /// What has been told of old tables: the epoch of the last one, and that one has expired.
-    told_old: (Option<u64>, bool),
+    /// Whether it has been told that a table came of an earlier start, and one that has expired.
+    is_told_of_old: bool,
+    is_told_of_expired: bool,
     senders: Senders,
     fdt: FdtAssembler,
     /// The set that is being received, when the sender names one.
@@ -391,17 +394,20 @@ impl Store {
         if options.key.is_none() {
             options.max_fdt_bytes = options.max_fdt_bytes.min(UNSIGNED_BYTES);
         }
+        let waiting = options.memory_limit / BUDGET_SHARE;
+        let tables = waiting / TABLES_SHARE;
         Ok(Store {
             boot_id: options.boot_id.unwrap_or_else(system_boot_id),
             folder,
-            budget: Budget::new(options.memory_limit / BUDGET_SHARE),
+            budget: Budget::new(waiting - tables),
             set_bytes: 0,
             now: None,
             epochs,
             heard_epoch: None,
-            told_old: (None, false),
+            is_told_of_old: false,
+            is_told_of_expired: false,
             senders: Senders::new(),
-            fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some()),
+            fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some(), tables),
             set: None,
             told_complete: false,
             files: Vec::new(),
@@ -521,6 +527,12 @@ impl Store {
         has
     }
 
+    /// Gives back memory of something that left before the set.
+    fn give_for_set(&mut self, bytes: u64) {
+        self.set_bytes -= bytes;
+        self.budget.give(bytes);
+    }
+
     /// Writes everything that is in memory to the files and journals. Call it at least every quarter of a second: what a
     /// killed process loses is what came since.
     ///
@@ -570,8 +582,8 @@ impl Store {
 
     /// How far the session is. Walks all files; meant for displays, not for every packet.
     pub fn progress(&self) -> Progress {
-        let mut progress =
-            Progress { manifest_complete: self.manifest_complete(), waiting_bytes: self.budget.used(), ..self.counts };
+        let waiting_bytes = self.budget.used() + self.fdt.used();
+        let mut progress = Progress { manifest_complete: self.manifest_complete(), waiting_bytes, ..self.counts };
         for file in &self.files {
             progress.files_total += 1;
             match file {
@@ -635,8 +647,11 @@ fn system_boot_id() -> [u8; 16] {
 const WINDOW_SHARE: u64 = 4;
 /// A table that anybody can send is looked at up to this size: its reading takes milliseconds.
 const UNSIGNED_BYTES: usize = 1 << 20;
-/// One in this number is the share of the memory for all that waits; the rest is for decoding.
+/// One in this number is the share of the memory for all that waits but for stretches of files; the rest is for decoding, and for a
+/// table while it is read.
 const BUDGET_SHARE: u64 = 2;
+/// One in this number is the share of that for tables.
+const TABLES_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
 const MAX_EVENTS: usize = 100_000;

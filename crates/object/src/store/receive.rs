@@ -54,42 +54,54 @@ impl Store {
             return Ok(());
         }
         let index = part.first_block + content.payload_id.block;
-        if incoming.blocks[index as usize].done {
+        let block = &mut incoming.blocks[index as usize];
+        if block.done {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
-        if !incoming.blocks[index as usize].takes(origin) {
+        if !block.takes(origin) {
             self.counts.refused_symbols += 1;
             return Ok(());
         }
-        if incoming.blocks[index as usize].slots.is_none() {
+        block.touched = true;
+        let (is_loaded, is_full) = (block.slots.is_some(), block.have == block.symbols);
+        if !is_loaded {
             self.load_slots(file, index, &part)?;
         }
-        let FileState::Incoming(incoming) = &mut self.files[file as usize] else {
-            return Ok(());
-        };
-        let block = &mut incoming.blocks[index as usize];
-        block.touched = true;
-        let slots = block.slots.as_mut().expect("was loaded");
-        if block.have == block.symbols {
-            return self.add_extra((file, index), &part, content.payload_id.symbol, symbol);
+        if is_full {
+            return self.add_extra((file, index), &part, content.payload_id.symbol, symbol, origin);
         }
+        self.place_symbol((file, index), &part, content.payload_id.symbol, symbol, origin)
+    }
+
+    /// Puts a symbol into a slot of a block that has one left.
+    fn place_symbol(
+        &mut self,
+        (file, index): (u32, u32),
+        part: &Part,
+        number: u32,
+        symbol: &[u8],
+        origin: Origin,
+    ) -> Result<(), StoreError> {
+        let block = &mut self.incoming(file).blocks[index as usize];
+        let slots = block.slots.as_mut().expect("was loaded");
         let was_clean = !slots.is_dirty();
-        let Some(slot) = slots.place(content.payload_id.symbol, origin) else {
+        let Some(slot) = slots.place(number, origin) else {
             self.counts.surplus_symbols += 1;
             return Ok(());
         };
-        self.counts.useful_symbols += 1;
         block.have += 1;
+        block.note_use(origin);
         let full = block.have == block.symbols;
-        let in_place = slot == content.payload_id.symbol;
+        let in_place = slot == number;
         let size = part.layout.symbol_size();
         let offset = block.start + u64::from(slot) * size as u64;
+        self.counts.useful_symbols += 1;
         if was_clean {
             self.changed.push((file, index));
         }
         self.put(file, offset, symbol, size, in_place && part.layout.in_order())?;
-        if full { self.complete_block(file, index, &part) } else { Ok(()) }
+        if full { self.complete_block(file, index, part) } else { Ok(()) }
     }
 
     /// Takes source symbols that follow each other, `size` bytes each, if nothing is special about any of them; whether it
@@ -110,7 +122,7 @@ impl Store {
         }
         let index = part.first_block + id.block;
         let block = &mut incoming.blocks[index as usize];
-        let Some(slots) = block.slots.as_mut().filter(|_| !block.done && block.again.is_none()) else {
+        let Some(slots) = block.slots.as_mut().filter(|_| !block.done && block.recollection.is_none()) else {
             return Ok(false);
         };
         let was_clean = !slots.is_dirty();
@@ -167,7 +179,7 @@ impl Store {
     }
 
     /// Takes maps out of memory until there is room for another of so many bytes, or none left.
-    fn make_room_for_maps(&mut self, bytes: u64) -> Result<(), StoreError> {
+    pub(super) fn make_room_for_maps(&mut self, bytes: u64) -> Result<(), StoreError> {
         while self.loaded_bytes > self.options.memory_limit / 4 || !self.budget.has(bytes) {
             let Some((file, index)) = self.loaded.pop_front() else { break };
             let FileState::Incoming(incoming) = &mut self.files[file as usize] else {
@@ -240,19 +252,30 @@ impl Store {
         part: &Part,
         number: u32,
         symbol: &[u8],
+        origin: Origin,
     ) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
+        let is_searched = block.wanted_extra.is_some();
         let known = block.slots.as_ref().is_some_and(|slots| slots.contains(number))
             || block.extra.iter().any(|(extra, _)| *extra == number);
-        if known || !self.budget.take(symbol.len() as u64) {
+        if known {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
+        if !self.budget.take(symbol.len() as u64) {
+            if is_searched {
+                // It would wait for ever.
+                self.counts.surplus_symbols += 1;
+                return self.give_up_search(file, index);
+            }
+            // There is no other way on, and there are never many.
+            self.budget.force(symbol.len() as u64);
+        }
         let block = &mut self.incoming(file).blocks[index as usize];
         block.extra.push((number, symbol.to_vec()));
-        let is_doubtful = block.doubt.is_some();
+        block.note_use(origin);
         self.counts.useful_symbols += 1;
-        if is_doubtful { self.resolve_doubt(file, index, part) } else { self.decode_block(file, index, part) }
+        if is_searched { self.search_with_extra(file, index, part) } else { self.decode_block(file, index, part) }
     }
 
     /// Decodes a block and, if it is what the manifest says, writes its source symbols over those that it was decoded from.
@@ -265,7 +288,7 @@ impl Store {
             return if extra >= MAX_EXTRA { self.reject_block(file, index, part) } else { Ok(()) };
         };
         self.counts.decoded_blocks += 1;
-        if !self.is_right(file, index, &decoded)? {
+        if !self.is_block_right(file, index, &decoded)? {
             return self.reject_block(file, index, part);
         }
         // It is known now; what is written back need not be hashed again.

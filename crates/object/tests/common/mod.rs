@@ -65,12 +65,18 @@ pub(crate) struct Sender {
 impl Sender {
     /// Sends files of these names and contents.
     pub(crate) fn new(files: &[(&str, &[u8])], options: &CarouselOptions) -> Sender {
+        Sender::of(files, options, |_| {})
+    }
+
+    /// The same, after `finish` of each file.
+    pub(crate) fn of(files: &[(&str, &[u8])], options: &CarouselOptions, finish: impl Fn(&Path)) -> Sender {
         let folder = tempfile::tempdir().expect("temporary folder");
         for (name, bytes) in files {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
             if !name.ends_with('/') {
-                std::fs::write(path, bytes).expect("file");
+                std::fs::write(&path, bytes).expect("file");
+                finish(&path);
             } else {
                 std::fs::create_dir_all(path).expect("folder");
             }

@@ -56,6 +56,10 @@ impl Stranger {
 impl Drop for Stranger {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
+        // Its host may go next. A panic of its own has been reported.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
