@@ -12,7 +12,7 @@
 //! | `a=weir-flute:VERSION` | session | FLUTE version of the file delivery table, 1 or 2 |
 //! | `a=weir-key:ed25519 HEX` | session | the sender's public key |
 //! | `a=weir-epoch:N` | session | a start of the sender, the last one known when it was described: tables of earlier ones do not count |
-//! | `a=weir-control:ADDRESS:PORT` | session | the sender's control port: it takes receipts and answers round-trip probes there |
+//! | `a=weir-control:ADDRESS:PORT` | session | the sender's control port: it takes receipts and answers round-trip probes there; packets of the session from another address do not count |
 //! | `a=weir-receipt:HEX` | session | receipts are wanted, and this key tags them |
 //! | `a=weir-priority:N` | session | a receiver of several sessions gives this one N, 1 to 1000, unless told otherwise |
 //! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
@@ -116,6 +116,14 @@ impl Description {
     /// Says which of its channels the session may not use, if there is one.
     pub fn check_groups(&self) -> Result<(), GroupError> {
         self.channels.iter().try_for_each(|channel| groups::check(channel.ip(), self.source.is_some()))
+    }
+
+    /// The address that the session's packets come from, where the description has it: in its source filter, or as that of the
+    /// sender's control port. One of another family than the channels says nothing of it.
+    pub fn sender_address(&self) -> Option<IpAddr> {
+        let is_ipv4 = self.channels.first().is_some_and(SocketAddr::is_ipv4);
+        let control = self.control_address.map(|control| control.ip()).filter(|address| address.is_ipv4() == is_ipv4);
+        self.source.or(control)
     }
 
     /// What the endpoints of a scheme need to know; `None` for a session without congestion control.

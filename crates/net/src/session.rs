@@ -91,7 +91,10 @@ fn add_received(
     config: &SessionConfig,
 ) -> Result<Interface, NetError> {
     let interface = interface(description, config)?;
-    tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
+    let channels = tenant.add_session(profile, &interface, &description.channels, description.source, true, None)?;
+    if let Some(sender) = description.sender_address() {
+        tenant.take_only_from(channels, sender);
+    }
     match description.control_address {
         Some(address) => {
             let sender = scoped(address, interface.index);

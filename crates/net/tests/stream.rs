@@ -83,6 +83,19 @@ fn a_viewer_that_falls_silent_is_gone_after_the_silence_and_one_that_closes_its_
 }
 
 #[test]
+fn a_viewer_that_asks_to_start_again_and_again_and_answers_nothing_loses_its_place() {
+    let source = run_source(ANY, &silent_after(Duration::from_secs(1)), u64::MAX);
+    let mut stranger = Stranger::new(source.port());
+    let start = stranger.start().encode();
+    source.until(|board| {
+        stranger.send(&start);
+        board.left == [Departure::Silent]
+    });
+    source.stop();
+    source.join();
+}
+
+#[test]
 fn answers_to_what_was_never_sent_or_by_others_or_of_other_streams_do_not_reach_the_endpoint() {
     let source = run_source(ANY, &config(), u64::MAX);
     let mut viewer = Stranger::new(source.port());

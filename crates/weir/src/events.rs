@@ -324,6 +324,9 @@ pub struct ReceiverEnd {
     pub lost_packets: u64,
     /// Packets that this host dropped.
     pub host_dropped_packets: u64,
+    /// Packets that came and were not taken: of other senders or sessions, or unreadable.
+    #[serde(default)]
+    pub ignored_packets: u64,
     /// Blocks that were forged or damaged in part and came again.
     #[serde(default)]
     pub bad_blocks: u64,

@@ -328,6 +328,10 @@ impl Application<Content> for FileReceiver<'_> {
     fn closed(&mut self, _now: Time, _session: usize) {
         self.is_closed = true;
     }
+
+    fn reopened(&mut self, _now: Time, _session: usize) {
+        self.is_closed = false;
+    }
 }
 
 impl<'a> FileReceiver<'a> {
@@ -602,6 +606,7 @@ impl FileReceiver<'_> {
             received_packets: self.statistics.received.packets,
             lost_packets: self.observed.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + overrun,
+            ignored_packets: self.statistics.ignored.total(),
             exit_code: exit.code(),
         };
         let _ = self.observer.event(&ReceiverEvent::End(event));

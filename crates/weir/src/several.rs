@@ -280,6 +280,12 @@ impl Application<Content> for Group<'_> {
             member.run.closed(now, session);
         }
     }
+
+    fn reopened(&mut self, now: Time, session: usize) {
+        if let Some(member) = self.members.get_mut(session) {
+            member.run.reopened(now, session);
+        }
+    }
 }
 
 /// How often the file of priorities is looked at.

@@ -155,7 +155,7 @@ impl Silence {
     /// What reaches the interface, and not this program.
     fn passed_by(&mut self) -> Option<Seen> {
         let seen = self.watch.as_mut()?.look();
-        let source = self.description.source;
+        let source = self.description.sender_address();
         let what = match seen.sender {
             Some(sender) if source.is_some_and(|source| source != sender) => SeenWhat::OtherSource,
             _ if seen.first_channel > 0 => SeenWhat::Blocked,

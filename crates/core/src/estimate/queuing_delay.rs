@@ -1,11 +1,16 @@
 //! One-way queuing delay from the difference of two clocks that need not agree.
 
+mod doubt;
+mod minimum;
+
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use weir_units::Time;
 
 use super::ewma::Ewma;
+use doubt::Doubt;
+use minimum::Minimum;
 
 /// Over what the smallest timestamp difference, which stands for the empty path, is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,19 +57,29 @@ pub enum DelaySample {
 /// Short-term and long-term average one-way queuing delay (AVMRC §3.2).
 ///
 /// Each is the average timestamp difference (TSD) less the smallest one seen. The clocks may be at any offset: differences
-/// are taken modulo 2^32 microseconds and continued from packet to packet. A jump of more than 10 s is no queue but
-/// rubbish, or, if a second packet confirms it, a clock that was set, or another sender: the estimator starts again.
+/// are taken modulo 2^32 microseconds and continued from packet to packet.
+///
+/// A packet that comes earlier than the empty path lets it, or later than a queue could make it since the last one, is not
+/// believed: it is forged, or a clock was set, or another sender has begun. Only if its channel goes on from there the
+/// estimator starts again, after three packets; where delays seem to have become longer, after a second of them. A packet that
+/// lowers the minimum by much is taken at once, and taken back if the next one of its channel was sent earlier. So a
+/// clock that steps costs a second, and a forged packet nothing that lasts.
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct QueuingDelay {
-    /// The last difference: on the wire's circle, and continued.
-    last: Option<(u32, i64)>,
-    /// Where the last packet jumped to, on the wire's circle.
-    jumped_to: Option<u32>,
+    /// The last difference that was believed, continued, and when it came.
+    last: i64,
+    at: Time,
+    /// The same difference on the wire's circle.
+    last_wire: u32,
+    /// The channel whose packets have jumped, and the one whose packet lowered the minimum by much, until its next ones decide.
+    jumped: Option<u16>,
+    lowered: Option<u16>,
     short: Ewma,
     minimum: Minimum,
+    doubt: Box<Doubt>,
     long: Ewma,
 }
 
@@ -73,34 +88,88 @@ impl QueuingDelay {
     /// at the end of each slot.
     pub fn new(short_gain: f64, long_gain: f64, window: DelayWindow) -> QueuingDelay {
         QueuingDelay {
+            last: 0,
+            at: Time::ZERO,
+            last_wire: 0,
+            jumped: None,
+            lowered: None,
             short: Ewma::new(short_gain),
-            long: Ewma::new(long_gain),
             minimum: Minimum::new(window),
-            last: None,
-            jumped_to: None,
+            doubt: Box::default(),
+            long: Ewma::new(long_gain),
         }
     }
 
-    /// A packet that left at the sender's `clock_micros` arrived at `now`.
-    pub fn on_packet(&mut self, now: Time, clock_micros: u64) -> DelaySample {
+    /// A packet of `channel` that left at the sender's `clock_micros` arrived at `now`.
+    pub fn on_packet(&mut self, now: Time, channel: u16, clock_micros: u64) -> DelaySample {
         let wire = wire_difference(now, clock_micros);
-        let step = self.last.map_or(0, |(last, _)| i64::from(wire.wrapping_sub(last) as i32));
-        let is_jump = step.abs() > LARGEST_STEP_MICROS;
-        if is_jump {
-            let confirmed = self.jumped_to.is_some_and(|jumped_to| is_near(wire, jumped_to));
-            if !confirmed {
-                self.jumped_to = Some(wire);
-                return DelaySample::Ignored;
-            }
-            *self = QueuingDelay::new(self.short.gain(), self.long.gain(), self.minimum.window());
+        if self.lowered == Some(channel) {
+            self.decide_on_lowering(clock_micros);
         }
-        self.jumped_to = None;
-        let tsd = self.last.map_or(0, |(_, last)| last + step);
-        self.last = Some((wire, tsd));
+        let Some(least) = self.minimum.smallest() else { return DelaySample::Taken(self.take(now, wire, 0)) };
+        let step = self.step(wire);
+        let tsd = self.last + step;
+        if !self.is_explained(now, step) {
+            return self.doubt(now, channel, wire, step > 0);
+        }
+        if self.jumped == Some(channel) {
+            self.jumped = None;
+        }
+        if least - tsd > NOTABLE_FALL_MICROS && self.lowered.is_none() {
+            self.lowered = Some(channel);
+            self.doubt.low_clock = clock_micros as u32;
+            self.doubt.before = self.minimum.before(now);
+            self.doubt.least_before = least;
+        }
+        DelaySample::Taken(self.take(now, wire, tsd))
+    }
+
+    /// The next packet of the channel whose packet has lowered the minimum by much.
+    #[cold]
+    fn decide_on_lowering(&mut self, clock_micros: u64) {
+        self.lowered = None;
+        let was_sent_earlier = ((clock_micros as u32).wrapping_sub(self.doubt.low_clock) as i32) < 0;
+        if was_sent_earlier {
+            self.minimum.take_back(self.doubt.before);
+        }
+    }
+
+    fn take(&mut self, now: Time, wire: u32, tsd: i64) -> TimestampDifference {
+        (self.last, self.last_wire, self.at) = (tsd, wire, now);
         self.short.update(tsd as f64);
         self.minimum.update(now, tsd);
-        let tsd = TimestampDifference(tsd);
-        if is_jump { DelaySample::Restarted(tsd) } else { DelaySample::Taken(tsd) }
+        TimestampDifference(tsd)
+    }
+
+    /// A packet came that no queue explains; `is_later` if it came too late, and not too early.
+    #[cold]
+    fn doubt(&mut self, now: Time, channel: u16, wire: u32, is_later: bool) -> DelaySample {
+        let is_of_jump = self.jumped == Some(channel) && self.doubt.goes_on(wire);
+        if is_of_jump && self.doubt.counts(now, wire, is_later) {
+            *self = QueuingDelay::new(self.short.gain(), self.long.gain(), self.minimum.window());
+            return DelaySample::Restarted(self.take(now, wire, 0));
+        }
+        let may_decide = self.jumped.is_none_or(|jumped| jumped == channel) || self.doubt.is_stale(now);
+        if !is_of_jump && may_decide {
+            self.jumped = Some(channel);
+            self.doubt.begin(now, wire);
+        }
+        DelaySample::Ignored
+    }
+
+    /// By how much the difference has changed since the last packet.
+    fn step(&self, wire: u32) -> i64 {
+        i64::from(wire.wrapping_sub(self.last_wire) as i32)
+    }
+
+    /// Whether a queue explains this step. Packets of one queue do not overtake each other, so that the delay grows by no more
+    /// than the time since the last packet; those of several may wait for different times. And none comes earlier than over the
+    /// empty path.
+    fn is_explained(&self, now: Time, step: i64) -> bool {
+        let Some(least) = self.minimum.smallest() else { return true };
+        let silence = now.as_micros().saturating_sub(self.at.as_micros()) as i64;
+        step <= silence.min(LONGEST_UNSEEN_MICROS) + DIFFERENT_QUEUES_MICROS
+            && self.last + step >= least - UNSEEN_FALL_MICROS
     }
 
     /// A slot ended: the short-term average enters the long-term one.
@@ -125,26 +194,32 @@ impl QueuingDelay {
         self.minimum.smallest().map(TimestampDifference)
     }
 
-    /// The TSD of a packet that left at `clock_micros` and arrived at `now`, without taking it into account. `None` if it
-    /// would make the estimator start again.
+    /// The TSD of a packet that left at `clock_micros` and arrived at `now`, without taking it into account. `None` if no queue
+    /// explains it.
     pub fn difference(&self, now: Time, clock_micros: u64) -> Option<TimestampDifference> {
-        let Some((last_wire, last)) = self.last else { return Some(TimestampDifference(0)) };
-        let step = i64::from(wire_difference(now, clock_micros).wrapping_sub(last_wire) as i32);
-        (step.abs() <= LARGEST_STEP_MICROS).then_some(TimestampDifference(last + step))
+        if self.minimum.smallest().is_none() {
+            return Some(TimestampDifference(0));
+        }
+        let step = self.step(wire_difference(now, clock_micros));
+        self.is_explained(now, step).then_some(TimestampDifference(self.last + step))
     }
 
     /// Microseconds from the moment at which the packet that left at `clock_micros` would have arrived over the empty path, to
     /// `time`; negative if `time` is before it. The packet arrived around `now`, within half of the 71 minutes after which
     /// clocks repeat; `time` may be any. `None` before the first packet.
     pub fn micros_past_empty_path(&self, now: Time, clock_micros: u64, time: Time) -> Option<i64> {
-        let (last_wire, last) = self.last?;
-        let step = i64::from(wire_difference(now, clock_micros).wrapping_sub(last_wire) as i32);
-        let waited = last + step - self.minimum()?.0;
+        let least = self.minimum.smallest()?;
+        let waited = self.last + self.step(wire_difference(now, clock_micros)) - least;
         Some(waited - (now.as_micros() as i64 - time.as_micros() as i64))
     }
 
+    /// Until the next packet of its channel has come, a packet that lowered the minimum by much does not count.
+    fn settled_minimum(&self) -> Option<i64> {
+        if self.lowered.is_some() { Some(self.doubt.least_before) } else { self.minimum.smallest() }
+    }
+
     fn above_minimum(&self, average: Option<f64>) -> Duration {
-        match (average, self.minimum.smallest()) {
+        match (average, self.settled_minimum()) {
             (Some(average), Some(minimum)) => {
                 Duration::from_nanos(((average - minimum as f64).max(0.0) * 1_000.0) as u64)
             }
@@ -153,164 +228,20 @@ impl QueuingDelay {
     }
 }
 
-/// The smallest of all values, or of those of about the last window.
-#[derive(Debug, Clone)]
-#[repr(C)]
-struct Minimum {
-    smallest: Option<i64>,
-    /// `None` where all values count.
-    window: Option<Box<Window>>,
-}
-
-/// A window is ten buckets, and the oldest is forgotten whole.
-#[derive(Debug, Clone)]
-struct Window {
-    span: Duration,
-    /// Number of the bucket that is being filled.
-    bucket: u64,
-    /// The smallest value of each.
-    buckets: [Option<i64>; BUCKETS],
-}
-
-impl Minimum {
-    fn new(window: DelayWindow) -> Minimum {
-        let window = Option::from(window).map(|span| Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS] }));
-        Minimum { smallest: None, window }
-    }
-
-    fn window(&self) -> DelayWindow {
-        DelayWindow::from(self.window.as_ref().map(|window| window.span))
-    }
-
-    fn update(&mut self, now: Time, value: i64) {
-        match &mut self.window {
-            None => self.smallest = Some(self.smallest.map_or(value, |smallest| smallest.min(value))),
-            Some(window) => {
-                window.update(now, value);
-                self.smallest = window.buckets.iter().flatten().min().copied();
-            }
-        }
-    }
-
-    const fn smallest(&self) -> Option<i64> {
-        self.smallest
-    }
-}
-
-impl Window {
-    fn update(&mut self, now: Time, value: i64) {
-        let bucket = now.as_nanos() / (self.span.as_nanos() as u64 / (BUCKETS as u64 - 1)).max(1);
-        // After more than a whole window of silence every bucket is cleared.
-        for passed in (self.bucket + 1..=bucket).take(BUCKETS) {
-            self.buckets[(passed % BUCKETS as u64) as usize] = None;
-        }
-        self.bucket = self.bucket.max(bucket);
-        let current = &mut self.buckets[(self.bucket % BUCKETS as u64) as usize];
-        *current = Some(current.map_or(value, |smallest| smallest.min(value)));
-    }
-}
-
 /// The difference of the two clocks on the wire's circle.
 fn wire_difference(now: Time, clock_micros: u64) -> u32 {
     (now.as_micros() as u32).wrapping_sub(clock_micros as u32)
 }
 
-fn is_near(wire: u32, other: u32) -> bool {
-    i64::from(wire.wrapping_sub(other) as i32).abs() <= LARGEST_STEP_MICROS
-}
-
-/// Ten of which hold the window, and one that is being filled.
-const BUCKETS: usize = 11;
-/// No queue is this long.
-const LARGEST_STEP_MICROS: i64 = 10_000_000;
+/// A queue that built up while nothing came is no longer than this.
+const LONGEST_UNSEEN_MICROS: i64 = 1_000_000;
+/// By so much packets of one session may wait for longer in one queue than in another.
+const DIFFERENT_QUEUES_MICROS: i64 = 500_000;
+/// A packet that comes so much earlier than all before is not believed by itself: while packets come, a queue falls by no more
+/// than they are sent apart.
+const UNSEEN_FALL_MICROS: i64 = 50_000;
+/// What lowers the minimum by more is looked at again when the next packet has come; networks that reorder packets move them by less.
+const NOTABLE_FALL_MICROS: i64 = 10_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn estimator(window: DelayWindow) -> QueuingDelay {
-        QueuingDelay::new(0.25, 0.05, window)
-    }
-
-    fn ms(delay: Duration) -> f64 {
-        delay.as_secs_f64() * 1e3
-    }
-
-    #[test]
-    fn the_short_term_average_weighs_each_packet_by_a_quarter() {
-        let mut delay = estimator(DelayWindow::Everything);
-        for (sent, arrived) in [(0, 100), (10, 110), (20, 160)] {
-            delay.on_packet(Time::from_millis(arrived), sent * 1000);
-        }
-        assert_eq!(ms(delay.short_term()), 10.0);
-        delay.on_slot();
-        assert_eq!(ms(delay.long_term()), 10.0, "the first slot's average is the first long-term one");
-    }
-
-    #[test]
-    fn clock_offsets_cancel_also_where_the_wire_s_clock_wraps() {
-        for offset in [0u64, 1 << 31, (1 << 32) - 15_000, 3_900_000_000_000_000] {
-            let mut delay = estimator(DelayWindow::Everything);
-            for (sent, arrived) in [(0u64, 100), (10, 110), (20, 160)] {
-                delay.on_packet(Time::from_millis(arrived), sent * 1000 + offset);
-            }
-            assert_eq!(ms(delay.short_term()), 10.0, "offset {offset}");
-        }
-    }
-
-    #[test]
-    fn a_set_clock_starts_the_estimator_anew_at_its_second_packet_and_rubbish_does_not() {
-        let mut delay = estimator(DelayWindow::Everything);
-        let mut at = |second: u64, clock: u64| delay.on_packet(Time::from_secs(second), clock);
-        let tsd = TimestampDifference;
-        assert_eq!(at(1, 0), DelaySample::Taken(tsd(0)));
-        assert_eq!(at(10, 2_000_000), DelaySample::Taken(tsd(7_000_000)), "seven seconds may be a queue");
-        assert_eq!(at(10, 600_000_000), DelaySample::Ignored);
-        assert_eq!(at(10, 2_000_000), DelaySample::Taken(tsd(7_000_000)));
-        assert_eq!(at(10, 600_000_000), DelaySample::Ignored);
-        assert_eq!(at(11, 601_000_000), DelaySample::Restarted(tsd(0)));
-        assert_eq!(delay.short_term(), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_drifting_clock_is_forgotten_with_the_window() {
-        // The receiver's clock gains 1 ms a second (ten times worse than bad crystals).
-        let mut delay = estimator(DelayWindow::Moving(Duration::from_secs(10)));
-        for second in 0..1000u64 {
-            delay.on_packet(Time::from_micros(second * 1_001_000), second * 1_000_000);
-        }
-        assert!(ms(delay.short_term()) <= 12.0, "{:?}", delay.short_term());
-        assert!(ms(delay.short_term()) >= 4.0, "the drift must show: {:?}", delay.short_term());
-    }
-
-    #[test]
-    fn the_moving_minimum_rises_when_the_path_grows() {
-        let mut delay = estimator(DelayWindow::Moving(Duration::from_secs(10)));
-        delay.on_packet(Time::from_millis(50), 0);
-        for second in 1..12u64 {
-            delay.on_packet(Time::from_millis(second * 1000 + 80), second * 1_000_000);
-        }
-        assert_eq!(delay.minimum(), Some(TimestampDifference(30_000)));
-    }
-
-    proptest! {
-        #[test]
-        fn the_moving_minimum_lies_between_those_of_its_window_and_of_a_tenth_more(
-            values in proptest::collection::vec((0u64..400, -1000i64..1000), 1..200),
-        ) {
-            let window = Duration::from_secs(1);
-            let mut minimum = Minimum::new(DelayWindow::Moving(window));
-            let mut now = 0;
-            let mut all: alloc::vec::Vec<(u64, i64)> = alloc::vec::Vec::new();
-            for (gap_ms, value) in values {
-                now += gap_ms;
-                minimum.update(Time::from_millis(now), value);
-                all.push((now, value));
-                let over = |span: u64| all.iter().filter(|(at, _)| at + span > now).map(|(_, value)| *value).min();
-                let smallest = minimum.smallest();
-                prop_assert!(smallest <= over(1000) && smallest >= over(1101), "{:?}", smallest);
-            }
-        }
-    }
-}
+mod tests;

@@ -21,8 +21,12 @@ pub enum Arrival {
 ///
 /// A missing packet is given up when `reorder` later packets of the channel have arrived (0 is as 1: the first later
 /// packet shows the gap). A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
-/// are known among the last 1024 numbers. A jump that no loss explains is believed when a second packet confirms it
-/// (as in RFC 3550 A.1), and a sender that repeats itself after eight packets.
+/// are known among the last 1024 numbers.
+///
+/// Anybody can send a packet with a number far ahead. So only packets in a row give a missing one up, with none between them
+/// that goes on where the channel was; and a gap of more than 256 packets counts when a second packet goes on behind it.
+/// A jump that no loss explains is believed when a second packet confirms it (as in RFC 3550 A.1), and a sender that
+/// repeats itself after eight packets.
 #[derive(Debug, Clone)]
 #[repr(C)] // Every packet needs what is behind `seen`, and few need more.
 pub struct SequenceTracker {
@@ -38,11 +42,13 @@ pub struct SequenceTracker {
     suspect: Option<u32>,
     /// Packets received at or above `undecided`, at most a window of them.
     received_undecided: u16,
-    reorder: u16,
+    reorder: u8,
     bits: u8,
     state: State,
     /// Duplicates in a row whose numbers follow each other, at most [`REPEATS_OF_A_RESTART`].
     repeats: u8,
+    /// Packets above `undecided` in a row: since the channel was last seen at or below it.
+    run: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +66,7 @@ impl SequenceTracker {
     pub fn new(bits: u32, reorder: u64) -> SequenceTracker {
         SequenceTracker {
             bits: bits as u8,
-            reorder: u16::try_from(reorder).unwrap_or(u16::MAX).max(1),
+            reorder: u8::try_from(reorder).unwrap_or(u8::MAX).max(1),
             highest: Seq::new(0),
             undecided: 0,
             received_undecided: 0,
@@ -69,6 +75,7 @@ impl SequenceTracker {
             state: State::Fresh,
             suspect: None,
             repeats: 0,
+            run: 0,
         }
     }
 
@@ -98,6 +105,7 @@ impl SequenceTracker {
             return Arrival::New { lost: 0 };
         }
         if ahead == 0 && self.was_seen(seq) {
+            self.note_where_it_is(seq);
             self.repeats = if self.suspect == Some(wire) { self.repeats + 1 } else { 1 };
             if self.repeats < REPEATS_OF_A_RESTART {
                 self.expect_after(wire);
@@ -106,21 +114,47 @@ impl SequenceTracker {
             self.restart(wire, measured);
             return Arrival::New { lost: 0 };
         }
+        let mut lost = 0;
+        if measured && self.state == State::Measured && seq.value() > self.undecided + LONGEST_GAP {
+            if self.suspect != Some(wire) {
+                self.expect_after(wire);
+                return Arrival::New { lost: 0 };
+            }
+            let before = Seq::new(seq.value() - 1);
+            if before > self.highest || !self.was_seen(before) {
+                lost = self.record(before, measured);
+            }
+        }
         self.suspect = None;
-        self.advance(ahead);
+        Arrival::New { lost: lost + self.record(seq, measured) }
+    }
+
+    /// A packet with this number came, and is to count. Gives how many are lost because of it.
+    fn record(&mut self, seq: Seq, measured: bool) -> u64 {
+        self.advance(seq.since(self.highest));
         let mut lost = if measured && self.state == State::Measured { self.give_up_beyond_window() } else { 0 };
         self.mark(seq);
+        self.note_where_it_is(seq);
         if seq.value() >= self.undecided {
             self.received_undecided += 1;
+            self.run = self.run.saturating_add(1);
         }
         if measured && self.state == State::Measured {
             lost += self.decide();
         } else {
             self.undecided = self.highest.value() + 1;
-            self.received_undecided = 0;
+            (self.received_undecided, self.run) = (0, 0);
             self.state = if measured { State::Measured } else { State::Unmeasured };
         }
-        Arrival::New { lost }
+        lost
+    }
+
+    /// A packet of the channel, new or not, shows where it is: if that is not beyond the missing one, what came from beyond does not
+    /// tell that it is lost.
+    fn note_where_it_is(&mut self, seq: Seq) {
+        if seq.value() <= self.undecided {
+            self.run = 0;
+        }
     }
 
     fn bits(&self) -> u32 {
@@ -139,7 +173,7 @@ impl SequenceTracker {
     fn restart(&mut self, wire: u32, measured: bool) {
         self.highest = Seq::new(FIRST + u64::from(Seq::new(u64::from(wire)).truncate(self.bits())));
         self.undecided = self.highest.value() + 1;
-        self.received_undecided = 0;
+        (self.received_undecided, self.run) = (0, 0);
         self.forget_all();
         self.mark(self.highest);
         self.state = if measured { State::Measured } else { State::Unmeasured };
@@ -205,7 +239,8 @@ impl SequenceTracker {
         while self.undecided <= self.highest.value() {
             if self.was_seen(Seq::new(self.undecided)) {
                 self.received_undecided -= 1;
-            } else if self.received_undecided >= self.reorder {
+                self.run = self.run.saturating_sub(1);
+            } else if self.run >= self.reorder {
                 lost += 1;
             } else {
                 break;
@@ -230,6 +265,8 @@ const WINDOW: u64 = WORDS as u64 * 64;
 /// A sender that starts again before it has used up the window repeats numbers, one after the other and with nothing new
 /// between them, as no network does for long.
 const REPEATS_OF_A_RESTART: u8 = 8;
+/// A gap of more counts when a second packet goes on behind it. The window holds it, so that what comes before it is not taken for far behind.
+const LONGEST_GAP: u64 = WINDOW / 4;
 /// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
 /// wire space.
 const FIRST: u64 = 1 << 32;
@@ -324,6 +361,44 @@ mod tests {
         for number in 0..100 {
             assert_eq!(feed(&mut tracker, &[number, number]), [new(0), Arrival::Duplicate], "a network that doubles");
         }
+    }
+
+    #[test]
+    fn numbers_ahead_count_only_if_the_channel_goes_on_from_there() {
+        for ahead in [5, 200, 300, 2_000, 9_000] {
+            let mut tracker = SequenceTracker::new(16, 3);
+            let mut number = 60_000;
+            feed(&mut tracker, &[number]);
+            for forged in 0..2_000 {
+                // A forged packet and one of the channel in turn.
+                let far = number + ahead + forged % 7;
+                for wire in [far % 65_536, (number + 1) % 65_536] {
+                    let is_lost = matches!(tracker.on_packet(wire, true), Arrival::New { lost: 1.. });
+                    assert!(!is_lost, "{wire} after {number}, {ahead} ahead");
+                }
+                number += 1;
+            }
+            if ahead > 256 {
+                let later = [3, 4, 5].map(|more| (number + more) % 65_536);
+                assert_eq!(feed(&mut tracker, &later), [new(0), new(0), new(2)], "losses count as ever");
+            }
+        }
+    }
+
+    #[test]
+    fn a_channel_that_goes_on_far_ahead_has_lost_what_is_between() {
+        for gap in [200, 300, 5_000] {
+            let mut tracker = SequenceTracker::new(16, 3);
+            let arrivals = feed(&mut tracker, &[1, 2, 3, 3 + gap, 4 + gap, 5 + gap, 6 + gap]);
+            assert_eq!(losses(&arrivals), u64::from(gap) - 1);
+        }
+    }
+
+    fn losses(arrivals: &[Arrival]) -> u64 {
+        arrivals
+            .iter()
+            .map(|arrival| if let Arrival::New { lost } = arrival { *lost } else { panic!("{arrival:?}") })
+            .sum()
     }
 
     #[test]

@@ -79,6 +79,13 @@ impl Membership {
         }
     }
 
+    /// The sender's clock has another origin: a channel that was heard counts as heard since now.
+    pub(super) fn on_clock_restart(&mut self, clock_micros: u64) {
+        if self.is_heard() {
+            self.state = State::Heard { first_clock: clock_micros as u32 };
+        }
+    }
+
     /// When the channel was last joined, the first time or again.
     pub(crate) fn joined(&self) -> Time {
         self.joined

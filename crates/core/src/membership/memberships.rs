@@ -78,6 +78,11 @@ impl Memberships {
         }
     }
 
+    /// The sender's clock has another origin since the packet on which it shows `clock_micros`.
+    pub(crate) fn on_clock_restart(&mut self, clock_micros: u64) {
+        self.channels.iter_mut().for_each(|membership| membership.on_clock_restart(clock_micros));
+    }
+
     /// Whether a packet came on the channel that it names, with a number that packets of the channel can have.
     #[inline]
     pub(crate) fn is_plausible(&self, from: Origin, header: &Layered) -> bool {
@@ -138,7 +143,7 @@ mod tests {
             let (now, clock_micros) = (Time::from_millis(millis), millis * 1000);
             let header = Layered { signal: false, slot: 0, channel, sequence: self.sequence, clock_micros };
             let received = self.memberships.on_packet(now, &header, &self.delay);
-            self.delay.on_packet(now, clock_micros);
+            self.delay.on_packet(now, channel, clock_micros);
             received
         }
 

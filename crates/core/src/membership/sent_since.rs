@@ -24,7 +24,7 @@ mod tests {
     /// takes 20.
     fn is_since(now: u64, sent: u64) -> bool {
         let mut delay = QueuingDelay::new(0.25, 0.05, DelayWindow::Everything);
-        delay.on_packet(Time::from_millis(120), 100_000);
+        delay.on_packet(Time::from_millis(120), 0, 100_000);
         was_sent_since(&delay, Time::from_millis(500), Time::from_millis(now), sent * 1_000)
     }
 
@@ -36,8 +36,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_does_not_tell() {
-        assert!(!is_since(9_000, 400));
-        assert!(is_since(20_000, 400), "a step of 19 s");
+        assert!(!is_since(1_900, 400), "a queue of 1.5 s after as long a silence");
+        assert!(is_since(2_000, 400), "a step of 1.6 s");
     }
 
     #[test]

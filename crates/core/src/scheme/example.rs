@@ -114,7 +114,7 @@ impl Receiver {
             return;
         }
         let Some(received) = self.memberships.on_packet(now, &header, &self.delay) else { return };
-        self.delay.on_packet(now, header.clock_micros);
+        self.delay.on_packet(now, header.channel, header.clock_micros);
         if let Received::Measured { missing, .. } = received {
             self.lost += missing;
         }

@@ -145,6 +145,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
         };
         let (time, clock) = (self.time, self.clock);
+        if let Some(peer) = route.peer.filter(|_| data.is_some()) {
+            self.peers.on_sent(time, peer);
+        }
         let association = route.peer.and_then(|peer| self.peers.association(peer));
         let payload = data.map(|(_, payload)| payload);
         let mut is_too_long = false;

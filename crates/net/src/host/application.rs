@@ -91,8 +91,12 @@ pub trait Application<L> {
     /// The endpoint has done what was wanted of it.
     fn complete(&mut self, _now: Time) {}
 
-    /// The sender says that the session of this number is over. Reported once. Anyone can forge this, so the session goes on.
+    /// The sender says that the session of this number is over. Reported once, and again after [`Application::reopened`]. Anyone
+    /// can forge this, so it means something only if nothing follows.
     fn closed(&mut self, _now: Time, _session: usize) {}
+
+    /// Data of a session has come that was said to be over: it is not.
+    fn reopened(&mut self, _now: Time, _session: usize) {}
 
     /// Something failed, such as a join; the session goes on without it.
     fn problem(&mut self, _now: Time, _problem: &NetError) {}

@@ -44,7 +44,7 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) time: Time,
     pub(super) stage: Stage,
     pub(super) told: Told,
-    /// The sender of the channels has said that the session is over.
+    /// Sessions that are over by what their senders said last.
     pub(super) closed: Vec<usize>,
     /// Something has happened that the application should not wait a tick to act on.
     pub(super) has_changed: bool,
@@ -296,9 +296,18 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     #[inline]
     fn on_found<'d>(&mut self, datagram: &'d Datagram<'d>, origin: Origin, found: Found<'d, P::Label>) -> Result<()> {
         let Datagram { at, from, ecn, .. } = *datagram;
+        if let (Found::Packet { .. } | Found::Closed, Way::Channel(channel)) = (&found, datagram.way)
+            && !self.input.is_source(channel, from.ip())
+        {
+            self.on_strange(datagram, Strange::Source);
+            return Ok(());
+        }
         let ignored = &mut self.statistics.ignored;
         match (found, datagram.way) {
-            (Found::Packet { header, label, payload }, _) => {
+            (Found::Packet { header, label, payload }, way) => {
+                if !self.closed.is_empty() && matches!(way, Way::Channel(_)) {
+                    self.on_data_after_close(at, self.sessions.of(way));
+                }
                 let packet = Packet { header, size: datagram.size(), ecn };
                 return self.on_packet(&packet, &Handled { datagram, origin, label, payload });
             }
@@ -338,6 +347,15 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         if !self.closed.contains(&session) {
             self.closed.push(session);
             self.application.closed(at, session);
+        }
+    }
+
+    /// Data takes back that the session is over: the sender sends on, or somebody else has said so.
+    #[cold]
+    fn on_data_after_close(&mut self, at: Time, session: usize) {
+        if self.closed.contains(&session) {
+            self.closed.retain(|closed| *closed != session);
+            self.application.reopened(at, session);
         }
     }
 

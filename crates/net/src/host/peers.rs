@@ -119,6 +119,8 @@ enum State {
         ids: Ids,
         heard: Time,
         refused: Option<Time>,
+        /// When the first data was sent to it that it has not answered.
+        owes_since: Option<Time>,
     },
     /// It is told goodbye until it answers.
     Leaving {
@@ -404,7 +406,7 @@ impl<A: Copy> Peers<A> {
                     },
                 };
                 let ids = Ids { local_ssrc, remote_ssrc: client.ssrc, first_sequence };
-                let id = self.add(socket, from, State::Admitted { ids, heard: now, refused: None });
+                let id = self.add(socket, from, State::Admitted { ids, heard: now, refused: None, owes_since: None });
                 self.all.entry(id).and_modify(|peer| peer.keys = keys);
                 self.tell(id, PeerChange::Up);
                 Message::plain(Kind::Alive, local_ssrc)
@@ -413,7 +415,7 @@ impl<A: Copy> Peers<A> {
         self.outbox.push_back(Outbound { socket, to: from, bytes: answer.encode().to_vec(), is_goodbye: false });
         match (standing, self.find(from)) {
             (Standing::Surplus, _) => self.turned_away += 1,
-            (Standing::Peer { .. }, Some(id)) => self.on_heard(now, id),
+            (Standing::Peer { .. }, Some(id)) => self.on_alive(now, id),
             _ => {}
         }
         true
@@ -451,11 +453,27 @@ impl<A: Copy> Peers<A> {
     /// A packet of a peer came that it alone can have sent.
     pub(super) fn on_heard(&mut self, now: Time, id: PeerId) {
         match self.all.get_mut(&id).map(|peer| &mut peer.state) {
-            Some(State::Admitted { heard, refused, .. }) => (*heard, *refused) = (now, None),
+            Some(State::Admitted { heard, refused, owes_since, .. }) => {
+                (*heard, *refused, *owes_since) = (now, None, None);
+            }
             _ => self.on_contact(id, |contact| {
                 contact.on_data(now);
                 None
             }),
+        }
+    }
+
+    /// A client that has been admitted asks for a sign of life. That keeps its place while there is nothing to answer.
+    fn on_alive(&mut self, now: Time, id: PeerId) {
+        if let Some(Peer { state: State::Admitted { heard, refused, .. }, .. }) = self.all.get_mut(&id) {
+            (*heard, *refused) = (now, None);
+        }
+    }
+
+    /// Data is sent to a peer, which it is to answer.
+    pub(super) fn on_sent(&mut self, now: Time, id: PeerId) {
+        if let Some(Peer { state: State::Admitted { owes_since, .. }, .. }) = self.all.get_mut(&id) {
+            owes_since.get_or_insert(now);
         }
     }
 
@@ -480,7 +498,9 @@ impl<A: Copy> Peers<A> {
             State::Contact(contact) => {
                 Some(peer.wanted_until.map_or(contact.deadline(), |until| until.min(contact.deadline())))
             }
-            State::Admitted { heard, refused, .. } => Some(gone_at(*heard, *refused, self.silence).0),
+            State::Admitted { heard, refused, owes_since, .. } => {
+                Some(gone_at(said_at(*heard, *owes_since), *refused, self.silence).0)
+            }
             State::Leaving { next, .. } => Some(*next),
         };
         self.all.values().filter_map(due).min()
@@ -511,8 +531,8 @@ impl<A: Copy> Peers<A> {
                     self.tell(id, PeerChange::Unanswered { is_refused });
                 }
             }
-            State::Admitted { heard, refused, .. } => {
-                let (gone_at, why) = gone_at(*heard, *refused, self.silence);
+            State::Admitted { heard, refused, owes_since, .. } => {
+                let (gone_at, why) = gone_at(said_at(*heard, *owes_since), *refused, self.silence);
                 if gone_at <= now {
                     self.tell(id, PeerChange::Down(why));
                 }
@@ -567,6 +587,12 @@ impl<A: Copy> Peers<A> {
     }
 }
 
+/// Since when a client has been silent: since it was last heard, or since it was sent data that it does not answer, whatever else it
+/// says.
+fn said_at(heard: Time, owes_since: Option<Time>) -> Time {
+    owes_since.map_or(heard, |owes_since| owes_since.min(heard))
+}
+
 /// When a client is gone that was last heard, and refused by its host, at these times; and why it is then.
 fn gone_at(heard: Time, refused: Option<Time>, silence: Duration) -> (Time, Departure) {
     let silent = (heard + silence, Departure::Silent);
@@ -579,3 +605,56 @@ const CONTACT_PATIENCE: Duration = Duration::from_secs(10);
 /// A goodbye may be lost, so it is said again until it is answered, ever more slowly: 1.5 s in all.
 const FAREWELLS: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(800)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(10);
+
+    /// A client that has been admitted at 0 s, and what it says to keep its place.
+    fn admitted() -> (Peers<()>, PeerId, Message) {
+        let mut peers = Peers::new(SILENCE);
+        peers.admit(Admission::new([1; 32]), 1);
+        let hello = Message::plain(Kind::Hello, 7);
+        assert!(peers.on_message(Time::ZERO, 0, client(), &hello, Terms::default()));
+        let answer = peers.next_outbound().expect("an answer").bytes;
+        let offer = weir_wire::rtcp::packets(&answer).next().expect("one").expect("a packet");
+        let offer = Message::decode(&offer).expect("an offer");
+        let start = Message { cookie: offer.cookie, ..Message::plain(Kind::Start, 7) };
+        assert!(peers.on_message(Time::ZERO, 0, client(), &start, Terms::default()));
+        let (id, news) = peers.next_news().expect("it is admitted");
+        assert_eq!(news, News::Changed(PeerChange::Up));
+        (peers, id, start)
+    }
+
+    fn client() -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 9))
+    }
+
+    /// The second at which the client is gone that says this each second, to which data is sent from 5 s on if it `gets` any, and
+    /// that answers until `answers`.
+    fn gone_at(gets: bool, answers: u64) -> Option<u64> {
+        let (mut peers, id, start) = admitted();
+        (1..60).find(|second| {
+            let now = Time::from_secs(*second);
+            peers.on_message(now, 0, client(), &start, Terms::default());
+            if gets && *second >= 5 {
+                peers.on_sent(now, id);
+            }
+            if *second < answers {
+                peers.on_heard(now, id);
+            }
+            peers.on_time(now);
+            peers.next_news() == Some((id, News::Changed(PeerChange::Down(Departure::Silent))))
+        })
+    }
+
+    #[test]
+    fn who_gets_data_and_does_not_answer_loses_his_place_whatever_else_he_says() {
+        assert_eq!(gone_at(false, 0), None, "there is nothing to answer");
+        assert_eq!(gone_at(true, 0), Some(15));
+        assert_eq!(gone_at(true, 20), Some(30), "what was sent at 20 s is not answered");
+        assert_eq!(gone_at(true, 60), None);
+    }
+}

@@ -178,6 +178,11 @@ impl<P: Profile> Tenant<P> {
         Ok(numbers)
     }
 
+    /// Only packets of `sender` count on these channels, whether the network tells senders apart or not.
+    pub fn take_only_from(&mut self, channels: Range<u16>, sender: IpAddr) {
+        self.input.take_only_from(channels, sender);
+    }
+
     /// Adds a session without channels.
     pub fn add_unicast_session(&mut self, profile: P) {
         self.sessions.all.push(Session::new(profile, 0..0));

@@ -57,12 +57,12 @@ impl AlcProfile {
         if layered.channel != channel {
             return found(Found::Strange(Strange::Channel));
         }
-        if alc.close_session {
-            found(Found::Closed);
-        }
-        // A closing packet repeats the header of the last one with data.
+        // A closing packet of ours has no data, and repeats the header of the last one that has. Others close with the last data.
         if alc.content.is_some() {
             found(Found::Packet { header: Header::Layered(layered), label: alc.content, payload: alc.symbol });
+        }
+        if alc.close_session {
+            found(Found::Closed);
         }
     }
 

@@ -148,8 +148,10 @@ pub struct Input {
 #[derive(Debug, Clone, Copy)]
 struct Channel {
     address: SocketAddr,
-    /// The only sender that counts, if there is one.
+    /// The only sender for which it is joined, if there is one.
     source: Option<IpAddr>,
+    /// The only sender that counts, if there is one.
+    sender: Option<IpAddr>,
     /// The socket that receives it, if one does.
     socket: Option<usize>,
 }
@@ -238,7 +240,7 @@ impl Input {
             });
             shards[shard].1.push((channel.ip(), id));
             let socket = receives.then_some(self.sockets.len() + shard);
-            self.channels.push(Channel { address: *channel, source, socket });
+            self.channels.push(Channel { address: *channel, source, sender: source, socket });
         }
         for (port, groups) in shards.into_iter().filter(|_| receives) {
             let config = ReceiveConfig { offload: self.config.offload && coalesces, ..self.config.clone() };
@@ -278,10 +280,16 @@ impl Input {
         self.channels.get(usize::from(channel.0)).map(|channel| channel.address)
     }
 
+    /// Only packets of `sender` count on these channels, from whomever the network delivers them.
+    pub fn take_only_from(&mut self, channels: Range<u16>, sender: IpAddr) {
+        let channels = self.channels.get_mut(usize::from(channels.start)..usize::from(channels.end));
+        channels.into_iter().flatten().for_each(|channel| channel.sender = Some(sender));
+    }
+
     /// Whether packets of `from` on a channel count.
     pub fn is_source(&self, channel: ChannelId, from: IpAddr) -> bool {
-        let source = self.channels.get(usize::from(channel.0)).and_then(|channel| channel.source);
-        source.is_none_or(|source| source == from)
+        let sender = self.channels.get(usize::from(channel.0)).and_then(|channel| channel.sender);
+        sender.is_none_or(|sender| sender == from)
     }
 
     /// Becomes a member of a channel.

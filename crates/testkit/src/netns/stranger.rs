@@ -203,19 +203,50 @@ impl Heard {
 
     /// A packet that comes right after this one as far as congestion control can tell, and carries something else.
     pub fn followed_by(&self, content: &Content, symbol: &[u8]) -> Vec<u8> {
+        let (profile, layered) = self.layered();
+        let layered = Layered { sequence: layered.sequence.wrapping_add(1), ..layered };
+        packet(&profile, &layered, content, symbol)
+    }
+
+    /// This packet once more, with a number so far ahead of its own and a clock that is wrong by so many microseconds.
+    pub fn displaced(&self, ahead: u32, clock_micros: i64) -> Vec<u8> {
+        let (profile, layered) = self.layered();
+        let most = u32::MAX >> (32 - profile.form.sequence_bits());
+        let layered = Layered {
+            sequence: layered.sequence.wrapping_add(ahead) & most,
+            clock_micros: layered.clock_micros.wrapping_add_signed(clock_micros),
+            ..layered
+        };
+        let alc = Alc::decode(&self.bytes).expect("it was heard as a packet");
+        packet(&profile, &layered, &alc.content.expect("it has a symbol"), alc.symbol)
+    }
+
+    /// A packet that says that the session is over.
+    pub fn closing(&self) -> Vec<u8> {
+        let (profile, layered) = self.layered();
+        let mut packet = vec![0; weir_wire::alc::MAX_OVERHEAD];
+        let length = profile.encode_close(&layered, &mut packet);
+        packet.truncate(length);
+        packet
+    }
+
+    /// What the packets of its session have in common, and what this one tells congestion control.
+    fn layered(&self) -> (Profile, Layered) {
         let alc = Alc::decode(&self.bytes).expect("it was heard as a packet");
         let form =
             [CciForm::Short, CciForm::Long, CciForm::Clocked].into_iter().find(|form| form.len() == alc.cci.len());
         let form = form.expect("congestion control information has one of three lengths");
         let layered = alc.layered(form).expect("it was heard as a packet");
-        let layered = Layered { sequence: layered.sequence.wrapping_add(1), ..layered };
-        let profile = Profile { tsi: u16::try_from(alc.tsi).expect("a TSI of Weir's"), form };
-        let mut packet = vec![0; weir_wire::alc::MAX_OVERHEAD];
-        let header = profile.encode(&layered, content, &mut packet);
-        packet.truncate(header);
-        packet.extend_from_slice(symbol);
-        packet
+        (Profile { tsi: u16::try_from(alc.tsi).expect("a TSI of Weir's"), form }, layered)
     }
+}
+
+fn packet(profile: &Profile, layered: &Layered, content: &Content, symbol: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; weir_wire::alc::MAX_OVERHEAD];
+    let header = profile.encode(layered, content, &mut packet);
+    packet.truncate(header);
+    packet.extend_from_slice(symbol);
+    packet
 }
 
 fn open(group: SocketAddrV4, local: Ipv4Addr) -> io::Result<UdpSocket> {

@@ -53,7 +53,9 @@ impl About<'_> {
             ),
             SeenWhat::OtherSource => format!(
                 "{packets} packets came from {from}, and the description takes only those of {}",
-                self.description.source.map_or_else(|| "another sender".to_owned(), |source| source.to_string())
+                self.description
+                    .sender_address()
+                    .map_or_else(|| "another sender".to_owned(), |sender| sender.to_string())
             ),
             SeenWhat::OtherChannel => format!(
                 "{packets} packets from {from} say that they are of another channel: another session uses the same groups in another \

@@ -191,10 +191,11 @@ impl Receiver {
 
     /// Takes a packet of a subscribed channel into the estimates.
     fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
-        match self.delay.on_packet(now, header.clock_micros) {
+        match self.delay.on_packet(now, header.channel, header.clock_micros) {
             DelaySample::Taken(tsd) if self.rules.tests_arrival() => self.arrival.on_packet(now, tsd),
             DelaySample::Taken(_) | DelaySample::Ignored => {}
             DelaySample::Restarted(tsd) => {
+                self.memberships.on_clock_restart(header.clock_micros);
                 self.slots.forget();
                 self.arrival.forget();
                 self.arrival.on_packet(now, tsd);

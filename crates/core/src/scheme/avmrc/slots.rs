@@ -20,6 +20,8 @@ pub(super) struct SlotClock {
     current: Option<u16>,
     /// Whether `current` is the receiver's own count, which the sender's next packet may correct.
     is_guess: bool,
+    /// The far slot that the last packet named, until the next one tells whether the sender is there.
+    far: Option<u16>,
     /// When the current slot began.
     begun: Time,
 }
@@ -32,6 +34,7 @@ impl SlotClock {
             mask: ((1u32 << slot_bits) - 1) as u16,
             current: None,
             is_guess: false,
+            far: None,
             begun: Time::ZERO,
         }
     }
@@ -48,7 +51,8 @@ impl SlotClock {
 
     /// A packet of the sender's slot `number` arrived. Returns how many slots have ended, usually 0, or 1.
     ///
-    /// Numbers up to half the number space behind are of packets that are late, and end nothing.
+    /// Numbers up to half the number space behind are of packets that are late, and end nothing. A number that is further ahead
+    /// than the receiver's own clock lets it be counts if the next packet goes on from there.
     pub(super) fn on_packet(&mut self, now: Time, number: u16) -> u64 {
         if self.synchronisation == Synchronisation::None {
             return 0;
@@ -60,9 +64,13 @@ impl SlotClock {
         let is_ahead = (1..=self.mask / 2).contains(&passed);
         // A few behind are late packets; more, after a silence, mean that the count was wrong.
         let is_elsewhere = self.is_guess && passed > self.mask / 2 && passed < self.mask - LATE_SLOTS;
-        if !is_ahead && !is_elsewhere {
+        let far = is_ahead && self.current.is_some() && passed > FARTHEST_SLOTS;
+        let far = core::mem::replace(&mut self.far, far.then_some(number))
+            .map_or(far, |before| far && !(0..=1).contains(&(number.wrapping_sub(before) & self.mask)));
+        if far || !is_ahead && !is_elsewhere {
             return 0;
         }
+        self.far = None;
         let passed = if is_ahead { passed } else { 1 };
         self.is_guess = false;
         self.current = Some(number & self.mask);
@@ -104,6 +112,8 @@ impl SlotClock {
 /// A queue that grows by two slots within one is beyond what the rules let happen; after three there is silence.
 const SILENT_SLOTS: u32 = 3;
 const LATE_SLOTS: u16 = 3;
+/// After three silent slots the receiver's own clock counts, and may be one behind.
+const FARTHEST_SLOTS: u16 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -137,9 +147,16 @@ mod tests {
     }
 
     #[test]
+    fn a_far_number_counts_if_the_next_packet_goes_on_from_there() {
+        let mut clock = clock(Synchronisation::Weak);
+        let ended = [5, 60, 5, 60, 6, 50, 40, 41, 41].map(|number| clock.on_packet(Time::ZERO, number));
+        assert_eq!(ended, [1, 0, 0, 0, 1, 0, 0, 35, 0]);
+    }
+
+    #[test]
     fn a_number_that_was_rubbish_is_corrected_after_a_silence() {
         let mut clock = clock(Synchronisation::Weak);
-        assert_eq!([5, 60].map(|number| clock.on_packet(Time::ZERO, number)), [1, 55]);
+        assert_eq!([5, 60, 60].map(|number| clock.on_packet(Time::ZERO, number)), [1, 0, 55]);
         assert_eq!([6, 7].map(|number| clock.on_packet(Time::from_millis(200), number)), [0, 0]);
         assert_eq!(clock.on_time(Time::from_millis(300)), 2);
         assert_eq!([8, 9].map(|number| clock.on_packet(Time::from_millis(310), number)), [1, 1]);

@@ -158,10 +158,11 @@ impl Child {
     /// Takes what an acknowledgement says has come, up to `next`; gives each number that is news. Whether it is plausible.
     pub(super) fn take(&mut self, now: Time, ack: &Ack, next: Seq, mut news: impl FnMut(Seq)) -> bool {
         let said = self.start.extend(ack.start, 32);
-        let end = said.value() + u64::from(64 - ack.received.leading_zeros());
-        if said > next || (ack.received != 0 && end > next.value()) {
+        if said > next {
             return false;
         }
+        // A packet that was not sent yet is somebody else's (decision 14).
+        let ack_received = ack.received & below(next.value() - said.value());
         let start = said.max(self.start);
         let mut count = 0;
         for number in (self.start.value()..start.value()).map(Seq::new) {
@@ -171,7 +172,7 @@ impl Child {
             }
         }
         let known = shifted(self.beyond, start.since(self.start));
-        let received = shifted(ack.received, start.since(said));
+        let received = shifted(ack_received, start.since(said));
         self.beyond = known | received;
         self.start = start;
         let mut new = received & !known;
@@ -354,6 +355,11 @@ fn without_highest(bits: u64) -> u64 {
 /// Without the lowest `by` bits.
 fn shifted(bits: u64, by: u64) -> u64 {
     bits.checked_shr(u32::try_from(by).unwrap_or(u32::MAX)).unwrap_or(0)
+}
+
+/// As many of the lowest bits.
+fn below(count: u64) -> u64 {
+    1_u64.checked_shl(u32::try_from(count).unwrap_or(u32::MAX)).map_or(u64::MAX, |bit| bit - 1)
 }
 
 /// Repairs at a time of a child that catches up.

@@ -6,9 +6,16 @@ use weir_units::Time;
 
 /// The sender's clock, as the 32-bit stamps of packets show it, put onto this node's clock: the first stamp is taken to be of the
 /// time at which it was read. What that is wrong by is the same for all that follow, and cancels out.
+///
+/// A stamp of a packet that would have come much earlier than over the empty path is not believed, unless the next ones go on from
+/// there (decision 25): anybody can send one, and the least delay would remember it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SenderClock {
     last: Option<Reading>,
+    /// The least delay of a packet that was believed, microseconds.
+    least: Option<i64>,
+    /// The delay of the last packet that was not, and how many there were in a row.
+    early: Option<(i64, u32)>,
 }
 
 /// A stamp, when it was read, and when its packet was sent.
@@ -20,16 +27,44 @@ struct Reading {
 }
 
 impl SenderClock {
-    /// When a packet with this stamp was sent, microseconds; the clock goes on from there.
-    pub(super) fn note(&mut self, now: Time, stamp: u32) -> i64 {
+    /// When a packet with this stamp was sent, microseconds; the clock goes on from there. Only one that `is_fresh` from the sender
+    /// tells of the empty path.
+    pub(super) fn note(&mut self, now: Time, stamp: u32, is_fresh: bool) -> i64 {
         let read = now.as_micros() as i64;
-        let sent = self.sent(now, stamp).unwrap_or(read);
+        let sent = self.unwrapped(now, stamp).unwrap_or(read);
+        let delay = read - sent;
+        if let Some(least) = self.least.filter(|_| self.is_early(delay))
+            && !(is_fresh && self.goes_on(delay))
+        {
+            return read - least;
+        }
+        if is_fresh {
+            let starts_again = self.early.take().is_some_and(|(_, packets)| packets >= AGREEING);
+            self.least = Some(self.least.filter(|_| !starts_again).map_or(delay, |least| least.min(delay)));
+        }
         self.last = Some(Reading { stamp, read, sent });
         sent
     }
 
-    /// The same, of a stamp that somebody repeats; `None` before the first.
+    /// The same, of a stamp that somebody repeats; `None` before the first, and of one that is not believed.
     pub(super) fn sent(&self, now: Time, stamp: u32) -> Option<i64> {
+        self.unwrapped(now, stamp).filter(|sent| !self.is_early(now.as_micros() as i64 - sent))
+    }
+
+    /// Whether a packet with this delay cannot be here yet.
+    fn is_early(&self, delay: i64) -> bool {
+        self.least.is_some_and(|least| delay < least - UNSEEN_FALL_MICROS)
+    }
+
+    /// A packet came too early, with this delay. Whether enough have in a row.
+    fn goes_on(&mut self, delay: i64) -> bool {
+        let before = self.early.filter(|(before, _)| (delay - before).abs() <= NEAR_MICROS);
+        let packets = before.map_or(1, |(_, packets)| packets + 1);
+        self.early = Some((delay, packets));
+        packets >= AGREEING
+    }
+
+    fn unwrapped(&self, now: Time, stamp: u32) -> Option<i64> {
         let Reading { stamp: last, read, sent } = self.last?;
         // Both clocks have gone on for as long since: the stamp lies near that, however long ago the last one was.
         let elapsed = now.as_micros() as i64 - read;
@@ -115,12 +150,18 @@ impl BaseDelay {
     }
 }
 
+/// Paths become shorter by less, and a queue falls by no more than packets are sent apart.
+const UNSEEN_FALL_MICROS: i64 = 100_000;
+/// Packets in a row that agree, to within a queue.
+const AGREEING: u32 = 3;
+const NEAR_MICROS: i64 = 1_000_000;
 const AVERAGE_GAIN: f64 = 1.0 / 8.0;
 const DEVIATION_GAIN: f64 = 1.0 / 4.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn fig_2_a_packet_of_time_4_that_is_acknowledged_at_7_has_a_relative_delay_of_3() {
@@ -139,8 +180,8 @@ mod tests {
     fn stamps_go_on_where_32_bits_wrap_and_after_hours_of_silence() {
         let (mut clock, now) = (SenderClock::default(), Time::from_micros(1_000));
         assert_eq!(clock.sent(now, 7), None);
-        assert_eq!(clock.note(now, u32::MAX - 9), 1_000);
-        assert_eq!(clock.note(now, 5), 1_015);
+        assert_eq!(clock.note(now, u32::MAX - 9, true), 1_000);
+        assert_eq!(clock.note(now, 5, true), 1_015);
         assert_eq!(clock.sent(now, u32::MAX), Some(1_009));
         let later = Time::from_secs(30_000);
         assert_eq!(clock.sent(later, later.as_micros() as u32 - 1_010 - 20), Some(later.as_micros() as i64 - 20));
@@ -151,11 +192,39 @@ mod tests {
         let delays = |ahead: u64, stamp: u32| {
             let mut clock = SenderClock::default();
             [(10, 0), (25, 12), (40, 20)].map(|(came, sent)| {
-                let sent = clock.note(Time::from_micros(ahead + came), stamp.wrapping_add(sent));
+                let sent = clock.note(Time::from_micros(ahead + came), stamp.wrapping_add(sent), true);
                 relative_delay(Time::from_micros(ahead + came + 5), sent)
             })
         };
         assert_eq!(delays(0, 7), delays(1_000_000_000, u32::MAX - 3));
+    }
+
+    #[test]
+    fn a_stamp_of_a_packet_that_cannot_be_here_yet_counts_when_two_more_go_on_from_there() {
+        for seconds in [3, 9, 2_000] {
+            let mut clock = SenderClock::default();
+            let (at, step) = (Time::from_millis, seconds * 1_000_000);
+            // A packet each 10 ms, on its way for 20 to 50.
+            let mut note = |number: u64, ahead: u64| {
+                let (came, sent) = (at(number * 10 + 20 + number % 4 * 10), number * 10_000);
+                let delay = came.as_micros() as i64 - clock.note(came, (sent + ahead) as u32, true);
+                (delay, clock.sent(came, (sent + ahead) as u32).is_some())
+            };
+            let honest: Vec<i64> = (0..8).map(|number| note(number, 0).0).collect();
+            assert_eq!(note(8, step), (honest[4], false), "it counts as one that came over the empty path");
+            assert_eq!([9, 10, 11].map(|number| note(number, 0).0), honest[1..4]);
+            assert_eq!(note(12, step).0, honest[4]);
+            assert_eq!(note(13, step).0, honest[4]);
+            assert_eq!((14..18).map(|number| note(number, step).1).collect::<Vec<_>>(), [true; 4], "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_again_tells_nothing_of_the_empty_path() {
+        let mut clock = SenderClock::default();
+        clock.note(Time::from_secs(9), 4_000_000, false);
+        assert_eq!(clock.note(Time::from_secs(9), 8_990_000, true), 13_990_000, "the first one took no time");
+        assert_eq!(clock.sent(Time::from_secs(9), 8_990_000), Some(13_990_000));
     }
 
     #[test]

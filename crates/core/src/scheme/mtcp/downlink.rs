@@ -240,7 +240,7 @@ impl Downlink {
     /// all and was not sent again.
     pub(super) fn on_data(&mut self, now: Time, number: Seq, stamp: u32, is_fresh: bool, out: &mut Outbox) {
         self.know(number);
-        let micros = self.clock.note(now, stamp);
+        let micros = self.clock.note(now, stamp, is_fresh);
         let Some(sent) = self.at(number) else { return };
         (sent.stamp, sent.micros, sent.here, sent.is_fresh) = (stamp, micros, Some(now), is_fresh);
         if sent.lacking > 0 && is_fresh {
@@ -330,7 +330,7 @@ impl Downlink {
         let next = self.next();
         let child = &mut self.children[place];
         let (mut last, mut run, mut congested) = (None, 0, None);
-        for number in child.missing(ack) {
+        for number in child.missing(ack).filter(|number| *number < next) {
             run = if last.is_some_and(|last: Seq| last.next() == number) { run + 1 } else { 1 };
             last = Some(number);
             if run >= CONGESTION_RUN && self.config.nacks == NackRule::ThreeInARow {

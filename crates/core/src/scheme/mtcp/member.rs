@@ -37,6 +37,8 @@ pub struct Member {
     released: Seq,
     /// The newest packet that came the way of all: its stamp, and when.
     newest: Option<(u32, Time)>,
+    /// The number that would confirm a packet far ahead.
+    expected: Option<Seq>,
     /// New packets since the last acknowledgement.
     unacknowledged: u64,
     ack: Option<Time>,
@@ -95,6 +97,7 @@ impl Member {
             reading: Reading { has_application, delivered: Seq::new(0), room: None, is_complete: false },
             released: Seq::new(0),
             newest: None,
+            expected: None,
             unacknowledged: 0,
             ack: None,
             acknowledged: Time::ZERO,
@@ -129,7 +132,7 @@ impl Member {
         if !data.is_repair {
             self.newest = Some((data.sent_micros, now));
         }
-        if !self.is_plausible(number, data) || !self.arrivals.note(number, self.limit()) {
+        if !self.is_plausible(number, data) || self.is_far(number, data) || !self.arrivals.note(number, self.limit()) {
             // The acknowledgement of it was lost, or is on its way.
             self.acknowledge_by(now + self.config.ack_delay);
             return;
@@ -165,6 +168,15 @@ impl Member {
             Some(end) => number < end,
             None => !data.is_end || number >= self.arrivals.next(),
         }
+    }
+
+    /// Whether a new packet is so far ahead that nobody can tell whether the sender is there; if it is, the next one goes on from
+    /// there (decision 26).
+    fn is_far(&mut self, number: Seq, data: &Data) -> bool {
+        let is_far = !data.is_repair && number.value() > self.arrivals.next().value() + LONGEST_GAP;
+        let expected = self.expected.take();
+        self.expected = is_far.then(|| number.next());
+        is_far && expected != Some(number)
     }
 
     /// Whether there are members below, or will be.
@@ -453,6 +465,8 @@ const ABOVE_SILENCE: Duration = Duration::from_secs(7);
 const LATE: Duration = Duration::from_secs(2);
 /// Half of the packets that an acknowledgement can report on.
 const MOST_UNACKNOWLEDGED: u64 = 32;
+/// A new packet that is further ahead counts when the next one goes on behind it.
+const LONGEST_GAP: u64 = 8;
 /// §3.11.
 const FIRST_UPDATE: Duration = Duration::from_millis(500);
 const UPDATE_STEP: Duration = Duration::from_secs(1);

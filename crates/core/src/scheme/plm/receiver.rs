@@ -129,7 +129,7 @@ impl Receiver {
             return;
         }
         let received = self.memberships.on_packet(now, &header, &self.delay);
-        let sample = self.delay.on_packet(now, header.clock_micros);
+        let sample = self.delay.on_packet(now, header.channel, header.clock_micros);
         let Some(received) = received else { return };
         self.actions.deliver(None);
         if received == Received::Stray {

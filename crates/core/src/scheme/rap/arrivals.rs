@@ -33,12 +33,17 @@ pub(super) enum Arrival {
     Late,
     /// It came before, or is so old that nobody can tell.
     Repeated,
+    /// So far ahead that the next packet decides whether to believe it, and that what is between them is missing.
+    Ahead,
     /// Its number is too far off; the next packet decides whether to believe it.
     Implausible,
 }
 
 /// How far ahead a number may be to be believed at once (RFC 3550 §A.1: MAX_DROPOUT).
 const FARTHEST_AHEAD: u64 = 3_000;
+/// Anybody can send a packet with a number ahead, and a source takes no answers about what it has not sent. So a longer gap counts
+/// when a second packet goes on behind it.
+const LONGEST_GAP: u64 = 16;
 
 impl Arrivals {
     /// A packet came; `wire` is the number that it carries.
@@ -55,7 +60,11 @@ impl Arrivals {
             self.expected_after_jump = Some(wire.wrapping_add(1));
             return Arrival::Implausible;
         }
-        self.expected_after_jump = None;
+        let expected = self.expected_after_jump.take();
+        if ahead > LONGEST_GAP && expected != Some(wire) {
+            self.expected_after_jump = Some(wire.wrapping_add(1));
+            return Arrival::Ahead;
+        }
         if ahead > 0 {
             window.advance(seq, ahead, marked);
             return Arrival::New { missing: ahead - 1 };
@@ -112,7 +121,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Arrival::{Implausible, Late, New, Repeated};
+    use Arrival::{Ahead, Implausible, Late, New, Repeated};
 
     fn came(numbers: &[u16]) -> Arrivals {
         let mut arrivals = Arrivals::default();
@@ -152,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn a_number_ahead_counts_only_if_the_stream_goes_on_from_there() {
+        let mut arrivals = came(&[100]);
+        for number in 101..1_000u16 {
+            assert_eq!(arrivals.on_packet(number + 17 + number % 5 * 500, false), Ahead);
+            assert_eq!(arrivals.on_packet(number, false), New { missing: 0 });
+            assert_eq!(arrivals.newest(16).map(|(newest, ..)| newest.truncate(16)), Some(u32::from(number)));
+        }
+    }
+
+    #[test]
     fn a_packet_from_before_the_first_is_late_and_reported() {
         let mut arrivals = came(&[50, 51]);
         assert_eq!(arrivals.on_packet(49, false), Late);
@@ -161,7 +180,8 @@ mod tests {
     #[test]
     fn a_gap_longer_than_the_window_leaves_nothing_but_the_newest() {
         let mut arrivals = came(&[1, 2, 3]);
-        assert_eq!(arrivals.on_packet(203, true), New { missing: 199 });
+        assert_eq!(arrivals.on_packet(203, false), Ahead);
+        assert_eq!(arrivals.on_packet(204, true), New { missing: 200 });
         assert_eq!(arrivals.newest(32).map(|(_, reports, bits, marked)| (reports, bits, marked)), Some((32, 1, 1)));
         assert_eq!(arrivals.on_packet(3, false), Repeated);
     }

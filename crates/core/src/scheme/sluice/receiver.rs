@@ -160,9 +160,14 @@ impl Receiver {
     fn on_data(&mut self, now: Time, header: &Layered, size: Bytes) {
         let Some(received) = self.memberships.on_packet(now, header, &self.delay) else { return };
         if let Received::Measured { missing, .. } = received {
-            self.begin_slot_of(now, header);
-            self.end_bursts(now, header.clock_micros as u32);
-            self.measure(now, header, missing);
+            let sample = self.delay.on_packet(now, header.channel, header.clock_micros);
+            // Whose clock is not believed tells neither of slots nor of bursts.
+            if sample != DelaySample::Ignored {
+                self.begin_slot_of(now, header);
+                self.end_bursts(now, header.clock_micros as u32);
+                self.measure(header, sample);
+            }
+            self.count_lost(now, header, missing);
         }
         self.slot.counts.packets += 1;
         self.slot.counts.bytes += size;
@@ -247,40 +252,43 @@ impl Receiver {
         }
     }
 
-    fn measure(&mut self, now: Time, header: &Layered, missing: u64) {
-        match self.delay.on_packet(now, header.clock_micros) {
-            DelaySample::Taken(_) => {}
-            DelaySample::Ignored => return,
-            DelaySample::Restarted(_) => {
-                self.queue = Queue::default();
-                self.measuring = [None; 2];
-            }
+    fn measure(&mut self, header: &Layered, sample: DelaySample) {
+        if matches!(sample, DelaySample::Restarted(_)) {
+            self.queue = Queue::default();
+            self.measuring = [None; 2];
         }
         let waited = self.delay.short_term();
         self.queue.on_any_packet(waited);
         self.slot.has_burst |= header.signal;
-        // What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
-        // least delay of the slot tells, whichever receiver starts.
-        let is_after_next_level = self.slot.has_burst && self.place == Some(CYCLE as u16 - 1);
         if header.signal {
             for measuring in self.measuring.iter_mut().flatten() {
                 measuring.on_packet(header.clock_micros as u32, waited.as_secs_f64());
             }
-        } else if !is_after_next_level {
+        } else if !self.is_after_next_level() {
             self.queue.on_packet(waited);
             self.slot.waited = (self.slot.waited.0 + waited, self.slot.waited.1 + 1);
         }
+    }
+
+    /// What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
+    /// least delay of the slot tells, whichever receiver starts.
+    fn is_after_next_level(&self) -> bool {
+        self.slot.has_burst && self.place == Some(CYCLE as u16 - 1)
+    }
+
+    /// A packet came, and so many are missing before it.
+    fn count_lost(&mut self, now: Time, header: &Layered, missing: u64) {
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
         self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
         // A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that.
-        let is_after_burst = is_after_next_level || self.slot.has_burst && !self.rules.is_starting();
+        let is_after_burst = self.is_after_next_level() || self.slot.has_burst && !self.rules.is_starting();
         if header.signal || is_after_burst || self.place == Some(0) {
             return;
         }
         self.share.on_received();
         if lost > 0 {
-            self.on_loss(now, usize::from(header.channel), waited);
+            self.on_loss(now, usize::from(header.channel), self.delay.short_term());
         }
     }
 

@@ -190,7 +190,7 @@ impl Receiver {
         let is_after =
             decreased.is_none_or(|at| was_sent_since(&self.delay, at + self.guard(), now, header.clock_micros));
         let received = self.memberships.on_packet(now, header, &self.delay);
-        self.delay.on_packet(now, header.clock_micros);
+        self.delay.on_packet(now, header.channel, header.clock_micros);
         self.leaves.on_queue(now, self.delay.short_term());
         self.first_packet.get_or_insert(now);
         let Some(received) = received else { return };

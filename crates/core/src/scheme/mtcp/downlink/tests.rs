@@ -32,7 +32,7 @@ fn fig_4_a_packet_of_0_is_sent_again_at_7_8_10_14_and_22() {
     node.children[0].note_delay(Time::ZERO, 7.0, 7.0);
     node.children[0].note_round_trip(Time::ZERO, Duration::from_millis(990));
     // The stamp is that of time 0, as an earlier packet has shown.
-    node.clock.note(Time::ZERO, 0);
+    node.clock.note(Time::ZERO, 0, true);
     node.on_data(Time::from_millis(5_500), Seq::new(0), 0, true, &mut out);
     assert_eq!(repairs(&mut out), [0; 0]);
     let mut at = Vec::new();

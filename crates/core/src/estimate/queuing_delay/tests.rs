@@ -1,0 +1,157 @@
+//! Averages and minima, and which clocks are believed.
+
+use super::*;
+use proptest::prelude::*;
+
+fn estimator(window: DelayWindow) -> QueuingDelay {
+    QueuingDelay::new(0.25, 0.05, window)
+}
+
+fn ms(delay: Duration) -> f64 {
+    delay.as_secs_f64() * 1e3
+}
+
+#[test]
+fn the_short_term_average_weighs_each_packet_by_a_quarter() {
+    let mut delay = estimator(DelayWindow::Everything);
+    for (sent, arrived) in [(0, 100), (10, 110), (20, 160)] {
+        delay.on_packet(Time::from_millis(arrived), 0, sent * 1000);
+    }
+    assert_eq!(ms(delay.short_term()), 10.0);
+    delay.on_slot();
+    assert_eq!(ms(delay.long_term()), 10.0, "the first slot's average is the first long-term one");
+}
+
+#[test]
+fn clock_offsets_cancel_also_where_the_wire_s_clock_wraps() {
+    for offset in [0u64, 1 << 31, (1 << 32) - 15_000, 3_900_000_000_000_000] {
+        let mut delay = estimator(DelayWindow::Everything);
+        for (sent, arrived) in [(0u64, 100), (10, 110), (20, 160)] {
+            delay.on_packet(Time::from_millis(arrived), 0, sent * 1000 + offset);
+        }
+        assert_eq!(ms(delay.short_term()), 10.0, "offset {offset}");
+    }
+}
+
+/// A path of 20 ms that 100 packets a second take in turn over two channels, with queues of 0 to 30 ms.
+struct Walked {
+    delay: QueuingDelay,
+    packet: u64,
+    /// How far the sender's clock is ahead, microseconds.
+    ahead: i64,
+}
+
+impl Walked {
+    fn new() -> Walked {
+        let mut walked =
+            Walked { delay: estimator(DelayWindow::Moving(Duration::from_secs(600))), packet: 0, ahead: 0 };
+        walked.walks(500);
+        walked
+    }
+
+    /// So many packets; how many were not believed, and how often the estimator has started again.
+    fn walks(&mut self, packets: u64) -> [u64; 2] {
+        let mut counts = [0; 2];
+        for _ in 0..packets {
+            match self.walk(0) {
+                DelaySample::Taken(_) => {}
+                DelaySample::Ignored => counts[0] += 1,
+                DelaySample::Restarted(_) => counts[1] += 1,
+            }
+        }
+        counts
+    }
+
+    /// One packet, whose clock is wrong by so much.
+    fn walk(&mut self, wrong: i64) -> DelaySample {
+        self.packet += 1;
+        let sent = self.packet * 10_000;
+        let came = Time::from_micros(sent + 20_000 + self.packet % 4 * 10_000);
+        let clock = (sent + (1 << 40)).wrapping_add_signed(self.ahead + wrong);
+        self.delay.on_packet(came, (self.packet % 2) as u16, clock)
+    }
+
+    fn is_as_ever(&self) -> bool {
+        (5.0..30.0).contains(&ms(self.delay.short_term()))
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_costs_three_packets_of_a_channel_if_it_went_forwards_and_a_second_if_it_went_back() {
+    for seconds in [3, 9, 3600, 2000] {
+        for sign in [1, -1] {
+            let mut walked = Walked::new();
+            walked.ahead = sign * seconds * 1_000_000;
+            let [ignored, restarted] = walked.walks(200);
+            // An hour forwards is, modulo 71 minutes, eleven minutes back.
+            let is_forwards = (walked.ahead as i32) > 0;
+            let expected = if is_forwards { 4..=5 } else { 97..=103 };
+            assert!(restarted == 1 && expected.contains(&ignored), "{sign} {seconds} s: {ignored}, {restarted}");
+            assert!(walked.is_as_ever(), "{sign} {seconds} s: {:?}", walked.delay.short_term());
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_a_second_and_a_half_after_a_second_s_silence_is_believed() {
+    let mut delay = estimator(DelayWindow::Everything);
+    delay.on_packet(Time::from_secs(1), 0, 0);
+    let came = delay.on_packet(Time::from_millis(3_400), 0, 900_000);
+    assert_eq!(came, DelaySample::Taken(TimestampDifference(1_500_000)));
+}
+
+#[test]
+fn delays_that_jump_and_fall_within_a_second_are_a_queue_s() {
+    let mut walked = Walked::new();
+    walked.ahead = -3_000_000;
+    walked.walks(90);
+    walked.ahead = 0;
+    assert_eq!(walked.walks(100), [0, 0]);
+    assert!(walked.is_as_ever());
+}
+
+proptest! {
+    #[test]
+    fn one_forged_clock_in_ten_never_counts(
+        forged in proptest::collection::vec((any::<i32>(), 0u64..5), 1..200),
+    ) {
+        let mut walked = Walked::new();
+        for (wrong, extra) in forged {
+            walked.walk(i64::from(wrong));
+            prop_assert_eq!(walked.walks(8 + extra)[1], 0);
+            let delay = ms(walked.delay.short_term());
+            // A packet that comes up to half a second late may be a queue's, and is forgotten with the average: 0.75^8 of a quarter.
+            prop_assert!((5.0..60.0).contains(&delay), "wrong by {} us: {} ms", wrong, delay);
+        }
+    }
+
+    #[test]
+    fn clocks_of_any_origin_are_the_same(origin in any::<u64>()) {
+        let mut walked = Walked::new();
+        let mut other = Walked { delay: estimator(DelayWindow::Moving(Duration::from_secs(600))), packet: 0, ahead: origin as i64 >> 8 };
+        other.walks(500);
+        prop_assert_eq!(walked.walks(500), other.walks(500));
+        prop_assert_eq!(walked.delay.short_term(), other.delay.short_term());
+    }
+}
+
+#[test]
+fn a_drifting_clock_is_forgotten_with_the_window() {
+    // The receiver's clock gains 1 ms a second (ten times worse than bad crystals).
+    let mut delay = estimator(DelayWindow::Moving(Duration::from_secs(10)));
+    for second in 0..1000u64 {
+        delay.on_packet(Time::from_micros(second * 1_001_000), 0, second * 1_000_000);
+    }
+    assert!(ms(delay.short_term()) <= 12.0, "{:?}", delay.short_term());
+    assert!(ms(delay.short_term()) >= 4.0, "the drift must show: {:?}", delay.short_term());
+}
+
+#[test]
+fn the_moving_minimum_rises_when_the_path_grows() {
+    let mut delay = estimator(DelayWindow::Moving(Duration::from_secs(10)));
+    delay.on_packet(Time::from_millis(50), 0, 0);
+    for second in 1..12u64 {
+        delay.on_packet(Time::from_millis(second * 1000 + 80), 0, second * 1_000_000);
+    }
+    assert_eq!(delay.minimum(), Some(TimestampDifference(30_000)));
+}
