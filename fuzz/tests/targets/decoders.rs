@@ -1,0 +1,120 @@
+//! Any bytes at all, to every decoder: they are refused or understood.
+
+use weir_wire::alc::{Alc, Content, FdtInstance, Profile};
+use weir_wire::extension;
+use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
+use weir_wire::lct::Lct;
+use weir_wire::mtcp::join::{Join, Node};
+use weir_wire::mtcp::{self, Data};
+use weir_wire::receipt::{self, Answer, Receipt};
+use weir_wire::rtcp::handshake::{Kind, Message};
+use weir_wire::rtcp::{self, App, Bye, congestion};
+use weir_wire::rtp::Rtp;
+use weir_wire::{CciForm, Feedback, Layered, Locator, Probe, probe};
+
+#[test]
+fn any_bytes_are_decoded_or_refused() {
+    weir_fuzz::check!(50_000, seeds(), decode);
+}
+
+fn decode(bytes: &[u8]) {
+    if let Ok((header, rest)) = Lct::decode(bytes) {
+        assert!(header.extensions.len() + header.cci.len() + rest.len() <= bytes.len());
+    }
+    if let Ok(alc) = Alc::decode(bytes) {
+        for form in [CciForm::Short, CciForm::Long, CciForm::Clocked] {
+            if let Ok(layered) = alc.layered(form) {
+                assert!(u64::from(layered.sequence) >> form.sequence_bits() == 0);
+                assert!(usize::from(layered.channel) < form.channels());
+            }
+        }
+    }
+    // Each extension takes at least a word, so that there are no more of them than words.
+    assert!(extension::iter(bytes).count() <= bytes.len() / 4 + 1);
+    let _ = Receipt::decode(bytes);
+    let _ = Answer::decode(bytes);
+    if let Ok((probe, tsi)) = Probe::decode(bytes) {
+        assert_eq!(probe.encode(tsi), bytes);
+    }
+    match mtcp::Message::decode(bytes) {
+        Ok((mtcp::Message::Data(_, payload), _)) => assert_eq!(mtcp::DATA_LEN + payload.len(), bytes.len()),
+        Ok((mtcp::Message::Ack(ack), _)) => {
+            assert!(bytes.len() == mtcp::ACK_LEN && ack.reported <= mtcp::MAX_REPORTED);
+            assert!(ack.received & 1 == 0 && ack.received.checked_shr(ack.reported.into()).unwrap_or(0) == 0);
+        }
+        Ok((mtcp::Message::Join(join), tsi)) => {
+            let mut again = [0; mtcp::join::MAX_JOIN_LEN];
+            let len = join.encode(tsi, &mut again);
+            assert_eq!(mtcp::Message::decode(&again[..len]), Ok((mtcp::Message::Join(join), tsi)));
+        }
+        Err(_) => {}
+    }
+    if let Ok((header, payload)) = Rtp::decode(bytes) {
+        assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);
+    }
+    for packet in rtcp::packets(bytes).flatten() {
+        let _ = (App::decode(&packet), Bye::decode(&packet), Message::decode(&packet));
+        let Ok(report) = congestion::Report::decode(&packet) else { continue };
+        for feedback in report.streams().flatten().filter_map(|stream| stream.feedback()) {
+            assert!((1..=Feedback::MAX_REPORTS).contains(&feedback.reports) && feedback.arrived & 1 == 1);
+            assert!(feedback.marked & !feedback.arrived == 0 && feedback.held <= Feedback::MAX_HELD);
+            assert!(u64::from(feedback.arrived) >> feedback.reports == 0);
+        }
+    }
+    for encoding_id in [NO_CODE, RAPTORQ] {
+        if let Ok(oti) = Oti::decode(bytes, encoding_id) {
+            assert_eq!(Oti::decode(&oti.encode(), encoding_id), Ok(oti));
+        }
+        if let Some(id) = bytes.first_chunk() {
+            assert_eq!(PayloadId::decode(*id, encoding_id).encode(encoding_id), *id);
+        }
+    }
+}
+
+/// A message of each kind.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = packets();
+    let receipt = Receipt {
+        kind: receipt::Kind::Receipt,
+        tsi: 7,
+        receiver: [1; 32],
+        received_bytes: 1 << 40,
+        elapsed_millis: 1_000,
+        share: 10_000,
+        proof: [2; 32],
+        name: receipt::name_bytes("host"),
+    };
+    let answer = Answer { to: receipt::Kind::Report, tsi: 7, receiver: [1; 32], next_secs: 5 };
+    let seals = [3; receipt::SIGNATURE_LEN + receipt::TAG_LEN];
+    seeds.push([&receipt.encode_body()[..], &seals].concat());
+    seeds.push([&answer.encode_body()[..], &seals].concat());
+    seeds.push(Probe { kind: probe::Kind::Probe, clock_micros: 9 }.encode(7).to_vec());
+    seeds.push([&Rtp { sequence: 1, ssrc: 2, ..Rtp::default() }.encode()[..], b"payload"].concat());
+    let feedback = Feedback { newest: 9, reports: 8, arrived: 0b1011_0111, marked: 1, held: 3 };
+    let mut report = [0; congestion::MAX_LEN];
+    let length = congestion::encode(1, 2, &feedback, 3, &mut report);
+    let hello = Message::plain(Kind::Hello, 7).encode();
+    seeds.push([&report[..length], &hello, &Bye { ssrc: 7 }.encode()].concat());
+    seeds.push(Data { number: 1, sent_micros: 2, is_repair: true, is_end: false }.encode(7).to_vec());
+    let mut join = [0; mtcp::join::MAX_JOIN_LEN];
+    let length = Join::Node(Node { at: Locator([1; 18]), level: 2, is_above: true }).encode(7, &mut join);
+    seeds.push(join[..length].to_vec());
+    seeds
+}
+
+/// Packets of a file and of a table, in each form.
+fn packets() -> Vec<Vec<u8>> {
+    let oti = Oti::RaptorQ { transfer_length: 100, symbol_size: 16, blocks: 2, sub_blocks: 1, alignment: 8 };
+    let payload_id = PayloadId { block: 1, symbol: 2 };
+    let file = Content { toi: 1 << 20, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None };
+    let fdt = Some(FdtInstance { version: 2, id: 9, content_encoding: 3 });
+    let table = Content { toi: 0, fdt, oti: Some(oti), ..file };
+    let forms = [CciForm::Short, CciForm::Long, CciForm::Clocked].into_iter();
+    let each = forms.flat_map(|form| [(form, file), (form, table)]);
+    let encoded = each.map(|(form, content)| {
+        let mut packet = [4; 200];
+        let length = Profile { tsi: 7, form }.encode(&Layered::default(), &content, &mut packet);
+        packet[..length + 16].to_vec()
+    });
+    encoded.collect()
+}
