@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use raptorq::{Decoder, EncodingPacket, ObjectTransmissionInformation};
+use raptorq::{EncodingPacket, SourceBlockDecoder};
 use weir_wire::alc::Content;
 use weir_wire::fec::{Oti, PayloadId};
 
@@ -51,7 +51,24 @@ enum Body {
         symbols: Vec<(PayloadId, Box<[u8]>)>,
         missing: u64,
     },
-    Coded(Box<Decoder>),
+    Coded(Vec<CodedBlock>),
+}
+
+/// A block that is decoded.
+#[derive(Debug)]
+enum CodedBlock {
+    /// Its decoder, and how many symbols that was given.
+    Open(Box<SourceBlockDecoder>, u32),
+    Done(Vec<u8>),
+}
+
+/// What a symbol shows not to be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Useless {
+    /// The symbol.
+    Symbol,
+    /// Its instance, which cannot be decoded from more than enough symbols: some of them are forged.
+    Instance,
 }
 
 /// What became of a packet of TOI 0.
@@ -109,7 +126,12 @@ impl FdtAssembler {
         match pending.add(content.payload_id, symbol) {
             Ok(None) => Assembled::Nothing,
             Ok(Some(bytes)) => self.finish(id, bytes, budget),
-            Err(()) => Assembled::Unusable,
+            Err(useless) => {
+                if useless == Useless::Instance {
+                    self.drop_pending(id, budget);
+                }
+                Assembled::Unusable
+            }
         }
     }
 
@@ -195,12 +217,7 @@ impl Pending {
     fn new(layout: Layout, content_encoding: u8, cost: u64) -> Pending {
         let body = match layout.oti() {
             Oti::NoCode { .. } => Body::Plain { symbols: Vec::new(), missing: layout.symbols_before(layout.blocks()) },
-            Oti::RaptorQ { transfer_length, symbol_size, sub_blocks, alignment, .. } => {
-                let blocks = layout.blocks().max(1) as u8;
-                let config =
-                    ObjectTransmissionInformation::new(transfer_length, symbol_size, blocks, sub_blocks, alignment);
-                Body::Coded(Box::new(Decoder::new(config)))
-            }
+            Oti::RaptorQ { .. } => Body::Coded((0..layout.blocks()).filter_map(|block| open(&layout, block)).collect()),
         };
         Pending { layout, content_encoding, body, seen: HashMap::new(), touched: 0, cost }
     }
@@ -213,17 +230,18 @@ impl Pending {
         }
     }
 
-    fn add(&mut self, id: PayloadId, symbol: &[u8]) -> Result<Option<Vec<u8>>, ()> {
+    fn add(&mut self, id: PayloadId, symbol: &[u8]) -> Result<Option<Vec<u8>>, Useless> {
         let symbol_size = self.layout.symbol_size();
         if id.symbol >= self.layout.esi_limit(id.block) || id.block >= self.layout.blocks() {
-            return Err(());
+            return Err(Useless::Symbol);
         }
         match &mut self.body {
             Body::Plain { symbols, missing } => {
                 let length = self.layout.transfer_length() as usize;
                 let start = self.layout.offset(id.block) as usize + id.symbol as usize * symbol_size;
                 let size = symbol_size.min(length - start);
-                let part = symbol.get(..size).filter(|_| symbol.len() <= symbol_size).ok_or(())?;
+                let part = symbol.get(..size).filter(|_| symbol.len() <= symbol_size);
+                let part = part.ok_or(Useless::Symbol)?;
                 symbols.push((id, part.into()));
                 *missing -= 1;
                 if *missing > 0 {
@@ -232,16 +250,46 @@ impl Pending {
                 symbols.sort_unstable_by_key(|(id, _)| (id.block, id.symbol));
                 Ok(Some(symbols.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()))
             }
-            Body::Coded(decoder) => {
-                if symbol.len() != symbol_size {
-                    return Err(());
-                }
-                let id = raptorq::PayloadId::new(id.block as u8, id.symbol);
-                decoder.add_new_packet(EncodingPacket::new(id, symbol.to_vec()));
-                Ok(decoder.get_result())
+            Body::Coded(blocks) => {
+                let block = blocks.get_mut(id.block as usize).filter(|_| symbol.len() == symbol_size);
+                block.ok_or(Useless::Symbol)?.add(id.symbol, symbol, self.layout.symbols(id.block))?;
+                Ok(whole(blocks, self.layout.transfer_length()))
             }
         }
     }
+}
+
+impl CodedBlock {
+    /// Takes a symbol of a block of `count`, and decodes it if it can be.
+    fn add(&mut self, number: u32, symbol: &[u8], count: u32) -> Result<(), Useless> {
+        let CodedBlock::Open(decoder, given) = self else { return Ok(()) };
+        *given += 1;
+        let packet = EncodingPacket::new(raptorq::PayloadId::new(0, number), symbol.to_vec());
+        match decoder.decode([packet]) {
+            Some(decoded) => *self = CodedBlock::Done(decoded),
+            None if *given >= count + MAX_EXTRA => return Err(Useless::Instance),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// A block of which nothing has come.
+fn open(layout: &Layout, block: u32) -> Option<CodedBlock> {
+    let length = u64::from(layout.symbols(block)) * layout.symbol_size() as u64;
+    let decoder = SourceBlockDecoder::new(0, &layout.codec()?, length);
+    Some(CodedBlock::Open(Box::new(decoder), 0))
+}
+
+/// The instance, if all of its blocks are decoded.
+fn whole(blocks: &[CodedBlock], length: u64) -> Option<Vec<u8>> {
+    let decoded = blocks.iter().map(|block| match block {
+        CodedBlock::Done(decoded) => Some(&decoded[..]),
+        CodedBlock::Open(..) => None,
+    });
+    let mut bytes = decoded.collect::<Option<Vec<&[u8]>>>()?.concat();
+    bytes.truncate(length as usize);
+    Some(bytes)
 }
 
 /// Undoes the content encoding of an instance (RFC 6726 §3.4.3), if that gives at most `max_bytes`, and not very much more than
@@ -272,6 +320,9 @@ const MAX_FINISHED: usize = 1024;
 const MAX_SEEN: usize = 8192;
 /// Source symbols of an instance that has to be decoded: more would take a decoder seconds.
 const MAX_CODED: u64 = 1024;
+/// Symbols beyond those of a block with which it is tried: with honest ones the chance that it takes more is below 10^-10. Each
+/// try takes milliseconds, and symbols can be chosen of which no number is enough.
+const MAX_EXTRA: u32 = 4;
 /// Bytes of a symbol of an instance that has several: fewer make accounts larger than what they are of.
 const SMALLEST_SYMBOL: usize = 32;
 /// Bytes of a decoder for each byte that it decodes: the symbols, its copies of them, and the result.
@@ -372,6 +423,54 @@ mod tests {
         assert_eq!(fdt.add(&coded, &[0; 40], A, &mut budget), Assembled::Unusable);
         assert_eq!(fdt.add(&content(1, 0, 4, 3), b"abcd", A, &mut budget), Assembled::Unusable);
         assert_eq!(fdt.add(&content(1, 0, 4, 0), b"abcd", A, &mut budget), instance(b"abcd"));
+    }
+
+    /// What a packet of a coded instance says.
+    fn coded(id: u32, block: u32, symbol: u32, length: u64, blocks: u8) -> Content {
+        let oti = Oti::RaptorQ { transfer_length: length, symbol_size: 40, blocks, sub_blocks: 1, alignment: 8 };
+        let payload_id = PayloadId { block, symbol };
+        Content { encoding_id: 6, payload_id, oti: Some(oti), ..content(id, 0, 0, 0) }
+    }
+
+    #[test]
+    fn a_coded_instance_of_several_blocks_is_decoded_from_any_of_its_symbols() {
+        let mut fdt = Bench::new();
+        let whole: Vec<u8> = (0..810u32).map(|i| i as u8).collect();
+        let config = raptorq::ObjectTransmissionInformation::new(810, 40, 2, 1, 8);
+        let packets = raptorq::Encoder::new(&whole, config).get_encoded_packets(6);
+        let mut last = Assembled::Nothing;
+        for packet in packets.iter().filter(|packet| packet.payload_id().encoding_symbol_id() >= 4) {
+            let id = packet.payload_id();
+            assert_eq!(last, Assembled::Nothing);
+            last = fdt.add(&coded(1, id.source_block_number().into(), id.encoding_symbol_id(), 810, 2), packet.data());
+            if last != Assembled::Nothing {
+                break;
+            }
+        }
+        assert_eq!(last, instance(&whole));
+    }
+
+    #[test]
+    fn symbols_that_say_nothing_of_a_part_are_given_up_soon() {
+        let (mut fdt, count) = (Bench::new(), 20);
+        let mut data = vec![0; count as usize * 40];
+        data[0] = 1;
+        // Repair symbols in which the first source symbol is not: however many come, nobody can decode that one.
+        let config = raptorq::ObjectTransmissionInformation::new(data.len() as u64, 40, 1, 1, 8);
+        let encoder = raptorq::Encoder::new(&data, config);
+        let packets = encoder.get_block_encoders()[0].repair_packets(0, 60_000);
+        let useless = packets.iter().filter(|packet| packet.data().iter().all(|byte| *byte == 0));
+        let useless: Vec<u32> = useless.map(|packet| packet.payload_id().encoding_symbol_id()).take(100).collect();
+        assert_eq!(useless.len(), 100, "there are enough of them");
+        let results = useless.iter().map(|symbol| fdt.add(&coded(1, 0, *symbol, 800, 1), &[0; 40]));
+        let given_up = results.filter(|result| *result == Assembled::Unusable).count();
+        assert!(given_up >= 4, "a hundred symbols of a block of {count}: given up {given_up} times");
+        // What is true is decoded all the same.
+        let mut last = Assembled::Nothing;
+        for symbol in 0..count {
+            last = fdt.add(&coded(2, 0, symbol, 800, 1), &[7; 40]);
+        }
+        assert_eq!(last, instance(&[7; 800]));
     }
 
     #[test]
