@@ -67,7 +67,7 @@ pub fn plant(seeds: &[Vec<u8>]) {
     }
 }
 
-/// Runs a target with its seeds and with inputs that are made of them.
+/// Runs a target with its seeds, with what libFuzzer found to fail and is still there, and with inputs that are made of the seeds.
 #[doc(hidden)]
 pub fn replay(name: &str, inputs: u32, seeds: &[Vec<u8>], target: fn(&[u8])) {
     // What others allocate at the same time would count for this one.
@@ -75,7 +75,7 @@ pub fn replay(name: &str, inputs: u32, seeds: &[Vec<u8>], target: fn(&[u8])) {
     LONGEST.store(0, Ordering::Relaxed);
     let mut random = Random::new(1, name);
     let made = (0..inputs).map(|_| mutation::made_of(seeds, &mut random));
-    for input in seeds.iter().cloned().chain(made) {
+    for input in seeds.iter().cloned().chain(crashes(name)).chain(made) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| within_limits(&input, target))) {
             eprintln!("{name} fails with b\"{}\"", input.escape_ascii());
             resume_unwind(panic);
@@ -83,6 +83,14 @@ pub fn replay(name: &str, inputs: u32, seeds: &[Vec<u8>], target: fn(&[u8])) {
     }
     let longest = Duration::from_micros(LONGEST.load(Ordering::Relaxed));
     eprintln!("{name}: {inputs} inputs and {} seeds; the slowest took {longest:?} of a core's time", seeds.len());
+}
+
+/// What is in the folder to which `fuzz/run` has libFuzzer write what fails.
+fn crashes(name: &str) -> impl Iterator<Item = Vec<u8>> {
+    let target = name.rsplit("::").next().unwrap_or(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes").join(target);
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| std::fs::read(file.path()).ok())
 }
 
 /// Runs a target with one input.

@@ -10,7 +10,7 @@ use weir_wire::CciForm;
 
 #[test]
 fn any_text_is_a_description_or_refused() {
-    weir_fuzz::check!(2_000, seeds(), read);
+    weir_fuzz::check!(5_000, seeds(), read);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::Draw;
 
 #[test]
 fn nobody_is_admitted_but_who_gives_its_own_cookie_back() {
-    weir_fuzz::check!(3_000, seeds(), meet);
+    weir_fuzz::check!(10_000, seeds(), meet);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::Draw;
 
 #[test]
 fn whatever_became_of_a_journal_the_file_arrives() {
-    weir_fuzz::check!(500, seeds(), resume);
+    weir_fuzz::check!(1_000, seeds(), resume);
 }
 
 fn resume(input: &[u8]) {

@@ -13,7 +13,7 @@ use crate::Draw;
 
 #[test]
 fn any_messages_in_any_order_count_no_receiver_that_has_not_finished() {
-    weir_fuzz::check!(200, seeds(), exchange);
+    weir_fuzz::check!(500, seeds(), exchange);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::Draw;
 
 #[test]
 fn any_packets_in_any_order_leave_a_store_that_goes_on() {
-    weir_fuzz::check!(1_000, seeds(), receive);
+    weir_fuzz::check!(2_000, seeds(), receive);
 }
 
 fn receive(input: &[u8]) {
