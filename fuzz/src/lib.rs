@@ -82,7 +82,11 @@ pub fn replay(name: &str, inputs: u32, seeds: &[Vec<u8>], target: fn(&[u8])) {
         }
     }
     let longest = Duration::from_micros(LONGEST.load(Ordering::Relaxed));
-    eprintln!("{name}: {inputs} inputs and {} seeds; the slowest took {longest:?} of a core's time", seeds.len());
+    let most = MEMORY.max_allocated();
+    eprintln!(
+        "{name}: {inputs} inputs and {} seeds; the slowest {longest:?} of a core, memory {most} bytes",
+        seeds.len()
+    );
 }
 
 /// What is in the folder to which `fuzz/run` has libFuzzer write what fails.

@@ -1,5 +1,6 @@
 //! Any packet at any time, from any sender: the store never panics, and what it holds stays bounded.
 
+use weir_fuzz::uncounted;
 use weir_object::{Origin, Store, StoreOptions};
 use weir_wire::alc::{Content, FdtInstance};
 use weir_wire::fec::{Oti, PayloadId};
@@ -12,15 +13,19 @@ fn any_packets_in_any_order_leave_a_store_that_goes_on() {
 }
 
 fn receive(input: &[u8]) {
-    let out = crate::folder();
-    let options =
-        StoreOptions { sync: false, max_files: 6, early_bytes: 2000, max_fdt_bytes: 5000, ..Default::default() };
+    let Some((limits, packets)) = input.split_first() else { return };
+    let out = uncounted(crate::folder);
+    // With as much as receivers have, and with so little that much is given up.
+    let mut options = StoreOptions { sync: false, max_files: 6, ..Default::default() };
+    if limits % 2 == 1 {
+        (options.early_bytes, options.max_fdt_bytes) = (2000, 5000);
+    }
     let open = || Store::open(out.path(), options.clone()).expect("the folder can be used");
     let mut store = open();
     for number in 0..TABLES.len() {
         add_table(&mut store, number);
     }
-    for (i, packet) in input.chunks(PACKET).take(MOST_PACKETS).enumerate() {
+    for (i, packet) in packets.chunks(PACKET).take(MOST_PACKETS).enumerate() {
         feed(&mut store, &mut Draw(packet));
         if i % 16 == 5 {
             store.flush().expect("the disk works");
@@ -32,9 +37,10 @@ fn receive(input: &[u8]) {
     }
     let progress = store.progress();
     assert!(progress.files_total <= 6 && progress.waiting_bytes <= options.memory_limit / 2, "{progress:?}");
+    uncounted(|| drop(out));
 }
 
-/// Each kind of packet once, and all symbols of the first file.
+/// Each kind of packet once, all symbols of the first file, and coded tables of a megabyte each that never end.
 fn seeds() -> Vec<Vec<u8>> {
     let packet = |kind: u8, block: u8, symbol: u8| {
         let mut packet = vec![kind, 1, block, 0, 0, 0, symbol];
@@ -43,7 +49,16 @@ fn seeds() -> Vec<Vec<u8>> {
     };
     let kinds = (0..=255).flat_map(|kind| packet(kind, 0, kind % 8)).collect();
     let symbols = (0..4).flat_map(|block| (0..4).flat_map(move |symbol| packet(34, block, symbol))).collect();
-    vec![kinds, symbols]
+    let claim = |id: u8| {
+        let mut packet = vec![140, 0, 0, 0, 0, 0, id];
+        packet.extend((1u64 << 20).to_be_bytes());
+        packet.extend([4, 0, 1, 0, 1, 8]);
+        packet.resize(PACKET, id);
+        packet
+    };
+    let claims = (0..=255).flat_map(claim).collect();
+    let all: [Vec<u8>; 3] = [kinds, symbols, claims];
+    all.iter().flat_map(|packets| [0, 1].map(|limits| [&[limits], &packets[..]].concat())).collect()
 }
 
 fn add_table(store: &mut Store, number: usize) {
