@@ -121,7 +121,7 @@ impl Receipt {
         let received_bytes = u64::from_be_bytes(take_array(&mut rest, "receipt bytes")?);
         let elapsed_millis = u64::from_be_bytes(take_array(&mut rest, "receipt time")?);
         let share = u16::from_be_bytes(take_array(&mut rest, "receipt share")?);
-        let _zero: [u8; 2] = take_array(&mut rest, "receipt zero")?;
+        take_zeros(&mut rest, "receipt zero")?;
         let proof = take_array(&mut rest, "receipt proof")?;
         let name = take_array(&mut rest, "receipt name")?;
         let seals = decode_seals(rest, message.len())?;
@@ -154,7 +154,7 @@ impl Answer {
             _ => return Err(DecodeError::Value { field: "answer kind", value: u64::from(kind) }),
         };
         let next_secs = u16::from_be_bytes(take_array(&mut rest, "answer seconds")?);
-        let _zero: [u8; 2] = take_array(&mut rest, "answer zero")?;
+        take_zeros(&mut rest, "answer zero")?;
         let digest = take_array(&mut rest, "answer digest")?;
         let seals = decode_seals(rest, message.len())?;
         Ok((Answer { to, tsi, receiver, next_secs, message: digest }, seals))
@@ -180,6 +180,14 @@ fn decode_head(rest: &mut &[u8]) -> Result<(u8, u16, [u8; KEY_LEN]), DecodeError
         return Err(DecodeError::Version { protocol: "receipt", version });
     }
     Ok((kind, u16::from_be_bytes(take_array(rest, "receipt TSI")?), take_array(rest, "receipt receiver")?))
+}
+
+/// Two bytes that are zero: what is signed is what is read, so nothing else may stand there.
+fn take_zeros(rest: &mut &[u8], field: &'static str) -> Result<(), DecodeError> {
+    match u16::from_be_bytes(take_array(rest, field)?) {
+        0 => Ok(()),
+        other => Err(DecodeError::Value { field, value: u64::from(other) }),
+    }
 }
 
 fn decode_seals(mut rest: &[u8], length: usize) -> Result<Seals, DecodeError> {
@@ -222,6 +230,32 @@ mod tests {
         fn any_bytes_are_a_message_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..260)) {
             let _ = (Receipt::decode(&bytes), Answer::decode(&bytes));
         }
+    }
+
+    #[test]
+    fn every_byte_under_the_signature_counts() {
+        let receipt = Receipt {
+            kind: Kind::Receipt,
+            tsi: 1,
+            receiver: [2; KEY_LEN],
+            received_bytes: 3,
+            elapsed_millis: 4,
+            share: 5,
+            proof: [6; 32],
+            name: name_bytes("host"),
+        };
+        let mut message = [7; LEN];
+        message[..BODY_LEN].copy_from_slice(&receipt.encode_body());
+        for at in 0..BODY_LEN {
+            let mut changed = message;
+            changed[at] ^= 0x40;
+            assert!(Receipt::decode(&changed).map(|(other, _)| other) != Ok(receipt), "byte {at}");
+        }
+        let mut answer = [0; ANSWER_LEN];
+        answer[..40].copy_from_slice(&head(4, 1, &[2; KEY_LEN]));
+        assert!(Answer::decode(&answer).is_ok());
+        answer[43] = 1;
+        assert!(Answer::decode(&answer).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct MasterKey([u8; 32]);
 
 impl MasterKey {
     /// The key of these bytes, which nobody else may be able to guess.
-    pub fn new(bytes: [u8; 32]) -> MasterKey {
+    pub const fn new(bytes: [u8; 32]) -> MasterKey {
         MasterKey(bytes)
     }
 

@@ -13,7 +13,7 @@ use weir_wire::alc::Content;
 use weir_wire::fec::Oti;
 
 use super::budget::Budget;
-use super::instance::{self, Fingerprints, Instance, Look};
+use super::instance::{self, Fingerprints, Hopeless, Instance, Look};
 use super::senders::Origin;
 use crate::partition::Layout;
 
@@ -113,8 +113,13 @@ impl FdtAssembler {
         let Some(pending) = self.pending.get_mut(&id).filter(|_| has_room) else { return Assembled::Nothing };
         pending.cost += bytes;
         pending.touched = self.clock;
-        let whole = pending.add(content.payload_id, fingerprint, symbol);
-        whole.map_or(Assembled::Nothing, |bytes| Assembled::Instance(id, bytes))
+        match pending.add(content.payload_id, fingerprint, symbol) {
+            Ok(whole) => whole.map_or(Assembled::Nothing, |bytes| Assembled::Instance(id, bytes)),
+            Err(Hopeless) => {
+                self.drop_pending(id);
+                Assembled::Unusable
+            }
+        }
     }
 
     /// Begins an instance, if there is room.
@@ -324,6 +329,54 @@ mod tests {
         assert_eq!(fdt.add(&coded, &[0; 40], A), Assembled::Unusable);
         assert_eq!(fdt.add(&content(1, 0, 4, 3), b"abcd", A), Assembled::Unusable);
         assert_eq!(bytes(fdt.add(&content(1, 0, 4, 0), b"abcd", A)), Some(b"abcd".to_vec()));
+    }
+
+    /// What a packet of a coded instance says.
+    fn coded(id: u32, block: u32, symbol: u32, length: u64, blocks: u8) -> Content {
+        let oti = Oti::RaptorQ { transfer_length: length, symbol_size: 40, blocks, sub_blocks: 1, alignment: 8 };
+        let payload_id = PayloadId { block, symbol };
+        Content { encoding_id: 6, payload_id, oti: Some(oti), ..content(id, 0, 0, 0) }
+    }
+
+    #[test]
+    fn a_coded_instance_of_several_blocks_is_decoded_from_any_of_its_symbols() {
+        let mut fdt = Bench::new();
+        let whole: Vec<u8> = (0..810u32).map(|i| i as u8).collect();
+        let config = raptorq::ObjectTransmissionInformation::new(810, 40, 2, 1, 8);
+        let packets = raptorq::Encoder::new(&whole, config).get_encoded_packets(6);
+        let mut last = Assembled::Nothing;
+        for packet in packets.iter().filter(|packet| packet.payload_id().encoding_symbol_id() >= 4) {
+            let id = packet.payload_id();
+            assert_eq!(last, Assembled::Nothing);
+            last = fdt.add(&coded(1, id.source_block_number().into(), id.encoding_symbol_id(), 810, 2), packet.data());
+            if last != Assembled::Nothing {
+                break;
+            }
+        }
+        assert_eq!(bytes(last), Some(whole));
+    }
+
+    #[test]
+    fn symbols_that_say_nothing_of_a_part_are_given_up_soon() {
+        let (mut fdt, count) = (Bench::new(), 20);
+        let mut data = vec![0; count as usize * 40];
+        data[0] = 1;
+        // Repair symbols in which the first source symbol is not: however many come, nobody can decode that one.
+        let config = raptorq::ObjectTransmissionInformation::new(data.len() as u64, 40, 1, 1, 8);
+        let encoder = raptorq::Encoder::new(&data, config);
+        let packets = encoder.get_block_encoders()[0].repair_packets(0, 60_000);
+        let useless = packets.iter().filter(|packet| packet.data().iter().all(|byte| *byte == 0));
+        let useless: Vec<u32> = useless.map(|packet| packet.payload_id().encoding_symbol_id()).take(100).collect();
+        assert_eq!(useless.len(), 100, "there are enough of them");
+        let results = useless.iter().map(|symbol| fdt.add(&coded(1, 0, *symbol, 800, 1), &[0; 40]));
+        let given_up = results.filter(|result| *result == Assembled::Unusable).count();
+        assert!(given_up >= 4, "a hundred symbols of a block of {count}: given up {given_up} times");
+        // What is true is decoded all the same.
+        let mut last = Assembled::Nothing;
+        for symbol in 0..count {
+            last = fdt.add(&coded(2, 0, symbol, 800, 1), &[7; 40]);
+        }
+        assert_eq!(bytes(last), Some(vec![7; 800]));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use raptorq::{Decoder, EncodingPacket, ObjectTransmissionInformation};
+use raptorq::{EncodingPacket, SourceBlockDecoder};
 use weir_wire::fec::{Oti, PayloadId};
 
 use crate::partition::Layout;
@@ -34,10 +34,22 @@ enum Body {
         wait: u64,
     },
     Coded {
-        decoder: Box<Decoder>,
+        blocks: Vec<CodedBlock>,
         seen: Fingerprints,
     },
 }
+
+/// A block that is decoded.
+#[derive(Debug)]
+enum CodedBlock {
+    /// Its decoder, and how many symbols that was given.
+    Open(Box<SourceBlockDecoder>, u32),
+    Done(Vec<u8>),
+}
+
+/// More than enough symbols of an instance do not decode it: some of them are forged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hopeless;
 
 /// One of the symbols that came under the same number.
 #[derive(Debug)]
@@ -65,11 +77,9 @@ impl Instance {
     pub(crate) fn new(layout: Layout, cost: u64) -> Instance {
         let body = match layout.oti() {
             Oti::NoCode { .. } => Body::Plain { symbols: BTreeMap::new(), wait: 0 },
-            Oti::RaptorQ { transfer_length, symbol_size, sub_blocks, alignment, .. } => {
-                let blocks = layout.blocks().max(1) as u8;
-                let config =
-                    ObjectTransmissionInformation::new(transfer_length, symbol_size, blocks, sub_blocks, alignment);
-                Body::Coded { decoder: Box::new(Decoder::new(config)), seen: HashMap::new() }
+            Oti::RaptorQ { .. } => {
+                let blocks = (0..layout.blocks()).filter_map(|block| open(&layout, block)).collect();
+                Body::Coded { blocks, seen: HashMap::new() }
             }
         };
         Instance { layout, body, touched: 0, cost }
@@ -105,29 +115,29 @@ impl Instance {
     }
 
     /// Takes a symbol that is [`fitting`]; gives the instance's bytes, if it is complete and has not been tried like this just now.
-    pub(crate) fn add(&mut self, id: PayloadId, fingerprint: u64, symbol: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn add(&mut self, id: PayloadId, fingerprint: u64, symbol: &[u8]) -> Result<Option<Vec<u8>>, Hopeless> {
         let now = self.touched;
         match &mut self.body {
             Body::Plain { symbols: known, wait } => {
                 take_version(known.entry(id).or_default(), fingerprint, symbol, now);
                 let count = symbols(&self.layout);
                 if (known.len() as u64) < count {
-                    return None;
+                    return Ok(None);
                 }
                 if *wait > 0 {
                     *wait -= 1;
-                    return None;
+                    return Ok(None);
                 }
                 // So that each packet costs no more than its part of a look at the whole.
                 *wait = count - 1;
                 let best = known.values().filter_map(|versions| best(versions));
-                Some(best.flat_map(|version| version.bytes.iter().copied()).collect())
+                Ok(Some(best.flat_map(|version| version.bytes.iter().copied()).collect()))
             }
-            Body::Coded { decoder, seen } => {
+            Body::Coded { blocks, seen } => {
                 seen.insert(id, fingerprint);
-                let id = raptorq::PayloadId::new(id.block as u8, id.symbol);
-                decoder.add_new_packet(EncodingPacket::new(id, symbol.to_vec()));
-                decoder.get_result()
+                let Some(block) = blocks.get_mut(id.block as usize) else { return Ok(None) };
+                block.add(id.symbol, symbol, self.layout.symbols(id.block))?;
+                Ok(whole(blocks, self.layout.transfer_length()))
             }
         }
     }
@@ -147,6 +157,39 @@ impl Instance {
             Body::Coded { seen, .. } => seen,
         }
     }
+}
+
+impl CodedBlock {
+    /// Takes a symbol of a block of `count`, and decodes it if it can be.
+    fn add(&mut self, number: u32, symbol: &[u8], count: u32) -> Result<(), Hopeless> {
+        let CodedBlock::Open(decoder, given) = self else { return Ok(()) };
+        *given += 1;
+        let packet = EncodingPacket::new(raptorq::PayloadId::new(0, number), symbol.to_vec());
+        match decoder.decode([packet]) {
+            Some(decoded) => *self = CodedBlock::Done(decoded),
+            None if *given >= count + MAX_EXTRA => return Err(Hopeless),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// A block of which nothing has come.
+fn open(layout: &Layout, block: u32) -> Option<CodedBlock> {
+    let length = u64::from(layout.symbols(block)) * layout.symbol_size() as u64;
+    let decoder = SourceBlockDecoder::new(0, &layout.codec()?, length);
+    Some(CodedBlock::Open(Box::new(decoder), 0))
+}
+
+/// The instance, if all of its blocks are decoded.
+fn whole(blocks: &[CodedBlock], length: u64) -> Option<Vec<u8>> {
+    let decoded = blocks.iter().map(|block| match block {
+        CodedBlock::Done(decoded) => Some(&decoded[..]),
+        CodedBlock::Open(..) => None,
+    });
+    let mut bytes = decoded.collect::<Option<Vec<&[u8]>>>()?.concat();
+    bytes.truncate(length as usize);
+    Some(bytes)
 }
 
 /// Counts a symbol that is known, or keeps it, in the place of the one that came least often where there are many.
@@ -211,6 +254,9 @@ fn symbols(layout: &Layout) -> u64 {
 const MAX_SYMBOLS: u64 = 8192;
 /// Source symbols of an instance that has to be decoded: more would take a decoder seconds.
 const MAX_CODED: u64 = 1024;
+/// Symbols beyond those of a block with which it is tried: with honest ones the chance that it takes more is below 10^-10. Each
+/// try takes milliseconds, and symbols can be chosen of which no number is enough.
+const MAX_EXTRA: u32 = 4;
 /// Bytes of a symbol of an instance that has several: fewer make accounts larger than what they are of.
 const SMALLEST_SYMBOL: usize = 32;
 /// Symbols that are kept under one number.
