@@ -58,6 +58,8 @@ impl Sealing {
         let has_key = self.key.is_some() || !self.wrapped.is_empty();
         if self.seals.members.is_some() && !has_key {
             Some("key for the seals that a=weir-seal announces: a=weir-seal-key or a=weir-seal-for")
+        } else if self.seals.members.is_none() && has_key {
+            Some("seal of the members whose key it holds: a=weir-seal:group or encrypt")
         } else if self.seals.source && !has_public_key {
             Some("key of the sender, whose signature a=weir-seal announces: a=weir-key")
         } else {
@@ -149,6 +151,7 @@ mod tests {
     fn seals_that_cannot_be_checked_or_read_are_refused_in_words() {
         let table = [
             ("a=weir-seal:group\r\n", "a=weir-seal-key or a=weir-seal-for"),
+            (&format!("a=weir-seal-key:{}\r\n", "12".repeat(32)), "a=weir-seal:group or encrypt"),
             ("a=weir-seal:rot13\r\n", "group or encrypt, source"),
             ("a=weir-seal:\r\n", "group or encrypt, source"),
             ("a=weir-seal:group encrypt\r\n", "group or encrypt, source"),
