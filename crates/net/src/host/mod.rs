@@ -14,12 +14,14 @@ mod driver;
 mod kept;
 mod link;
 mod outgoing;
+mod outlets;
 mod party;
 mod peer_events;
 mod peers;
 mod record;
 mod statistics;
 mod strangers;
+mod taking;
 mod tenant;
 
 use std::fmt;

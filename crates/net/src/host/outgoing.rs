@@ -1,6 +1,5 @@
 //! What goes out: packets are laid one behind the other into a batch, and a batch goes to the kernel in one call.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use socket2::SockAddr;
@@ -8,13 +7,14 @@ use weir_core::{ChannelId, Packet};
 use weir_units::{Ecn, Time};
 use weir_wire::Header;
 
+use super::outlets::{Group, Sealed, Unicast};
 use super::record::Recorder;
 use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::profile::MAX_HEADER;
 use crate::seal::pair::PairSealer;
-use crate::seal::{ControlKey, PAIR_OVERHEAD, Sealer};
+use crate::seal::{ControlKey, Sealer};
 use crate::socket::{Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
 
 /// Where a packet goes.
@@ -49,48 +49,6 @@ pub(super) struct Outgoing {
     /// The packet added last is to go out together with the next.
     in_train: bool,
     pub(super) recorder: Recorder,
-}
-
-/// What sends to the channels of a session.
-#[derive(Debug)]
-struct Group {
-    output: Output,
-    sealer: Option<Sealer>,
-    /// The number of the session's first channel.
-    first: u16,
-}
-
-/// What sends to peers and to the control port.
-#[derive(Debug)]
-struct Unicast {
-    output: Output,
-    key: Option<ControlKey>,
-    /// By address: what seals packets to peers with whom this host shares keys.
-    pairs: BTreeMap<SocketAddr, PairSealer>,
-}
-
-impl Unicast {
-    /// The most bytes that the seal of a packet to this address takes.
-    fn reserve(&self, to: SocketAddr) -> usize {
-        match (&self.key, self.pairs.contains_key(&to)) {
-            (_, true) => PAIR_OVERHEAD,
-            (Some(_), false) => ControlKey::LEN,
-            (None, false) => 0,
-        }
-    }
-
-    /// Puts packets of this length one behind the other, the last one perhaps shorter, into `out` with their seals.
-    fn seal(&mut self, to: SocketAddr, packets: &[u8], len: usize, out: &mut Vec<u8>) {
-        out.clear();
-        match (self.pairs.get_mut(&to), &self.key) {
-            (Some(pair), _) => packets.chunks(len).for_each(|packet| pair.seal(packet, out)),
-            (None, Some(key)) => packets.chunks(len).for_each(|packet| {
-                out.extend_from_slice(packet);
-                out.extend_from_slice(&key.tag(packet));
-            }),
-            (None, None) => out.extend_from_slice(packets),
-        }
-    }
 }
 
 /// A channel to send to.
@@ -165,14 +123,14 @@ impl Outgoing {
     pub(super) fn add_channels(&mut self, interface: u32, channels: &[SocketAddr], ttl: u8, output: Option<Output>) {
         let number = output.is_some().then_some(self.groups.len());
         let first = self.channels.len() as u16;
-        self.groups.extend(output.map(|output| Group { output, sealer: None, first }));
+        self.groups.extend(output.map(|output| Group::new(output, first)));
         let channel =
             |address: &SocketAddr| Channel { output: number, address: scoped(*address, interface), ttl, last: None };
         self.channels.extend(channels.iter().map(channel));
     }
 
     pub(super) fn add_unicast(&mut self, output: Output) {
-        self.unicasts.push(Unicast { output, key: None, pairs: BTreeMap::new() });
+        self.unicasts.push(Unicast::new(output));
     }
 
     /// Packets to the channels of the session of this channel are sealed.
@@ -191,9 +149,7 @@ impl Outgoing {
     fn reserve(&self, target: Target) -> usize {
         match target {
             Target::Channel(ChannelId(channel)) => {
-                let group = self.channels[usize::from(channel)].output.map(|group| &self.groups[group]);
-                let sealer = group.and_then(|group| group.sealer.as_ref());
-                sealer.map_or(0, |sealer| sealer.overhead(MAX_BATCH_PACKETS))
+                self.channels[usize::from(channel)].output.map_or(0, |group| self.groups[group].reserve())
             }
             Target::Unicast(socket, to) => self.unicasts[socket].reserve(to),
         }
@@ -207,9 +163,7 @@ impl Outgoing {
         pair: PairSealer,
         is_there: impl Fn(SocketAddr) -> bool,
     ) {
-        let pairs = &mut self.unicasts[socket].pairs;
-        pairs.retain(|address, _| is_there(*address));
-        pairs.insert(to, pair);
+        self.unicasts[socket].pair(to, pair, is_there);
     }
 
     /// What sends to the channels of the first session that is sent to.
@@ -344,17 +298,17 @@ impl Outgoing {
         let (output, channel, to, ttl) = match target {
             Target::Channel(ChannelId(number)) => {
                 let channel = &self.channels[usize::from(number)];
-                let Group { output, sealer, first } =
-                    &mut self.groups[channel.output.expect("packets go where they can be sent")];
-                if let Some(sealer) = sealer {
-                    if !sealer.seal(number - *first, bytes, packet_len, &mut self.sealed) {
+                let group = &mut self.groups[channel.output.expect("packets go where they can be sent")];
+                match group.seal(number, bytes, packet_len, &mut self.sealed) {
+                    Sealed::No => {}
+                    Sealed::Longer(overhead) => (bytes, packet_len) = (&self.sealed, packet_len + overhead),
+                    Sealed::TooLong => {
                         statistics.refused += payloads.len() as u64;
                         payloads.clear();
                         return Ok(());
                     }
-                    (bytes, packet_len) = (&self.sealed, packet_len + sealer.overhead(payloads.len()));
                 }
-                (output, Some(usize::from(number)), channel.address, channel.ttl)
+                (&mut group.output, Some(usize::from(number)), channel.address, channel.ttl)
             }
             Target::Unicast(number, to) => {
                 let unicast = &mut self.unicasts[number];
