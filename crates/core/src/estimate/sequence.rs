@@ -116,11 +116,11 @@ impl SequenceTracker {
         }
         let mut lost = 0;
         if measured && self.state == State::Measured && seq.value() > self.undecided + LONGEST_GAP {
-            if self.suspect != Some(wire) {
+            let first = self.suspect.map(|expected| Seq::new(self.highest.extend(expected, self.bits()).value() - 1));
+            let Some(before) = first.filter(|first| (1..=LONGEST_GAP).contains(&seq.since(*first))) else {
                 self.expect_after(wire);
                 return Arrival::New { lost: 0 };
-            }
-            let before = Seq::new(seq.value() - 1);
+            };
             if before > self.highest || !self.was_seen(before) {
                 lost = self.record(before, measured);
             }
@@ -383,6 +383,13 @@ mod tests {
                 assert_eq!(feed(&mut tracker, &later), [new(0), new(0), new(2)], "losses count as ever");
             }
         }
+    }
+
+    #[test]
+    fn a_channel_that_goes_on_far_ahead_with_losses_has_lost_these_too() {
+        let mut tracker = SequenceTracker::new(16, 3);
+        let arrivals = feed(&mut tracker, &[1, 2, 3, 1_003, 1_007, 1_011, 1_015]);
+        assert_eq!(losses(&arrivals), 999 + 3, "of the gap, and up to 1007");
     }
 
     #[test]

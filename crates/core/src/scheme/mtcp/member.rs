@@ -176,7 +176,7 @@ impl Member {
         let is_far = !data.is_repair && number.value() > self.arrivals.next().value() + LONGEST_GAP;
         let expected = self.expected.take();
         self.expected = is_far.then(|| number.next());
-        is_far && expected != Some(number)
+        is_far && !expected.is_some_and(|expected| number >= expected && number.since(expected) < LONGEST_GAP)
     }
 
     /// Whether there are members below, or will be.

@@ -6,6 +6,8 @@ use weir_units::Seq;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arrivals {
     window: Option<Window>,
+    /// As it was before the newest packet came from far ahead, until the stream goes on there or here.
+    before_jump: Option<Window>,
     /// The number that would confirm that a jump was real.
     expected_after_jump: Option<u16>,
 }
@@ -33,16 +35,14 @@ pub(super) enum Arrival {
     Late,
     /// It came before, or is so old that nobody can tell.
     Repeated,
-    /// So far ahead that the next packet decides whether to believe it, and that what is between them is missing.
-    Ahead,
     /// Its number is too far off; the next packet decides whether to believe it.
     Implausible,
 }
 
 /// How far ahead a number may be to be believed at once (RFC 3550 §A.1: MAX_DROPOUT).
 const FARTHEST_AHEAD: u64 = 3_000;
-/// Anybody can send a packet with a number ahead, and a source takes no answers about what it has not sent. So a longer gap counts
-/// when a second packet goes on behind it.
+/// A source takes no answers about what it has not sent. So where a packet has come from further ahead, and the next one goes on where the
+/// stream was, the first was somebody else's.
 const LONGEST_GAP: u64 = 16;
 
 impl Arrivals {
@@ -51,6 +51,12 @@ impl Arrivals {
         let Some(window) = &mut self.window else {
             return self.begin(wire, marked);
         };
+        let goes_on = |window: &Window| {
+            (1..=LONGEST_GAP).contains(&window.newest.extend(u32::from(wire), 16).since(window.newest))
+        };
+        if let Some(before) = self.before_jump.take_if(|before| goes_on(before) && !goes_on(window)) {
+            *window = before;
+        }
         let seq = window.newest.extend(u32::from(wire), 16);
         let (ahead, behind) = (seq.since(window.newest), window.newest.since(seq));
         if ahead > FARTHEST_AHEAD || behind > FARTHEST_AHEAD {
@@ -60,10 +66,11 @@ impl Arrivals {
             self.expected_after_jump = Some(wire.wrapping_add(1));
             return Arrival::Implausible;
         }
-        let expected = self.expected_after_jump.take();
-        if ahead > LONGEST_GAP && expected != Some(wire) {
-            self.expected_after_jump = Some(wire.wrapping_add(1));
-            return Arrival::Ahead;
+        self.expected_after_jump = None;
+        if ahead > LONGEST_GAP {
+            self.before_jump.get_or_insert(*window);
+        } else if ahead > 0 {
+            self.before_jump = None;
         }
         if ahead > 0 {
             window.advance(seq, ahead, marked);
@@ -80,7 +87,7 @@ impl Arrivals {
             Some((_, next)) => Seq::new(next.value() + (1 << 16)),
         };
         self.window = Some(Window { newest, first: newest, came: 1, marked: u64::from(marked) });
-        self.expected_after_jump = None;
+        (self.before_jump, self.expected_after_jump) = (None, None);
         Arrival::New { missing: 0 }
     }
 
@@ -121,7 +128,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Arrival::{Ahead, Implausible, Late, New, Repeated};
+    use Arrival::{Implausible, Late, New, Repeated};
 
     fn came(numbers: &[u16]) -> Arrivals {
         let mut arrivals = Arrivals::default();
@@ -164,7 +171,9 @@ mod tests {
     fn a_number_ahead_counts_only_if_the_stream_goes_on_from_there() {
         let mut arrivals = came(&[100]);
         for number in 101..1_000u16 {
-            assert_eq!(arrivals.on_packet(number + 17 + number % 5 * 500, false), Ahead);
+            for forged in 0..=number % 3 {
+                arrivals.on_packet(number + 17 + number % 5 * 500 + 40 * forged, false);
+            }
             assert_eq!(arrivals.on_packet(number, false), New { missing: 0 });
             assert_eq!(arrivals.newest(16).map(|(newest, ..)| newest.truncate(16)), Some(u32::from(number)));
         }
@@ -180,8 +189,7 @@ mod tests {
     #[test]
     fn a_gap_longer_than_the_window_leaves_nothing_but_the_newest() {
         let mut arrivals = came(&[1, 2, 3]);
-        assert_eq!(arrivals.on_packet(203, false), Ahead);
-        assert_eq!(arrivals.on_packet(204, true), New { missing: 200 });
+        assert_eq!(arrivals.on_packet(203, true), New { missing: 199 });
         assert_eq!(arrivals.newest(32).map(|(_, reports, bits, marked)| (reports, bits, marked)), Some((32, 1, 1)));
         assert_eq!(arrivals.on_packet(3, false), Repeated);
     }

@@ -5,7 +5,7 @@ use weir_wire::Feedback;
 
 use super::arrivals::{Arrival, Arrivals};
 use crate::definition::Stream;
-use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet, PeerId};
+use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet};
 use crate::observation::Observation;
 use crate::outbox::Outbox;
 
@@ -34,24 +34,17 @@ impl Sink {
 
     fn on_packet(&mut self, from: Origin, packet: &Packet) {
         let (Header::Paced(paced), Origin::Peer(source)) = (packet.header, from) else { return };
-        let is_marked = packet.ecn == Ecn::Ce;
-        match self.arrivals.on_packet(paced.sequence, is_marked) {
+        match self.arrivals.on_packet(paced.sequence, packet.ecn == Ecn::Ce) {
             Arrival::New { missing: 0 } | Arrival::Late => self.deliver(paced.sequence),
             Arrival::New { missing } => {
                 self.deliver(paced.sequence);
                 self.actions.push(Action::Observe(Observation::Missing { packets: missing }));
             }
             Arrival::Repeated => {}
-            // If it is the source's, the source may have waited for an answer for long.
-            Arrival::Ahead => return self.answer(source, (paced.sequence, 1, 1, is_marked.into())),
             Arrival::Implausible => return,
         }
         let Some((newest, reports, arrived, marked)) = self.arrivals.newest(REPORTS) else { return };
-        self.answer(source, (newest.truncate(16) as u16, reports, arrived, marked));
-    }
-
-    /// Tells which of the `reports` packets up to the newest came, and which of these were marked.
-    fn answer(&mut self, source: PeerId, (newest, reports, arrived, marked): (u16, u8, u32, u32)) {
+        let newest = newest.truncate(16) as u16;
         let header = Header::Feedback(Feedback { newest, reports, arrived, marked, held: 0 });
         let packet = Packet { header, size: self.feedback_size, ecn: Ecn::NotEct };
         self.actions.push(Action::send(Destination::Peer(source), packet));
