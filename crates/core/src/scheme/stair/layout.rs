@@ -53,13 +53,13 @@ impl Layout {
             Kind::Fglm => (Hybrid::non_cumulative(ladder), Vec::new()),
         };
         let layout = Layout { unit, fixed: hybrid.rates().len(), hybrid, stairs };
+        let high = ladder.level_rate(ladder.levels());
+        let refuse = |reason| Err(ConfigError::BadLadder { low: unit, high, ratio: "given".to_string(), reason });
         if layout.channels() > session.form.channels().min(LayerSet::CAPACITY) {
-            return Err(ConfigError::BadLadder {
-                low: unit,
-                high: ladder.level_rate(ladder.levels()),
-                ratio: "given".to_string(),
-                reason: "layers and stairs make more than 256 channels; raise the ratio or the lowest rate",
-            });
+            return refuse("layers and stairs make more than 256 channels; raise the ratio or the lowest rate");
+        }
+        if layout.hybrid.top() > MOST_UNITS {
+            return refuse("the highest is more than a million times the lowest; raise the lowest rate");
         }
         Ok(layout)
     }
@@ -102,5 +102,32 @@ impl Layout {
     /// Which stair a channel is, if it is one.
     pub(super) fn stair(&self, channel: usize) -> Option<usize> {
         channel.checked_sub(self.fixed).filter(|stair| *stair < self.stairs.len())
+    }
+}
+
+/// Each whole number of units is a level of its own, eight bytes where they are listed.
+const MOST_UNITS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Habitat;
+    use crate::layers::Ladder;
+    use weir_wire::CciForm;
+
+    #[test]
+    fn rates_with_more_than_a_million_levels_are_refused() {
+        for kind in [Kind::Stair, Kind::Fglm] {
+            let result = |high| {
+                let ladder =
+                    Ladder::from_rates([1_000, 2_000, high].map(Rate::from_bps).to_vec()).expect("rising rates");
+                let (form, packet_size) = (CciForm::Long, Bytes::new(1_456));
+                let session = Session { ladder, packet_size, form, habitat: Habitat::Sockets };
+                let config = super::super::settings::read(kind, &session, &[]).expect("the defaults");
+                Layout::new(kind, &session, &config).map(|layout| layout.levels().len())
+            };
+            assert_eq!(result(1_000_000_000), Ok(1_000_000));
+            assert!(matches!(result(1_000_001_000), Err(ConfigError::BadLadder { .. })));
+        }
     }
 }
