@@ -44,7 +44,8 @@ fn is_control(c: char) -> bool {
     c.is_control()
 }
 
-/// A description for each layered scheme, with few rates and with many, and two of other senders.
+/// A description for each layered scheme, with few rates and with many, two of other senders, and what once
+/// took gigabytes.
 fn seeds() -> Vec<Vec<u8>> {
     let layered = SCHEMES.iter().filter(|scheme| matches!(scheme.parties, Parties::Layered(_)));
     let with_rates = layered.flat_map(|scheme| [(scheme.name, 1.5), (scheme.name, 1.05)]);
@@ -87,7 +88,9 @@ fn description(scheme: &str, ratio: f64) -> Option<Description> {
     })
 }
 
-const OTHERS: [&str; 2] = [
+const OTHERS: [&str; 3] = [
+    "v=0\ns=x\na=flute-tsi:7\na=weir-cc:stair\na=weir-packet:1456\na=weir-ladder:2056 384000 2143375 332150635120\n\
+     m=application 5005 FLUTE/UDP 0\nc=IN IP4 239.255.0.27/4\n",
     "v=0\no=user123 2890844526 2890842807 IN IP6 2001:db8::1\ns=File delivery\nt=2873397496 2873404696\n\
      a=mbms-mode:broadcast 1234 1\na=FEC-declaration:0 encoding-id=1\na=source-filter: incl IN IP6 * 2001:db8::1\n\
      a=flute-tsi:3\nm=application 12345 FLUTE/UDP 0\nc=IN IP6 ff1e:3ad::7f2e\nb=64\na=lang:EN\na=FEC:0\n",
