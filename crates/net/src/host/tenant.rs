@@ -71,15 +71,18 @@ pub(super) struct Session<P> {
 impl<P: Profile> Sessions<P> {
     /// The session of a channel. Channels of the tenant only.
     #[inline]
-    pub(super) fn of_channel(&self, ChannelId(channel): ChannelId) -> &Session<P> {
-        let has = |session: &&Session<P>| session.channels.contains(&channel);
-        self.all.iter().find(has).expect("every channel of a tenant is of one of its sessions")
+    pub(super) fn of_channel(&self, channel: ChannelId) -> &Session<P> {
+        &self.all[self.of(Way::Channel(channel))]
     }
 
     /// The number of the session that a way belongs to.
     pub(super) fn of(&self, way: Way) -> usize {
         match way {
-            Way::Channel(ChannelId(channel)) => self.all.partition_point(|session| session.channels.end <= channel),
+            // Sessions without channels may stand between those that have some.
+            Way::Channel(ChannelId(channel)) => {
+                let found = self.all.iter().position(|session| session.channels.contains(&channel));
+                found.expect("every channel of a tenant is of one of its sessions")
+            }
             Way::Unicast(socket) => self.unicasts[socket],
         }
     }
