@@ -134,7 +134,7 @@ impl Silence {
     /// What came in this silence and was not taken.
     fn seen(&mut self, lack: Lack, statistics: &Statistics, store: &Progress) -> Vec<Seen> {
         let mut seen = Vec::new();
-        // Where packets of the session come, others beside them are nobody's business.
+        // Where packets of the session come, others next to them are nobody's business.
         for stranger in self.strangers(statistics).filter(|_| lack == Lack::Packets) {
             let is_same = |old: &&Stranger| (old.why, old.from) == (stranger.why, stranger.from);
             let before = self.strangers_before.iter().find(is_same).map_or(0, |old| old.packets);
