@@ -84,7 +84,7 @@ impl ReceiptBook {
         }
     }
 
-    /// The same with room for so many receivers.
+    /// The same book with room for at most `most` receivers.
     #[cfg(test)]
     pub(super) fn with_room(self, most: usize) -> ReceiptBook {
         ReceiptBook { most, ..self }
@@ -157,8 +157,8 @@ impl ReceiptBook {
         ((self.verdicts.is_expected)(&entry.last), entry.heard, entry.last.receiver)
     }
 
-    /// Forgets whoever has only reported, and that longest ago, if there is no other room: first of those that nobody expects. Anyone can
-    /// invent such receivers, and not one with a proof, nor one that is expected by its key.
+    /// Makes room for a new entry. If the book is full, it forgets the unfinished receiver that has been silent longest, unexpected ones
+    /// first: anyone can invent those, but neither a receiver with a proof nor one that is expected by its key. Says whether there is room.
     fn make_room(&mut self, new: &Entry) -> bool {
         if self.receivers.len() < self.most {
             return true;

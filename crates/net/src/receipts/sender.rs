@@ -142,7 +142,7 @@ impl ReceiptSender {
                 self.next = None;
                 self.is_acknowledged = true;
             }
-            // Who has the description and reads along can forge this: it can make reports rarer for a while, and never more frequent.
+            // Whoever has the description and sees the report can forge this answer: it can make reports rarer, never more frequent.
             Kind::Report if self.receipt.is_none() => {
                 self.interval = Duration::from_secs(answer.next_secs.into()).clamp(FIRST_REPORT, LONGEST_REPORT);
                 self.next = Some(now + self.interval.mul_f64(0.5 + self.random.unit()));

@@ -87,12 +87,12 @@ impl Tree {
     }
 }
 
-/// Values next to the way of each packet of a burst of so many.
+/// How many values each packet carries in a burst of `packets`: the depth of the tree.
 pub(super) fn depth(packets: usize) -> usize {
     packets.next_power_of_two().trailing_zeros() as usize
 }
 
-/// Bytes that the seal adds to each packet of a burst of so many.
+/// Bytes that the seal adds to each packet in a burst of `packets`.
 pub(super) fn overhead(packets: usize) -> usize {
     4 + Stamp::LEN + SIGNATURE_LEN + depth(packets) * VALUE_LEN
 }

@@ -45,7 +45,7 @@ impl Sealer {
         }
     }
 
-    /// The bytes that it adds to each packet of a batch of so many.
+    /// Bytes that it adds to each packet in a batch of `packets`.
     pub fn overhead(&self, packets: usize) -> usize {
         let source = self.source.as_ref().map_or(0, |_| burst::overhead(packets));
         source + self.members.as_ref().map_or(0, |_| OVERHEAD)
@@ -54,88 +54,91 @@ impl Sealer {
     /// Seals a batch to a channel: packets of `packet_len` bytes one behind the other, the last one perhaps shorter. They are put into
     /// `out` in the same way, each longer by [`Sealer::overhead`]. Says whether the seals fit into their headers.
     pub fn seal(&mut self, channel: u16, batch: &[u8], packet_len: usize, out: &mut Vec<u8>) -> bool {
-        let packets = batch.len().div_ceil(packet_len);
-        let first = self.next;
+        let batch = Batch { tsi: self.tsi, channel, first: self.next, bytes: batch, packet_len };
         // A session of 2^48 packets takes nine years of a million packets a second.
-        self.next.number = (first.number + packets as u64) % END;
+        self.next.number = (self.next.number + batch.len() as u64) % END;
         out.clear();
-        let mut signed = std::mem::take(&mut self.signed);
-        let sealed = match (&mut self.source, &self.members) {
+        match (&mut self.source, &self.members) {
             (None, None) => {
-                out.extend_from_slice(batch);
+                out.extend_from_slice(batch.bytes);
                 true
             }
-            (Some(source), None) => source.seal(self.tsi, channel, first, batch, packet_len, out),
-            (None, Some(_)) => self.seal_for_members(channel, first, batch, packet_len, out),
-            (Some(source), Some(_)) => {
-                signed.clear();
-                let longer = packet_len + burst::overhead(packets);
-                source.seal(self.tsi, channel, first, batch, packet_len, &mut signed)
-                    && self.seal_for_members(channel, first, &signed, longer, out)
-            }
-        };
-        self.signed = signed;
-        sealed
-    }
-
-    fn seal_for_members(
-        &mut self,
-        channel: u16,
-        first: Stamp,
-        batch: &[u8],
-        packet_len: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let Some((how, key)) = &self.members else { return true };
-        for (packet, number) in batch.chunks(packet_len).zip(first.number..) {
-            let stamp = Stamp { number, ..first };
-            let at = out.len();
-            out.resize(at + packet.len() + OVERHEAD, 0);
-            match how {
-                Members::Tag => {
-                    super::tagged(channel, &stamp, packet, &mut self.known);
-                    let tag = key.seal(number, &self.known, &mut []);
-                    let mut body = [0; Stamp::LEN + TAG_LEN];
-                    body[..Stamp::LEN].copy_from_slice(&stamp.encode());
-                    body[Stamp::LEN..].copy_from_slice(&tag);
-                    if auth::insert(packet, GROUP, 0, &body, &mut out[at..]).is_err() {
-                        return false;
-                    }
-                }
-                Members::Encrypt => {
-                    let known = super::encrypted(self.tsi, channel, &stamp);
-                    let (head, rest) = out[at..].split_at_mut(ENCRYPTED_HEAD);
-                    head.copy_from_slice(&known[..ENCRYPTED_HEAD]);
-                    let (text, end) = rest.split_at_mut(packet.len());
-                    text.copy_from_slice(packet);
-                    end.copy_from_slice(&key.seal(number, &known, text));
+            (Some(source), None) => source.seal(&batch, out),
+            (None, Some((how, key))) => seal_for_members(*how, key, &batch, &mut self.known, out),
+            (Some(source), Some((how, key))) => {
+                self.signed.clear();
+                let packet_len = packet_len + burst::overhead(batch.len());
+                source.seal(&batch, &mut self.signed) && {
+                    let signed = Batch { bytes: &self.signed, packet_len, ..batch };
+                    seal_for_members(*how, key, &signed, &mut self.known, out)
                 }
             }
         }
-        true
     }
 }
 
+/// Packets to a channel, one behind the other.
+#[derive(Clone, Copy)]
+struct Batch<'b> {
+    tsi: u16,
+    channel: u16,
+    /// That of the first packet; the others count on.
+    first: Stamp,
+    bytes: &'b [u8],
+    packet_len: usize,
+}
+
+impl Batch<'_> {
+    fn len(&self) -> usize {
+        self.bytes.len().div_ceil(self.packet_len)
+    }
+
+    fn packets(&self) -> impl Iterator<Item = (Stamp, &[u8])> {
+        let stamps = (self.first.number..).map(|number| Stamp { number, ..self.first });
+        stamps.zip(self.bytes.chunks(self.packet_len))
+    }
+}
+
+/// Puts the members' seal around each packet. Says whether it fits.
+fn seal_for_members(how: Members, key: &PacketKey, batch: &Batch<'_>, known: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
+    for (stamp, packet) in batch.packets() {
+        let at = out.len();
+        out.resize(at + packet.len() + OVERHEAD, 0);
+        match how {
+            Members::Tag => {
+                super::tagged(batch.channel, &stamp, packet, known);
+                let mut body = [0; Stamp::LEN + TAG_LEN];
+                body[..Stamp::LEN].copy_from_slice(&stamp.encode());
+                body[Stamp::LEN..].copy_from_slice(&key.seal(stamp.number, known, &mut []));
+                if auth::insert(packet, GROUP, 0, &body, &mut out[at..]).is_err() {
+                    return false;
+                }
+            }
+            Members::Encrypt => {
+                let known = super::encrypted(batch.tsi, batch.channel, &stamp);
+                let (head, rest) = out[at..].split_at_mut(ENCRYPTED_HEAD);
+                head.copy_from_slice(&known[..ENCRYPTED_HEAD]);
+                let (text, end) = rest.split_at_mut(packet.len());
+                text.copy_from_slice(packet);
+                end.copy_from_slice(&key.seal(stamp.number, &known, text));
+            }
+        }
+    }
+    true
+}
+
 impl Signer {
-    fn seal(
-        &mut self,
-        tsi: u16,
-        channel: u16,
-        first: Stamp,
-        batch: &[u8],
-        packet_len: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let packets = batch.len().div_ceil(packet_len);
-        let stamped = |place: usize| Stamp { number: first.number + place as u64, ..first };
-        let leaves = batch.chunks(packet_len).enumerate();
-        let leaves = leaves.map(|(place, packet)| self.hashes.leaf(place as u8, &stamped(place), packet));
+    /// Signs a burst, and puts the signature and its way to the root into each packet. Says whether they fit.
+    fn seal(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) -> bool {
+        let packets = batch.len();
+        let leaves = (0..).zip(batch.packets());
+        let leaves = leaves.map(|(place, (stamp, packet))| self.hashes.leaf(place, &stamp, packet));
         let root = self.tree.build(&self.hashes, leaves);
-        let signature = (self.sign)(&burst::signed(tsi, channel, &first, packets as u8, &root));
+        let signature = (self.sign)(&burst::signed(batch.tsi, batch.channel, &batch.first, packets as u8, &root));
         let overhead = burst::overhead(packets);
         let mut body = vec![0; overhead - auth::len(0)];
-        for (place, packet) in batch.chunks(packet_len).enumerate() {
-            body[..Stamp::LEN].copy_from_slice(&stamped(place).encode());
+        for (place, (stamp, packet)) in batch.packets().enumerate() {
+            body[..Stamp::LEN].copy_from_slice(&stamp.encode());
             body[Stamp::LEN..Stamp::LEN + SIGNATURE_LEN].copy_from_slice(&signature);
             let way = body[Stamp::LEN + SIGNATURE_LEN..].chunks_exact_mut(VALUE_LEN);
             way.zip(self.tree.way(place)).for_each(|(to, value)| to.copy_from_slice(value));

@@ -276,7 +276,7 @@ impl Receiver {
         self.slot.has_burst && self.place == Some(CYCLE as u16 - 1)
     }
 
-    /// A packet came, and so many are missing before it.
+    /// Counts the `missing` packets before one that arrived.
     fn count_lost(&mut self, now: Time, header: &Layered, missing: u64) {
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
