@@ -73,6 +73,11 @@ impl Contact {
         Contact { key, ..self }
     }
 
+    /// This host's SSRC.
+    pub fn ssrc(&self) -> u32 {
+        self.ssrc
+    }
+
     /// When [`Contact::poll`] wants to be called.
     pub fn deadline(&self) -> Time {
         self.gone_at().map_or(self.next, |gone| gone.min(self.next))

@@ -12,6 +12,7 @@ mod actions;
 mod application;
 mod driver;
 mod kept;
+mod keys;
 mod link;
 mod outgoing;
 mod outlets;

@@ -14,11 +14,12 @@ use weir_wire::rtcp::Bye;
 use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 
 use super::application::{Departure, PeerChange};
+use super::keys::{Keys, Opened};
 use crate::handshake::admission::{Admission, Client, Standing, Verdict};
 use crate::handshake::contact::{AFTER_REFUSAL, Contact, News as ContactNews};
 use crate::profile::Ids;
 use crate::seal::PairConfig;
-use crate::seal::pair::{self, About, Pair, PairOpener, PairSealer};
+use crate::seal::pair::PairSealer;
 
 /// What has become known about a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,8 @@ pub(super) struct Peers<A> {
     next: u32,
     configured: u32,
     server: Option<Server>,
-    /// What this host brings to peers with whom it shares keys.
-    own: Option<PairConfig>,
+    /// The keys that it shares with peers.
+    keys: Keys,
     silence: Duration,
     news: VecDeque<(PeerId, News)>,
     outbox: VecDeque<Outbound>,
@@ -76,39 +77,10 @@ struct Peer<A> {
     state: State,
     /// What its packets need, once the handshake has told, and until it leaves.
     association: Option<A>,
-    /// The keys that it shares with this host, if it does.
-    keys: Option<Keys>,
     /// What the application was last told.
     told: Option<PeerChange>,
     /// The endpoint wants to contact it, and is not told if nobody answers until then.
     wanted_until: Option<Time>,
-}
-
-#[derive(Debug)]
-struct Keys {
-    about: About,
-    opener: PairOpener,
-    /// Until whoever sends has taken it.
-    sealer: Option<PairSealer>,
-}
-
-impl Keys {
-    fn new(about: About, pair: Pair) -> Keys {
-        Keys { about, opener: pair.opener, sealer: Some(pair.sealer) }
-    }
-}
-
-/// What a datagram is before it is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opened {
-    /// In the clear, of a host with which this one shares no keys.
-    Clear,
-    /// In the clear, of one with which it does: the handshake alone is so.
-    Handshake,
-    /// It was sealed, and has been opened.
-    Sealed,
-    /// It is not sealed as it should be.
-    Forged,
 }
 
 #[derive(Debug)]
@@ -139,7 +111,7 @@ impl<A: Copy> Peers<A> {
             next: 0,
             configured: 0,
             server: None,
-            own: None,
+            keys: Keys::default(),
             silence,
             news: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -185,31 +157,23 @@ impl<A: Copy> Peers<A> {
                 *contact = contact.clone().with_key(own.public());
             }
         }
-        self.own = Some(own);
+        self.keys.bring(own);
     }
 
     /// What a datagram from this address is; `out` is what was in it, if it was sealed.
     pub(super) fn open(&mut self, from: SocketAddr, datagram: &[u8], out: &mut Vec<u8>) -> Opened {
-        let peer = self.find(from).and_then(|peer| self.all.get_mut(&peer));
-        match peer.and_then(|peer| peer.keys.as_mut()) {
-            None => Opened::Clear,
-            Some(_) if !pair::is_sealed(datagram) => Opened::Handshake,
-            Some(keys) => match keys.opener.open(datagram, out) {
-                true => Opened::Sealed,
-                false => Opened::Forged,
-            },
-        }
+        self.find(from).map_or(Opened::Clear, |peer| self.keys.open(peer, datagram, out))
     }
 
     /// What seals packets to a peer, once.
     pub(super) fn take_sealer(&mut self, peer: PeerId) -> Option<PairSealer> {
-        self.all.get_mut(&peer)?.keys.as_mut()?.sealer.take()
+        self.keys.take_sealer(peer)
     }
 
     fn contact(&self, ssrc: u32, now: Time) -> Contact {
         let contact = Contact::new(ssrc, self.silence, now);
-        match &self.own {
-            Some(own) => contact.with_key(own.public()),
+        match self.keys.public() {
+            Some(key) => contact.with_key(key),
             None => contact,
         }
     }
@@ -223,10 +187,7 @@ impl<A: Copy> Peers<A> {
         let peer = PeerId(self.next);
         self.next += 1;
         self.by_address.insert(address, peer);
-        self.all.insert(
-            peer,
-            Peer { address, socket, state, association: None, keys: None, told: None, wanted_until: None },
-        );
+        self.all.insert(peer, Peer { address, socket, state, association: None, told: None, wanted_until: None });
         peer
     }
 
@@ -314,37 +275,22 @@ impl<A: Copy> Peers<A> {
         let Some(id) = self.find(from).filter(is_contact) else {
             return self.serve(now, socket, from, message, terms);
         };
-        let expected = self.own.as_ref().and_then(|own| own.expected);
-        if message.kind == Kind::Offer && expected.is_some_and(|expected| expected != message.terms.identity) {
-            self.tell(id, PeerChange::OtherKey(message.terms.identity));
+        if message.kind == Kind::Offer && !self.may_take_offer(id, message) {
             return false;
         }
         self.on_contact(id, |contact| contact.on_message(now, message));
-        self.agree_with_sender(id, message);
         true
     }
 
-    /// A sender offers an encrypted stream: this host has the keys, too.
-    fn agree_with_sender(&mut self, id: PeerId, message: &Message) {
-        let Some((own, ids)) = self.own.as_ref().zip(self.ids(id)) else { return };
-        if message.kind != Kind::Offer || !message.terms.is_encrypted() || ids.remote_ssrc != message.ssrc {
-            return;
+    /// Whether an offer may be looked at: it is of the sender that is expected, with keys of use, and no stream runs that it could disturb.
+    fn may_take_offer(&mut self, id: PeerId, message: &Message) -> bool {
+        if !self.keys.may_be_from(&message.terms) {
+            self.tell(id, PeerChange::OtherKey(message.terms.identity));
+            return false;
         }
-        let about = About {
-            ephemeral: message.terms.ephemeral,
-            identity: message.terms.identity,
-            viewer: own.public(),
-            viewer_ssrc: ids.local_ssrc,
-            stream_ssrc: ids.remote_ssrc,
-        };
-        // An offer that comes again changes nothing, as the numbers of packets go on; and who has begun with a sender stays with it.
-        let is_new = |peer: &Peer<A>| {
-            let known = peer.keys.as_ref().map(|keys| &keys.about);
-            known.is_none_or(|known| *known != about && known.identity == about.identity)
-        };
-        if let Some(peer) = self.all.get_mut(&id).filter(|peer| is_new(peer)) {
-            peer.keys = own.with_sender(&about).map(|pair| Keys::new(about, pair));
-        }
+        let Some(Peer { state: State::Contact(contact), .. }) = self.all.get(&id) else { return false };
+        let ids = Ids { local_ssrc: contact.ssrc(), remote_ssrc: message.ssrc, first_sequence: 0 };
+        !contact.is_running() && self.keys.agree_with_sender(id, &message.terms, ids)
     }
 
     /// Something came from a server that this host contacts.
@@ -381,33 +327,18 @@ impl<A: Copy> Peers<A> {
         let client = Client { address: from, ssrc: message.ssrc };
         let standing = self.standing(client);
         let Some(Server { admission, .. }) = &self.server else { return false };
-        let terms = match self.own.as_ref().and_then(|own| own.identity.as_ref().map(|identity| (own, identity))) {
-            Some((own, identity)) => Terms { ephemeral: own.public(), identity: identity.public, ..terms },
-            None => terms,
-        };
+        let terms = self.keys.terms(terms);
         let (local_ssrc, first_sequence) = (admission.stream_ssrc(client), admission.first_sequence(client));
         let answer = match admission.on_message(now, client, message, standing, terms) {
             Verdict::Ignore => return false,
             Verdict::Answer(answer) => answer,
             Verdict::Admit => {
-                let about = About {
-                    ephemeral: terms.ephemeral,
-                    identity: terms.identity,
-                    viewer: message.terms.ephemeral,
-                    viewer_ssrc: client.ssrc,
-                    stream_ssrc: local_ssrc,
-                };
-                let keys = match self.own.as_ref().filter(|_| terms.is_encrypted()) {
-                    None => None,
-                    Some(own) => match own.with_viewer(&about) {
-                        Some(pair) => Some(Keys::new(about, pair)),
-                        // Its key is of no use.
-                        None => return false,
-                    },
-                };
                 let ids = Ids { local_ssrc, remote_ssrc: client.ssrc, first_sequence };
+                let peer = PeerId(self.next);
+                if !self.keys.agree_with_viewer(peer, &terms, &message.terms, ids) {
+                    return false;
+                }
                 let id = self.add(socket, from, State::Admitted { ids, heard: now, refused: None, owes_since: None });
-                self.all.entry(id).and_modify(|peer| peer.keys = keys);
                 self.tell(id, PeerChange::Up);
                 Message::plain(Kind::Alive, local_ssrc)
             }
@@ -583,6 +514,7 @@ impl<A: Copy> Peers<A> {
 
     fn forget(&mut self, id: PeerId) {
         self.all.remove(&id);
+        self.keys.forget(id);
         self.by_address.retain(|_, at| *at != id);
     }
 }

@@ -7,8 +7,8 @@ use weir_units::{Ecn, Time};
 use weir_wire::rtcp::{self, handshake, handshake::Message};
 
 use super::application::Application;
+use super::keys::Opened;
 use super::party::{Datagram, Handled, Party, Stage};
-use super::peers::Opened;
 use super::strangers::Strange;
 use crate::error::Result;
 use crate::profile::{Found, Profile, Sender};
