@@ -7,7 +7,7 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_testkit::netns::{Air, Delivery, Finished, Network, Stranger, pause, require_root};
+use weir_testkit::netns::{Air, Delivery, Network, Stranger, pause, require_root};
 use weir_units::{Bytes, Rate};
 
 /// All sessions run side by side, each on a network of its own, so that the undisturbed one has the same machine.
@@ -37,7 +37,7 @@ fn forged_numbers_and_clocks_cost_no_session_its_rate() {
     for ((name, scheme, _), (stranger, delivery)) in attacks.iter().zip(under_attack) {
         let done = delivery.verified(0, MINUTE);
         let forged = stranger.stop();
-        let (took, received, lost) = (seconds(&done), count(&done, "received_packets"), count(&done, "lost_packets"));
+        let (took, received, lost) = (done.seconds(), done.count("received_packets"), done.count("lost_packets"));
         let times = took / *plain.get_or_insert(took);
         eprintln!(
             "{name} ({scheme}): {times:.2} times the undisturbed time, {forged} forged; {lost} packets lost, {received} received"
@@ -88,7 +88,7 @@ fn what_comes_under_another_address_than_the_sender_s_is_not_taken() {
     let description = std::fs::read_to_string(delivery.description()).expect("it was described");
     assert!(!description.contains("source-filter") && description.contains("weir-control"), "{description}");
     let done = delivery.verified(0, MINUTE);
-    let (forged, ignored) = (stranger.stop(), count(&done, "ignored_packets"));
+    let (forged, ignored) = (stranger.stop(), done.count("ignored_packets"));
     eprintln!("{ignored} of {forged} packets were ignored");
     assert!(ignored > 10 && ignored <= forged, "{ignored} of {forged}");
 }
@@ -107,14 +107,6 @@ fn displace(air: &mut Air, ahead: u32, clock_micros: i64, each: Duration) {
 /// A receiver behind 16 Mbit/s, and next to it the host of a stranger.
 fn network() -> Network {
     Network::new().links([Rate::from_mbps(16)]).receivers(1).build()
-}
-
-fn seconds(done: &Finished) -> f64 {
-    done.last_event("end")["seconds"].as_f64().expect("the end has its seconds")
-}
-
-fn count(done: &Finished, field: &str) -> u64 {
-    done.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("the end has its {field}"))
 }
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");

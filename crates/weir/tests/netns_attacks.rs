@@ -3,14 +3,12 @@
 //! One function is one attack, or two. Needs root; see `weir_testkit::netns::require_root`.
 
 use std::net::SocketAddrV4;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_testkit::netns::{
-    Air, Finished, Network, Process, Scratch, Session, Stranger, generated_file, require_root, same_content,
-};
+use weir_testkit::netns::{Air, Finished, Network, Process, Scratch, Stranger, Transfer, require_root, same_content};
 use weir_units::{Bytes, Rate};
 use weir_wire::alc::{Alc, Content, FdtInstance};
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
@@ -30,30 +28,29 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
     ];
     let network = Network::new().links([LINK; 6]).receivers(1).build();
     let scratch = Scratch::new();
-    let undisturbed = Transfer::start(&network, &scratch, 0, &RECEIPTS);
+    let undisturbed = Running::start(&network, &scratch, 0, &RECEIPTS);
     let under_attack = (1..).zip(attacks).map(|(index, (name, attack))| {
-        let stranger = Stranger::start(network.receiver(6), group(index), attack);
+        let stranger = Stranger::start(network.receiver(6), Transfer::group(index), attack);
         // Without receipts and probes the description does not have the sender's address.
         let words = if name.contains("no address") { &["--cc", "avmrc"][..] } else { &RECEIPTS };
-        (name, stranger, Transfer::start(&network, &scratch, index, words))
+        (name, stranger, Running::start(&network, &scratch, index, words))
     });
-    let under_attack: Vec<(&str, Stranger, Transfer)> = under_attack.collect();
+    let under_attack: Vec<(&str, Stranger, Running)> = under_attack.collect();
     let plain = undisturbed.verified();
-    let (plain_packets, plain_memory) = (count(&plain, "received_packets"), plain.usage.peak_memory_bytes);
-    eprintln!("undisturbed: {plain_packets} packets, {:.2} s, {} of memory", seconds(&plain), Bytes::new(plain_memory));
-    assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| count(&plain, field)), [0; 3]);
+    let (plain_packets, plain_memory) = (plain.count("received_packets"), plain.usage.peak_memory_bytes);
+    eprintln!("undisturbed: {plain_packets} packets, {:.2} s, {} of memory", plain.seconds(), Bytes::new(plain_memory));
+    assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| plain.count(field)), [0; 3]);
     for (name, stranger, transfer) in under_attack {
         let done = transfer.verified();
         let sent = stranger.stop();
-        let packets = count(&done, "received_packets");
+        let packets = done.count("received_packets");
         let times = packets as f64 / plain_packets as f64;
         let memory = done.usage.peak_memory_bytes;
-        let [blocks, tables, ignored] =
-            ["bad_blocks", "bad_tables", "ignored_packets"].map(|field| count(&done, field));
+        let [blocks, tables, ignored] = ["bad_blocks", "bad_tables", "ignored_packets"].map(|field| done.count(field));
         eprintln!(
             "{name}: {times:.2} times the undisturbed packets in {:.2} times the time, {sent} of them forged, {blocks} bad blocks, \
              {tables} bad tables, {} of memory",
-            seconds(&done) / seconds(&plain),
+            done.seconds() / plain.seconds(),
             Bytes::new(memory)
         );
         let is_struck = match name {
@@ -145,9 +142,9 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     }
     let network = Network::new().links([LINK; 3]).receivers(1).build();
     let scratch = Scratch::new();
-    let old = Transfer::new(&scratch, 0, Bytes::new(60_000), &["--for", "60s"]);
+    let old = transfer(&scratch, 0, Bytes::new(60_000), &["--for", "60s"]);
     let (heard, recording) = channel();
-    let recorder = Stranger::start(network.receiver(3), group(0), move |air| {
+    let recorder = Stranger::start(network.receiver(3), Transfer::group(0), move |air| {
         while let Some(packet) = air.hear() {
             heard.send(packet.bytes().to_vec()).expect("somebody takes it");
         }
@@ -161,11 +158,11 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     std::fs::copy(old.session.description(), &old_description).expect("a description");
 
     // The new session, with old tables all the time.
-    let new = Transfer::new(&scratch, 0, FILE, &["--receipts", "1"]);
+    let new = transfer(&scratch, 0, FILE, &["--receipts", "1"]);
     let is_table = |packet: &&Vec<u8>| symbol_of(packet).is_some_and(|(content, _)| content.toi == 0);
     let old_table = old_session.iter().find(is_table).cloned().expect("a table is sent at once");
-    let sender_s = SocketAddrV4::new(network.sender().ipv4(), group(0).port());
-    let stranger = Stranger::start(network.receiver(3), group(0), move |air| {
+    let sender_s = SocketAddrV4::new(network.sender().ipv4(), Transfer::group(0).port());
+    let stranger = Stranger::start(network.receiver(3), Transfer::group(0), move |air| {
         air.say_as(sender_s, &old_table);
         while let Some(heard) = air.hear_last_symbol(|content| content.toi != 0) {
             let (content, symbol) = symbol_of(&old_table).expect("it is a table's");
@@ -176,15 +173,16 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     new.session.describe(network.sender());
     let receiver = new.session.recv(network.receiver(0), &new.out).start();
     let sender = new.session.send(network.sender()).start();
-    let done = new.verified_by(&receiver);
+    let done = new.verified_by(&receiver, MINUTE);
     assert!(sender.wait(MINUTE).is_success() && stranger.stop() > 0);
-    eprintln!("{} old tables came to nothing in {:.2} s", count(&done, "old_tables"), seconds(&done));
-    assert!(count(&done, "old_tables") > 0, "no old table came: {}", done.told());
+    eprintln!("{} old tables came to nothing in {:.2} s", done.count("old_tables"), done.seconds());
+    assert!(done.count("old_tables") > 0, "no old table came: {}", done.told());
 
     // All of the old session: to who knows its description and nothing else; to who has heard of the new one since; and to who
     // has the new one's description.
     let gap = Duration::from_micros(500);
-    let stranger = Stranger::start(network.receiver(3), group(0), move |air| play(air, sender_s, &old_session, gap));
+    let stranger =
+        Stranger::start(network.receiver(3), Transfer::group(0), move |air| play(air, sender_s, &old_session, gap));
     let recv = |index: usize, description: &Path, out: &Path, limit: &str| {
         let host = network.receiver(index);
         let command = host.command(WEIR).arg("recv").arg(description).arg("--out").arg(out);
@@ -202,7 +200,7 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     for (done, folder) in [(warned, &folders[1]), (described, &folders[2])] {
         let end = done.last_event("end");
         assert!(!done.is_success() && end["verified"] == false && end["files"] == 0, "{}", done.told());
-        assert!(count(&done, "old_tables") > 0 && !folder.join("input0").exists(), "{}", done.told());
+        assert!(done.count("old_tables") > 0 && !folder.join("input0").exists(), "{}", done.told());
         assert!(done.events("error").iter().any(|error| text(error).contains("an earlier start")), "{}", done.told());
     }
 }
@@ -251,65 +249,37 @@ fn absurd_descriptions_are_refused_in_words() {
     }
 }
 
-/// A file on its way to one receiver.
-struct Transfer {
-    session: Session,
-    file: PathBuf,
-    out: PathBuf,
-    running: Option<[Process; 2]>,
+/// A transfer that has been started.
+struct Running {
+    transfer: Transfer,
+    receiver: Process,
+    sender: Process,
     has_receipts: bool,
 }
 
-impl Transfer {
-    /// Number `index` of the sessions of a test, of a file of so many bytes.
-    fn new(scratch: &Scratch, index: usize, bytes: Bytes, words: &[&str]) -> Transfer {
-        let file = scratch.folder(format!("sent{index}-{}", bytes.count())).join(format!("input{index}"));
-        generated_file(&file, bytes.count(), index as u64 + 1);
-        let session = Session::new(Path::new(WEIR), &file, scratch.path());
-        let session = session.to(&group(index).to_string(), 20 + index as u16);
-        let session = session.words(["--rates", "2M..16M"]).words(words.iter().copied());
-        let out = scratch.folder(format!("out{index}-{}", bytes.count()));
-        Transfer { session, file, out, running: None, has_receipts: words.contains(&"--receipts") }
-    }
+/// Number `index` of the sessions of a test, of a file of so many bytes.
+fn transfer(scratch: &Scratch, index: usize, bytes: Bytes, words: &[&str]) -> Transfer {
+    let all = ["--rates", "2M..16M"].iter().chain(words);
+    Transfer::new(Path::new(WEIR), scratch, index, bytes, all.copied())
+}
 
-    /// Starts it to receiver `index`.
-    fn start(network: &Network, scratch: &Scratch, index: usize, words: &[&str]) -> Transfer {
-        let transfer = Transfer::new(scratch, index, FILE, words);
+impl Running {
+    /// Starts number `index` to the receiver of that number.
+    fn start(network: &Network, scratch: &Scratch, index: usize, words: &[&str]) -> Running {
+        let transfer = transfer(scratch, index, FILE, words);
         transfer.session.describe(network.sender());
         let receiver = transfer.session.recv(network.receiver(index), &transfer.out).start();
         let sender = transfer.session.send(network.sender()).start();
-        Transfer { running: Some([receiver, sender]), ..transfer }
+        Running { transfer, receiver, sender, has_receipts: words.contains(&"--receipts") }
     }
 
     fn verified(&self) -> Finished {
-        let [receiver, sender] = self.running.as_ref().expect("it was started");
-        let done = self.verified_by(receiver);
+        let done = self.transfer.verified_by(&self.receiver, MINUTE);
         // Without receipts it does not know.
-        let ended = if self.has_receipts { sender.wait(MINUTE) } else { sender.terminate() };
+        let ended = if self.has_receipts { self.sender.wait(MINUTE) } else { self.sender.terminate() };
         assert!(ended.is_success());
         done
     }
-
-    fn verified_by(&self, receiver: &Process) -> Finished {
-        let done = receiver.wait(MINUTE);
-        assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
-        let name = self.file.file_name().expect("a file has a name");
-        assert!(same_content(&self.file, &self.out.join(name)), "something else arrived");
-        done
-    }
-}
-
-/// The base layer's group of session `index`; the groups of its other channels come after it.
-fn group(index: usize) -> SocketAddrV4 {
-    format!("239.255.{}.1:{}", 10 * (index + 1), 5004 + 10 * index).parse().expect("a group and a port")
-}
-
-fn seconds(done: &Finished) -> f64 {
-    done.last_event("end")["seconds"].as_f64().expect("the end has its seconds")
-}
-
-fn count(done: &Finished, field: &str) -> u64 {
-    done.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("the end has its {field}"))
 }
 
 fn text(event: &Value) -> &str {

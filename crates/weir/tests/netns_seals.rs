@@ -1,18 +1,15 @@
 //! Sealed sessions between hosts of their own, next to a stranger who hears everything and sends what he likes. Needs root; see
 //! `weir_testkit::netns::require_root`.
 
-use std::net::SocketAddrV4;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use flute::core::UDPEndpoint;
 use flute::receiver::{MultiReceiver, writer::ObjectWriterBufferBuilder};
-use weir_testkit::netns::{
-    Air, Finished, Network, Process, Scratch, Session, Stranger, generated_file, require_root, same_content,
-};
+use weir_testkit::netns::{Air, Network, Process, Scratch, Stranger, Transfer, require_root};
 use weir_units::{Bytes, Rate};
 use weir_wire::alc::Alc;
 
@@ -35,8 +32,9 @@ fn a_stranger_s_packets_touch_no_sealed_session() {
         .zip(kinds)
         .map(|(index, (_, words))| {
             let is_hidden = words.contains(&"--encrypt");
-            let stranger = Stranger::start(network.receiver(5), group(index), move |air| meddle(air, is_hidden));
-            let transfer = Transfer::new(&scratch, index, words);
+            let stranger =
+                Stranger::start(network.receiver(5), Transfer::group(index), move |air| meddle(air, is_hidden));
+            let transfer = transfer(&scratch, index, words);
             transfer.session.describe(network.sender());
             let receiver = transfer.session.recv(network.receiver(index), &transfer.out).start();
             let sender = transfer.session.send(network.sender()).start();
@@ -44,12 +42,12 @@ fn a_stranger_s_packets_touch_no_sealed_session() {
         })
         .collect();
     for ((name, words), (transfer, [receiver, sender], stranger)) in kinds.iter().zip(running) {
-        let done = transfer.verified_by(&receiver);
+        let done = transfer.verified_by(&receiver, MINUTE);
         assert!(sender.wait(MINUTE).is_success(), "{name}");
-        let (said, refused) = (stranger.stop(), count(&done, "forged_packets"));
-        eprintln!("{name}: {:.2} s, {said} packets of a stranger, {refused} refused", seconds(&done));
+        let (said, refused) = (stranger.stop(), done.count("forged_packets"));
+        eprintln!("{name}: {:.2} s, {said} packets of a stranger, {refused} refused", done.seconds());
         assert!(refused > 0 && said >= refused, "{name} was never struck: {}", done.told());
-        assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| count(&done, field)), [0; 3], "{name}");
+        assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| done.count(field)), [0; 3], "{name}");
         let mode = std::fs::metadata(transfer.session.description()).expect("a description").permissions().mode();
         let has_key = words.len() > 2 || words[0] == "--encrypt" || words[1] == "group";
         assert_eq!(mode & 0o077 == 0, has_key, "{name}: a description with a key is its owner's alone, {mode:o}");
@@ -80,7 +78,7 @@ fn receivers_of_an_encrypted_session_follow_a_sender_that_is_started_again() {
     }
     let network = Network::new().links([LINK]).build();
     let scratch = Scratch::new();
-    let transfer = Transfer::new(&scratch, 0, &["--encrypt", "--authenticate", "source"]);
+    let transfer = transfer(&scratch, 0, &["--encrypt", "--authenticate", "source"]);
     transfer.session.describe(network.sender());
     let receiver = transfer.session.recv(network.receiver(0), &transfer.out).start();
     let first = transfer.session.send(network.sender()).start();
@@ -88,10 +86,10 @@ fn receivers_of_an_encrypted_session_follow_a_sender_that_is_started_again() {
     first.kill();
     assert!(!receiver.has_ended(), "it was killed in the middle");
     let second = transfer.session.send(network.sender()).start();
-    let done = transfer.verified_by(&receiver);
+    let done = transfer.verified_by(&receiver, MINUTE);
     assert!(second.wait(MINUTE).is_success());
-    eprintln!("{:.2} s over two starts", seconds(&done));
-    assert_eq!(count(&done, "forged_packets"), 0, "{}", done.told());
+    eprintln!("{:.2} s over two starts", done.seconds());
+    assert_eq!(done.count("forged_packets"), 0, "{}", done.told());
 }
 
 /// The key is wrapped for the hosts of a list: they read a description that everybody may have, and others are told what to do.
@@ -111,7 +109,7 @@ fn only_the_readers_of_a_list_can_open_an_encrypted_session() {
     let readers = scratch.join("readers");
     std::fs::write(&readers, format!("# who may read\n{}\n", line(0))).expect("room for a list");
     let readers = readers.to_str().expect("a plain name");
-    let transfer = Transfer::new(&scratch, 0, &["--encrypt", "--readers", readers]);
+    let transfer = transfer(&scratch, 0, &["--encrypt", "--readers", readers]);
     transfer.session.describe(network.sender());
     let text = std::fs::read_to_string(transfer.session.description()).expect("a description");
     assert!(!text.contains("weir-seal-key") && text.matches("weir-seal-for").count() == 1, "{text}");
@@ -123,7 +121,7 @@ fn only_the_readers_of_a_list_can_open_an_encrypted_session() {
         other.told()
     );
     let sender = transfer.session.send(network.sender()).start();
-    transfer.verified_by(&reader);
+    transfer.verified_by(&reader, MINUTE);
     assert!(sender.wait(MINUTE).is_success());
 }
 
@@ -135,7 +133,7 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
     }
     let network = Network::new().links([LINK; 2]).build();
     let scratch = Scratch::new();
-    let transfer = Transfer::new(&scratch, 0, &["--authenticate", "group", "--for", "30s"]);
+    let transfer = transfer(&scratch, 0, &["--authenticate", "group", "--for", "30s"]);
     transfer.session.describe(network.sender());
     let text = std::fs::read_to_string(transfer.session.description()).expect("a description");
     let text = weir_testkit::netns::unsigned(&text);
@@ -172,10 +170,11 @@ fn flute_tools_read_sessions_with_seals_that_do_not_hide() {
     }
     let network = Network::new().links([LINK]).build();
     let scratch = Scratch::new();
-    let words = ["--authenticate", "group", "--authenticate", "source", "--flute-version", "1", "--for", "60s"];
-    let transfer = Transfer::of(&scratch, 0, Bytes::new(500_000), &["--rates", "4M"], &words);
+    let words = ["--rates", "4M", "--authenticate", "group", "--authenticate", "source", "--flute-version", "1"];
+    let words = words.into_iter().chain(["--for", "60s"]);
+    let transfer = Transfer::new(Path::new(WEIR), &scratch, 0, Bytes::new(500_000), words);
     let (heard, hears) = channel();
-    let listener = Stranger::start(network.receiver(0), group(0), move |air| {
+    let listener = Stranger::start(network.receiver(0), Transfer::group(0), move |air| {
         while let Some(packet) = air.hear() {
             if heard.send(packet.bytes().to_vec()).is_err() {
                 return;
@@ -185,7 +184,7 @@ fn flute_tools_read_sessions_with_seals_that_do_not_hide() {
     let sender = transfer.session.send(network.sender()).start();
     let writer = Rc::new(ObjectWriterBufferBuilder::new(true));
     let mut receiver = MultiReceiver::new(writer.clone(), None, false);
-    let endpoint = UDPEndpoint::new(None, group(0).ip().to_string(), group(0).port());
+    let endpoint = UDPEndpoint::new(None, Transfer::group(0).ip().to_string(), Transfer::group(0).port());
     while !writer.objects.borrow().iter().any(|object| object.borrow().complete) {
         let packet = hears.recv_timeout(MINUTE).expect("the sender sends");
         assert_eq!(packet[FIRST_EXTENSION], EXT_AUTH, "it has a seal");
@@ -198,49 +197,10 @@ fn flute_tools_read_sessions_with_seals_that_do_not_hide() {
     assert!(objects[0].borrow().data == std::fs::read(&transfer.file).expect("it was sent"), "content differs");
 }
 
-/// A file on its way to one receiver.
-struct Transfer {
-    session: Session,
-    file: PathBuf,
-    out: PathBuf,
-}
-
-impl Transfer {
-    /// Number `index` of the sessions of a test.
-    fn new(scratch: &Scratch, index: usize, words: &[&str]) -> Transfer {
-        Transfer::of(scratch, index, FILE, &["--rates", "2M..16M", "--receipts", "1"], words)
-    }
-
-    /// The same, of so many bytes.
-    fn of(scratch: &Scratch, index: usize, bytes: Bytes, how: &[&str], words: &[&str]) -> Transfer {
-        let file = scratch.folder(format!("sent{index}")).join(format!("input{index}"));
-        generated_file(&file, bytes.count(), index as u64 + 1);
-        let session = Session::new(Path::new(WEIR), &file, scratch.path());
-        let session = session.to(&group(index).to_string(), 20 + index as u16);
-        let session = session.words(how.iter().chain(words).copied());
-        Transfer { session, file, out: scratch.folder(format!("out{index}")) }
-    }
-
-    fn verified_by(&self, receiver: &Process) -> Finished {
-        let done = receiver.wait(MINUTE);
-        assert!(done.is_success() && done.last_event("end")["verified"] == true, "{}", done.told());
-        let name = self.file.file_name().expect("a file has a name");
-        assert!(same_content(&self.file, &self.out.join(name)), "something else arrived");
-        done
-    }
-}
-
-/// The base layer's group of session `index`; the groups of its other channels come after it.
-fn group(index: usize) -> SocketAddrV4 {
-    format!("239.255.{}.1:{}", 10 * (index + 1), 5004 + 10 * index).parse().expect("a group and a port")
-}
-
-fn seconds(done: &Finished) -> f64 {
-    done.last_event("end")["seconds"].as_f64().expect("the end has its seconds")
-}
-
-fn count(done: &Finished, field: &str) -> u64 {
-    done.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("the end has its {field}"))
+/// Number `index` of the sessions of a test.
+fn transfer(scratch: &Scratch, index: usize, words: &[&str]) -> Transfer {
+    let all = ["--rates", "2M..16M", "--receipts", "1"].iter().chain(words);
+    Transfer::new(Path::new(WEIR), scratch, index, FILE, all.copied())
 }
 
 /// Of a packet with the short form of congestion control information and 16 bits of TSI and TOI.

@@ -35,6 +35,7 @@ mod stranger;
 mod stream;
 mod thread;
 mod topology;
+mod transfer;
 mod tree;
 mod tun;
 
@@ -57,6 +58,7 @@ pub use shares::Shares;
 pub use stranger::{Air, Heard, Stranger};
 pub use stream::LiveStream;
 pub use topology::{Builder, Network};
+pub use transfer::Transfer;
 pub use tree::{TreePlan, TreeStream};
 
 /// Whether a test that needs namespaces can go on. False where `WEIR_SKIP_NETNS=1` asked to leave it out, which is printed.

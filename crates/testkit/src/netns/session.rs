@@ -109,6 +109,16 @@ impl Finished {
         self.out.iter().filter_map(|line| event(&line.text, kind)).collect()
     }
 
+    /// Seconds that it took, by its `end` event. Panics without one.
+    pub fn seconds(&self) -> f64 {
+        self.last_event("end")["seconds"].as_f64().unwrap_or_else(|| panic!("no end: {}", self.told()))
+    }
+
+    /// This count of its `end` event. Panics without one.
+    pub fn count(&self, field: &str) -> u64 {
+        self.last_event("end")[field].as_u64().unwrap_or_else(|| panic!("no end with {field}: {}", self.told()))
+    }
+
     /// The last event of this kind; null if there is none.
     pub fn last_event(&self, kind: &str) -> Value {
         self.events(kind).pop().unwrap_or(Value::Null)
