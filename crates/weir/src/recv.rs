@@ -1,7 +1,9 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
+mod words;
+
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -144,11 +146,6 @@ fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
     Store::open(&wanted.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
 }
 
-/// The address that packets come from, where the description tells.
-fn sender(description: &Description) -> Option<IpAddr> {
-    description.source.or(description.control_address.map(|address| address.ip()))
-}
-
 /// Bytes of memory for a session: several share what there is.
 fn memory(args: &Recv) -> u64 {
     args.memory.count() / args.sessions.len().max(1) as u64
@@ -263,7 +260,7 @@ impl Application<Content> for FileReceiver<'_> {
                 self.observed.slot = Some(*report);
             }
             Observation::RoundTrip(round_trip) => self.observed.round_trip = Some(*round_trip),
-            Observation::Flooded { received_rate } => self.trouble(now, flooded(*received_rate), None),
+            Observation::Flooded { received_rate } => self.trouble(now, words::flooded(*received_rate), None),
             Observation::FairQueued(false) => {
                 let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
                                so the rate follows loss and delay for a while";
@@ -348,7 +345,11 @@ impl<'a> FileReceiver<'a> {
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
-            collector: Collector::start(open_store(args, wanted)?, memory(args) / QUEUE_SHARE, sender(description)),
+            collector: Collector::start(
+                open_store(args, wanted)?,
+                memory(args) / QUEUE_SHARE,
+                description.sender_address(),
+            ),
             started,
             ends: args.duration.map(|duration| started + duration),
             idle_timeout: args.idle_timeout,
@@ -479,13 +480,13 @@ impl FileReceiver<'_> {
                 self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
             }
             Event::BadBlock { name, .. } if !std::mem::replace(&mut self.told.bad_blocks, true) => {
-                self.trouble(now, bad_block(&name), None);
+                self.trouble(now, words::bad_block(&name), None);
             }
             Event::AttributesRefused { name, error } if !std::mem::replace(&mut self.told.attributes, true) => {
-                self.trouble(now, attributes_refused(&name, &error), None);
+                self.trouble(now, words::attributes_refused(&name, &error), None);
             }
-            Event::OldTable => self.trouble(now, OLD_TABLE.to_owned(), None),
-            Event::ExpiredTable { ago_secs } => self.trouble(now, expired_table(ago_secs), None),
+            Event::OldTable => self.trouble(now, words::OLD_TABLE.to_owned(), None),
+            Event::ExpiredTable { ago_secs } => self.trouble(now, words::expired_table(ago_secs), None),
             Event::NewSet => {
                 self.came = Came::default();
                 self.trouble(
@@ -626,43 +627,6 @@ impl FileReceiver<'_> {
         self.is_unheard |= self.observer.event(event).is_break();
     }
 }
-
-/// What to tell of a network that sends what nobody here asked for.
-fn flooded(received: Rate) -> String {
-    format!(
-        "the path is full whatever this receiver leaves, and brings it {received}: a switch sends every channel to every port, or other traffic \
-         fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \
-         switch, or have the sender send with a lower --rates"
-    )
-}
-
-/// What to tell of packets that were not the sender's.
-fn bad_block(name: &Name) -> String {
-    format!(
-        "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
-         where it does not end, find the host that sends to the session's groups"
-    )
-}
-
-/// What to tell of a file system that takes less than files have.
-fn attributes_refused(name: &str, error: &std::io::Error) -> String {
-    format!(
-        "{name} is there without the permissions or the time that it had, and may be more open: the file system refuses them ({error}). It is not told \
-         of others"
-    )
-}
-
-/// What to tell of a table that has expired.
-fn expired_table(ago_secs: u32) -> String {
-    format!(
-        "the sender's table of files expired {ago_secs} s ago by this host's clock, and is ignored: somebody plays an old session again, or the clock of \
-         this host or the sender's is wrong"
-    )
-}
-
-/// What to tell of a table that is older than the last one.
-const OLD_TABLE: &str = "a table of files of an earlier start of the sender came, and is ignored: somebody plays an old session again, or two senders \
-                         use one key and one TSI";
 
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);

@@ -1,0 +1,41 @@
+//! What a receiver tells its user, in words.
+
+use weir_object::name::Name;
+use weir_units::Rate;
+
+/// What to tell of a network that sends what nobody here asked for.
+pub(super) fn flooded(received: Rate) -> String {
+    format!(
+        "the path is full whatever this receiver leaves, and brings it {received}: a switch sends every channel to every port, or other traffic \
+         fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \
+         switch, or have the sender send with a lower --rates"
+    )
+}
+
+/// What to tell of packets that were not the sender's.
+pub(super) fn bad_block(name: &Name) -> String {
+    format!(
+        "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
+         where it does not end, find the host that sends to the session's groups"
+    )
+}
+
+/// What to tell of a file system that takes less than files have.
+pub(super) fn attributes_refused(name: &str, error: &std::io::Error) -> String {
+    format!(
+        "{name} is there without the permissions or the time that it had, and may be more open: the file system refuses them ({error}). Other files may be \
+         in the same state; this is reported once"
+    )
+}
+
+/// What to tell of a table that has expired.
+pub(super) fn expired_table(ago_secs: u32) -> String {
+    format!(
+        "the sender's table of files expired {ago_secs} s ago by this host's clock, and is ignored: somebody plays an old session again, or the clock of \
+         this host or the sender's is wrong"
+    )
+}
+
+/// What to tell of a table that is older than the last one.
+pub(super) const OLD_TABLE: &str = "a table of files of an earlier start of the sender came, and is ignored: somebody plays an old session again, or two senders \
+                         use one key and one TSI";
