@@ -99,6 +99,8 @@ impl Store {
             return Ok(false);
         }
         if self.heard_epoch != Some(epoch) {
+            // Those of the start before are looked at again, and told of.
+            self.fdt.forget_finished();
             self.heard_epoch = Some(epoch);
             let path = self.folder.path().to_owned();
             let raised = epochs.raise(&self.folder, epoch);

@@ -199,6 +199,11 @@ impl FdtAssembler {
         }
     }
 
+    /// Forgets what was complete, which is of another start of the sender: its numbers come again.
+    pub(crate) fn forget_finished(&mut self) {
+        while self.drop_oldest_finished() {}
+    }
+
     /// An instance that was complete is not the sender's: others of its symbols may be.
     pub(crate) fn reject(&mut self, id: Id) {
         if !self.pending.get(&id).is_some_and(Instance::can_change) {
