@@ -2,14 +2,13 @@
 //!
 //! Symbols of others than the sender are thrown out, as far as addresses tell: who sent most of what was right is taken for the
 //! sender, and where nobody has yet, those who might be have a turn each, until the block is right. Where addresses do not tell, a few
-//! symbols more are collected, and the block is decoded without these and without those: if one or two of it are wrong, that finds them out, at a
-//! small part of what the whole block would cost. Else that block alone is collected again.
+//! symbols more are collected, which say which ones are wrong (`forged.rs`). Only where they do not, that block alone is collected
+//! again.
 
 use std::collections::BTreeSet;
 
-use weir_units::Random;
-
 use super::digest::{self, Content};
+use super::forged::{self, Symbol, Unknown};
 use super::incoming::{Block, Part, Recollection};
 use super::receive::decode;
 use super::window::STRETCH;
@@ -119,7 +118,8 @@ impl Store {
             block.tried().clear();
             preferred = self.senders.preferred(&origins, block.tried());
         }
-        let can_search = has_digest && part.layout.codec().is_some() && block.wanted_extra.is_none();
+        let is_coded = part.layout.codec().is_some() && forged::can_search(2 * block.symbols);
+        let can_search = has_digest && is_coded && block.wanted_extra.is_none();
         match origins[..] {
             [(sole, _)] if preferred == Some(sole) && can_search => self.search_block(file, index, part, sole),
             [(sole, _)] => {
@@ -132,9 +132,9 @@ impl Store {
 
     /// A block is wrong, and all of it came from `sole`: waits for more symbols from there, to find out which of them are.
     fn search_block(&mut self, file: u32, index: u32, part: &Part, sole: Origin) -> Result<(), StoreError> {
-        let proven = self.senders.proven();
+        let (proven, forged) = (self.senders.proven(), self.forged_lately);
         let block = &mut self.incoming(file).blocks[index as usize];
-        block.wanted_extra = Some(block.symbols.div_ceil(OVERHEADS[0]) + DECODING_OVERHEAD);
+        block.wanted_extra = Some(forged + FIRST_EXTRA);
         block.prefer(Some(sole), proven);
         self.note_bad_block(file, index, 0);
         self.search_with_extra(file, index, part)
@@ -171,7 +171,7 @@ impl Store {
         self.flush_maps()
     }
 
-    /// A block is wrong, and all of it came from one address. With enough symbols more, tries it without some of them, in turn.
+    /// A block is wrong, and all of it came from one address. With enough symbols more, finds those that are wrong.
     pub(super) fn search_with_extra(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let block = &self.incoming(file).blocks[index as usize];
         let (count, extra) = (block.symbols, block.extra.len() as u32);
@@ -181,22 +181,25 @@ impl Store {
         self.flush()?;
         self.open_handles(file)?;
         let symbols = self.symbols_of(file, index, part).map_err(|source| self.file_error(file, source))?;
-        if let Some(decoded) = self.decode_without(file, index, part, symbols)? {
-            self.incoming(file).blocks[index as usize].leaves = None;
-            self.write_back(file, index, part, &decoded, true)?;
-            self.settle_block(file, index);
-            return if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) };
-        }
-        // With more symbols, more of them can be wrong.
-        let next =
-            OVERHEADS.iter().map(|share| count.div_ceil(*share) + DECODING_OVERHEAD).find(|wanted| *wanted > extra);
-        match next {
-            Some(next) => {
-                self.incoming(file).blocks[index as usize].wanted_extra = Some(next);
+        match self.decode_without_forged(file, index, part, symbols)? {
+            Ok(decoded) => {
+                self.incoming(file).blocks[index as usize].leaves = None;
+                self.write_back(file, index, part, &decoded, true)?;
+                self.settle_block(file, index);
+                if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) }
+            }
+            Err(Unknown::TooFew) if extra < count && self.counts.tried_symbols <= self.tries_allowed() => {
+                // With more symbols, more of them can be wrong.
+                self.incoming(file).blocks[index as usize].wanted_extra = Some(2 * extra);
                 Ok(())
             }
-            None => self.give_up_search(file, index),
+            Err(_) => self.give_up_search(file, index),
         }
+    }
+
+    /// Symbols that may have gone through decoders in vain by now. Who forges much must not keep this host busy.
+    fn tries_allowed(&self) -> u64 {
+        TRIES_FREE + TRIES_PER_SYMBOL * self.counts.useful_symbols
     }
 
     /// Nothing tells which symbols of a block are wrong that all came from one address: it is collected again.
@@ -208,38 +211,30 @@ impl Store {
         self.empty_block(file, index, None)
     }
 
-    /// What a block decodes to without some of its symbols, if that is what the manifest says.
-    fn decode_without(
+    /// What a block decodes to without the symbols that are wrong, if that is what the manifest says.
+    fn decode_without_forged(
         &mut self,
         file: u32,
         index: u32,
         part: &Part,
-        mut symbols: Vec<(u32, Vec<u8>)>,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+        mut symbols: Vec<Symbol>,
+    ) -> Result<Result<Vec<u8>, Unknown>, StoreError> {
+        let Some(codec) = part.layout.codec() else { return Ok(Err(Unknown::Alike)) };
         let count = self.incoming(file).blocks[index as usize].symbols;
-        let left_out = symbols.len() - (count + DECODING_OVERHEAD) as usize;
-        let mut random = Random::new(u64::from(index), "symbols to leave out");
-        for trial in 0..TRIALS {
-            let first = trial * left_out % symbols.len();
-            if first < left_out {
-                // All have been left out once, or none.
-                (1..symbols.len()).for_each(|i| symbols.swap(i, random.below(i as u64 + 1) as usize));
-            }
-            self.counts.tried_symbols += symbols.len() as u64;
-            if self.counts.tried_symbols > TRIES_FREE + TRIES_PER_SYMBOL * self.counts.useful_symbols {
-                return Ok(None);
-            }
-            let end = first + left_out;
-            let is_left_out = |at: usize| (first..end).contains(&at) || (first..end).contains(&(at + symbols.len()));
-            let some = symbols.iter().enumerate().filter(|(at, _)| !is_left_out(*at));
-            let decoded = decode(part, count, some.map(|(_, (symbol, bytes))| (*symbol, &bytes[..])));
-            if let Some(decoded) = decoded
-                && self.is_block_right(file, index, &decoded)?
-            {
-                return Ok(Some(decoded));
-            }
+        self.counts.tried_symbols += forged::cost(symbols.len());
+        let wrong = match forged::find(count, &codec, &symbols) {
+            Ok(wrong) => wrong,
+            Err(unknown) => return Ok(Err(unknown)),
+        };
+        let mut at = 0..;
+        symbols.retain(|_| !at.next().is_some_and(|at| wrong.contains(&at)));
+        let some = symbols.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
+        let Some(decoded) = decode(part, count, some) else { return Ok(Err(Unknown::TooFew)) };
+        if !self.is_block_right(file, index, &decoded)? {
+            return Ok(Err(Unknown::Alike));
         }
-        Ok(None)
+        self.forged_lately = wrong.len() as u32;
+        Ok(Ok(decoded))
     }
 
     /// Opens those blocks of a complete file again that are of an earlier run and wrong; whether there are any.
@@ -283,20 +278,17 @@ const LONG_PATIENCE: u32 = 64;
 const MOST_TURNS: u32 = 16;
 /// One that did is given up for a block after so many turns, if it was silent in the last one.
 const TURNS_OF_PROVEN: u32 = 3;
-/// Symbols beyond those of the block that are collected before it is tried without some: these parts of it, in turn. With a 32nd, one
-/// wrong symbol is found for sure; with a quarter, two or three with luck.
-const OVERHEADS: [u32; 2] = [32, 4];
-/// Symbols more than a block has with which decoding hardly ever fails.
-const DECODING_OVERHEAD: u32 = 2;
-/// How often a block is tried: each symbol is left out once where there are a 32nd more.
-const TRIALS: usize = 40;
-/// Symbols that may be decoded in vain: so many for each one that was of use, besides some that are free. Who forges much must not
-/// keep this host busy.
+/// Symbols beyond those of the block that are collected before the first search, besides one for each that was wrong in the last block:
+/// enough to find one that is wrong.
+const FIRST_EXTRA: u32 = 3;
+/// Symbols that may be decoded in vain: so many for each one that was of use, besides some that are free.
 const TRIES_PER_SYMBOL: u64 = 16;
 const TRIES_FREE: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {
+    use weir_units::Random;
+
     use super::*;
     use crate::source::SourceSet;
     use crate::store::StoreOptions;

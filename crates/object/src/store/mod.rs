@@ -29,9 +29,11 @@ mod digest;
 mod epochs;
 mod fdt;
 mod folder;
+mod forged;
 mod incoming;
 mod instance;
 mod journal;
+mod octets;
 mod receive;
 mod senders;
 mod slots;
@@ -325,6 +327,8 @@ pub struct Store {
     is_told_of_old: bool,
     is_told_of_expired: bool,
     senders: Senders,
+    /// Symbols that were found to be wrong in the last block in which some were.
+    forged_lately: u32,
     fdt: FdtAssembler,
     /// The set that is being received, when the sender names one.
     set: Option<SetTotals>,
@@ -407,6 +411,7 @@ impl Store {
             is_told_of_old: false,
             is_told_of_expired: false,
             senders: Senders::new(),
+            forged_lately: 0,
             fdt: FdtAssembler::new(options.max_fdt_bytes, options.key.is_some(), tables),
             set: None,
             told_complete: false,

@@ -7,6 +7,7 @@ use raptorq::{EncodingPacket, PayloadId, SourceBlockDecoder};
 use weir_wire::alc::Content;
 
 use super::digest::Leaves;
+use super::forged::Symbol;
 use super::incoming::{Incoming, Part};
 use super::journal::BlockState;
 use super::slots::Slots;
@@ -316,7 +317,7 @@ impl Store {
     }
 
     /// The symbols of a block that is full: those in its slots, in the order of the slots, and those beyond.
-    pub(super) fn symbols_of(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Vec<(u32, Vec<u8>)>> {
+    pub(super) fn symbols_of(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Vec<Symbol>> {
         let incoming = self.incoming(file);
         let block = &incoming.blocks[index as usize];
         let handles = incoming.handles.as_ref().expect("was just opened");
