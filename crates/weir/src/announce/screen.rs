@@ -154,7 +154,7 @@ impl Budget {
 
 const KEY: &str = "a=weir-key:ed25519 ";
 const MOST_SEEN: usize = 1_024;
-/// Announcements of one account, a second and at once: altogether 640 a second, some 60 ms of work.
+/// Announcements of one account, a second and at once: altogether 640 a second.
 const EACH_SECOND: u64 = 10;
 const BURST: u64 = 64;
 const ACCOUNTS: usize = 64;
