@@ -69,6 +69,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         symbol_size: Some(SYMBOL as u16),
         public_key: None,
         epoch: None,
+        expires: None,
         control_address: None,
         receipt_key: None,
         priority: None,

@@ -24,6 +24,8 @@
 //! | `a=weir-signature:HEX` | at the end | the sender's signature over all lines before it; whoever believes the sender checks it (not read here) |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
 //!
+//! `t=0 N` says until when an announced description holds; others have `t=0 0`.
+//!
 //! How many channels a ladder makes, and of which rates, the scheme says (`registry::Scheme::channels`).
 //! A description without `weir-cc` is a plain FLUTE session: no congestion control, all its channels are joined at once.
 
@@ -70,6 +72,8 @@ pub struct Description {
     pub public_key: Option<[u8; 32]>,
     /// The last start of the sender that was known when it was described: the session is of that one, or a later one.
     pub epoch: Option<u64>,
+    /// When it stops to hold, in seconds of the NTP era (RFC 8866 §5.9): of announcements, which anybody may send again.
+    pub expires: Option<u64>,
     /// The sender's control port, where receivers have something to say to it: receipts, round-trip probes.
     pub control_address: Option<SocketAddr>,
     /// The key that authenticates receipts, if the sender asks for them. Every reader of the description has it.

@@ -5,6 +5,7 @@
 //! keeps memberships, and tells endpoints what happened and when. It is the only crate with clocks and sockets.
 
 mod all_channels;
+pub mod announce;
 pub mod clock;
 pub mod description;
 pub mod diagnosis;

@@ -291,6 +291,10 @@ pub struct SendFile {
     #[arg(long, help_heading = "Session")]
     pub describe: bool,
 
+    /// Announce the session while it is sent, so that `weir recv --announced` takes it: at the usual group for its scope (SAP, RFC 2974), or at this one.
+    #[arg(long, value_name = "GROUP:PORT", num_args = 0..=1, require_equals = true, conflicts_with = "describe", value_parser = values::announcements, help_heading = "Session")]
+    pub announce: Option<Option<SocketAddr>>,
+
     /// Name of the session, for people [default: the name of the first file].
     #[arg(long, value_name = "TEXT", help_heading = "Session")]
     pub name: Option<String>,
@@ -408,12 +412,28 @@ impl Rates {
 }
 
 /// `weir recv`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Recv {
     /// The session description: a file, - for standard input, or an http(s) address; or HOST:PORT of a live stream's sender; or the stream:// address that `weir send stream` prints.
     /// Several sessions are received at once, each into a folder of its own.
-    #[arg(value_name = "SESSION|HOST:PORT|STREAM", required = true)]
+    #[arg(value_name = "SESSION|HOST:PORT|STREAM", required_unless_present = "announced")]
     pub sessions: Vec<SessionSource>,
+
+    /// Stay, and take the sessions that the senders of --sender-key announce, each into a folder of its own in --out, once for each start of its sender; listens at the usual groups (SAP, RFC 2974), or at these.
+    #[arg(long, value_name = "GROUP:PORT", num_args = 0..=1, require_equals = true, value_delimiter = ',', value_parser = values::announcements, conflicts_with_all = ["sessions", "any_sender", "priority", "priorities", "manager_settings", "via", "from_now", "leaf", "sdp"], help_heading = "Announced sessions")]
+    pub announced: Option<Vec<SocketAddr>>,
+
+    /// How many announced sessions to receive at once; others wait.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Announced sessions")]
+    pub at_once: u32,
+
+    /// Run this program when a session ends, with what became of it in its environment (WEIR_RESULT, WEIR_SESSION, WEIR_OUT, ...; docs/announcements.md lists them). Words after the first are its arguments; no shell reads them.
+    #[arg(long, value_name = "COMMAND")]
+    pub hook: Option<String>,
+
+    /// End the program of --hook after this long.
+    #[arg(long, value_name = "DURATION", value_parser = values::span, default_value = "10m")]
+    pub hook_timeout: Duration,
 
     /// Priorities of several sessions, in their order: a higher number gets more of what this host gets altogether [default: what the senders say, or 1].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Several sessions")]
@@ -455,9 +475,9 @@ pub struct Recv {
     #[arg(long)]
     pub any_sender: bool,
 
-    /// Take only what this sender has signed, its description or the end of its stream included: its public key, or a file that holds it [default: the key of an http(s) address is remembered the first time].
+    /// Take only what this sender has signed, its description or the end of its stream included: its public key, or a file that holds it. With --announced any number of them [default: the key of an http(s) address is remembered the first time].
     #[arg(long, value_name = "KEY|FILE", conflicts_with = "any_sender")]
-    pub sender_key: Option<String>,
+    pub sender_key: Vec<String>,
 
     /// What senders that ask for receipts call this receiver [default: this host's name]. Several receivers on a host need several names.
     #[arg(long, value_name = "NAME")]

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{demo, describe, doctor, key, lab, live, recv, schemes, send, several, stream};
+use crate::{announce, demo, describe, doctor, key, lab, live, recv, schemes, send, several, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -36,6 +36,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
         Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),
+        Command::Recv(args) if args.announced.is_some() => announce::receive(&args),
         Command::Recv(args) if args.sessions.len() > 1 => several::files(&args),
         Command::Recv(args)
             if !args.priority.is_empty() || args.priorities.is_some() || !args.manager_settings.is_empty() =>
@@ -49,6 +50,9 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
                 if args.via.is_some() =>
             {
                 Err(Failure::new(Exit::Usage, "--via is for streams over a tree, whose addresses begin with stream://"))
+            }
+            SessionSource::Sender(_) | SessionSource::Stream(_) if args.hook.is_some() => {
+                Err(Failure::new(Exit::Usage, "--hook runs after sessions of files, and this is a stream"))
             }
             SessionSource::Sender(address) => live::recv(&args, address, &mut Console::new(&args.output)?),
             SessionSource::Stream(address) => stream::receive(&args, address, &mut Console::new(&args.output)?),

@@ -107,6 +107,7 @@ mod tests {
             symbol_size: None,
             public_key: None,
             epoch: None,
+            expires: None,
             control_address: None,
             receipt_key: None,
             priority: None,

@@ -22,6 +22,12 @@ pub enum ReceiverEvent {
     File(FileDone),
     /// The sender acknowledged the receipt, or all tries are used up.
     Receipt(ReceiptSent),
+    /// The command of `--hook` has run.
+    Hook(HookDone),
+    /// An always-on receiver listens for announcements.
+    Listening(Listening),
+    /// What became of announcements.
+    Announced(Announced),
     /// Something failed.
     Error(Trouble),
     /// The last event.
@@ -82,6 +88,9 @@ pub struct ReceiverStart {
     pub link_bps: Option<u64>,
     /// Folder for the files.
     pub out: String,
+    /// The sender's public key, in base64; null if the session has none.
+    #[serde(default)]
+    pub sender_key: Option<String>,
 }
 
 /// The subscription level changed.
@@ -290,6 +299,102 @@ pub struct ReceiptSent {
     pub tries: u32,
 }
 
+/// The command of `--hook` has run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HookDone {
+    /// Seconds since the `start` event.
+    pub t_s: f64,
+    /// The command.
+    pub command: String,
+    /// What it was told of the session: `complete` or `failed`.
+    pub result: String,
+    /// Its exit status; null if it could not be run or a signal ended it.
+    pub exit_status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// True if it took too long.
+    pub timed_out: bool,
+    /// How long it took.
+    pub seconds: f64,
+    /// What went wrong, in words.
+    pub message: Option<String>,
+}
+
+/// An always-on receiver listens for announcements.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Listening {
+    /// Version of Weir.
+    pub version: String,
+    /// Groups and ports of the announcements.
+    pub groups: Vec<String>,
+    /// Public keys of the senders whose sessions are taken, in base64.
+    pub sender_keys: Vec<String>,
+    /// Folder for the sessions' folders.
+    pub out: String,
+    /// How many sessions are received at once.
+    pub at_once: u32,
+}
+
+/// What became of announcements.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Announced {
+    /// Seconds since the receiver began to listen.
+    pub t_s: f64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Name of the session; null if the announcement is not believed.
+    pub name: Option<String>,
+    /// Number of the session.
+    pub tsi: Option<u64>,
+    /// The start of the sender that it is of.
+    pub epoch: Option<u64>,
+    /// The sender's public key, in base64.
+    pub sender_key: Option<String>,
+    /// The address that it came from, the last of several.
+    pub from: String,
+    /// How many there were since they were last told of.
+    pub announcements: u64,
+    /// All of it in words.
+    pub message: String,
+}
+
+/// What became of an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The session is received.
+    Taken,
+    /// It waits until another session is done.
+    Waiting,
+    /// It is here already.
+    Complete,
+    /// The sender has ended it before it was received.
+    Withdrawn,
+    /// No key that was given has signed it.
+    OtherKey,
+    /// It names a key that was given, which has not signed it.
+    BadSignature,
+    /// It does not hold any more.
+    Expired,
+    /// It is of an earlier start of the sender than was heard of before.
+    Old,
+    /// It cannot be read.
+    Unreadable,
+    /// More came than are looked at.
+    Flood,
+    /// An outcome that this version has no word for.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl Outcome {
+    /// Whether this is as it should be, and no trouble.
+    pub const fn is_plain(self) -> bool {
+        matches!(self, Outcome::Taken | Outcome::Waiting | Outcome::Complete | Outcome::Withdrawn)
+    }
+}
+
 /// Something failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trouble {
@@ -339,6 +444,9 @@ pub struct ReceiverEnd {
     /// Tables of files that the sender had signed and that were out of date.
     #[serde(default)]
     pub old_tables: u64,
+    /// The start of the sender whose files came; null until its table has.
+    #[serde(default)]
+    pub epoch: Option<u64>,
     /// The exit code.
     pub exit_code: u8,
 }
@@ -372,6 +480,9 @@ pub struct SenderStart {
     pub bytes: u64,
     /// Where the session description was written.
     pub description: String,
+    /// Group and port where the session is announced; null if it is not.
+    #[serde(default)]
+    pub announced: Option<String>,
     /// How many receipts are waited for; null for any number.
     pub receipts_wanted: Option<u64>,
 }
@@ -507,6 +618,9 @@ mod tests {
             ReceiverEvent::Waiting(Waiting { seen: vec![Seen::default()], ..Default::default() }),
             ReceiverEvent::File(FileDone { name: "a\nb\u{202e}".into(), ..Default::default() }),
             ReceiverEvent::Receipt(ReceiptSent::default()),
+            ReceiverEvent::Hook(HookDone::default()),
+            ReceiverEvent::Listening(Listening::default()),
+            ReceiverEvent::Announced(Announced::default()),
             ReceiverEvent::Error(Trouble::default()),
             ReceiverEvent::End(ReceiverEnd::default()),
         ];
@@ -515,6 +629,7 @@ mod tests {
             ReceiverEvent::Start(_) | ReceiverEvent::Level(_) | ReceiverEvent::Progress(_) | ReceiverEvent::File(_) => {
             }
             ReceiverEvent::Waiting(_) | ReceiverEvent::Receipt(_) | ReceiverEvent::Error(_) => {}
+            ReceiverEvent::Hook(_) | ReceiverEvent::Listening(_) | ReceiverEvent::Announced(_) => {}
             ReceiverEvent::End(_) => {}
         });
         all

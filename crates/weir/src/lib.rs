@@ -7,6 +7,7 @@
 //! `examples/embed.rs` sends and receives in one process. A reliable stream has ends to write to and to read from
 //! ([`StreamWriter`], [`StreamReader`]); `examples/pipe.rs` has both.
 
+mod announce;
 mod args;
 pub mod cli;
 mod collector;
@@ -19,6 +20,7 @@ pub mod events;
 mod exit;
 mod fetch;
 mod folders;
+mod hook;
 mod hosts;
 mod identity;
 mod interrupt;

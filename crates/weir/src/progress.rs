@@ -126,6 +126,13 @@ impl Display {
                 return self.result(&words::file(file));
             }
             ReceiverEvent::Receipt(receipt) => self.say(words::receipt_sent(receipt)),
+            ReceiverEvent::Hook(done) => match &done.message {
+                Some(message) => self.trouble(message),
+                None => self.say(&words::hook(done)),
+            },
+            ReceiverEvent::Listening(listening) => self.say(&words::listening(listening)),
+            ReceiverEvent::Announced(announced) if announced.outcome.is_plain() => self.say(&clean(&announced.message)),
+            ReceiverEvent::Announced(announced) => self.trouble(&announced.message),
             ReceiverEvent::Error(trouble) => self.trouble(&trouble.message),
             ReceiverEvent::End(end) => {
                 self.panel.finish_and_clear();

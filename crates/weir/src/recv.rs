@@ -30,6 +30,7 @@ use crate::events::{
     FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble, Waiting,
 };
 use crate::exit::{Exit, Failure};
+use crate::hook::{Hook, Hooked};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::proof::{About, Content as Held, Leaves};
@@ -41,6 +42,15 @@ use crate::{fetch, identity, sealing, session};
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
     let trust = Trust::of(args)?;
     let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), out_folder(args).to_owned())?;
+    receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer))
+}
+
+/// Receives a session whose description is believed.
+pub(crate) fn receive(
+    args: &Recv,
+    wanted: &Wanted,
+    observer: &mut dyn Observer<ReceiverEvent>,
+) -> Result<Exit, Failure> {
     let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
     let endpoint = endpoint.map_err(|error| wanted.refuse(error))?;
     let config = session_config(args, receive_buffer(&wanted.description))?;
@@ -49,7 +59,7 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
     sealing::open(&mut tenant, 0, &wanted.description, args.name.as_deref())?;
     let clock = Clock::new();
     let buffer = tenant.capabilities().buffer;
-    let mut run = FileReceiver::begin(args, &wanted, observer, 0, clock.now())?;
+    let mut run = FileReceiver::begin(args, wanted, observer, 0, clock.now())?;
     if buffer.granted < highest_rate(&wanted.description) * SHORTEST_TURN {
         run.trouble(run.started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
@@ -60,7 +70,8 @@ pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<
 
 /// A session that is to be received.
 pub(crate) struct Wanted {
-    source: SessionSource,
+    /// Where the description is from, in words.
+    source: String,
     pub(crate) description: Description,
     /// The rates between which the receiver chooses.
     pub(crate) levels: Vec<Rate>,
@@ -82,18 +93,29 @@ impl Wanted {
         let text = fetch::session(source)?;
         let description: Description = text.parse().map_err(Failure::of(Exit::Session, source.to_string()))?;
         let told = trust.check(source, &text, &description)?;
-        description.check_groups().map_err(Failure::of(Exit::Session, source.to_string()))?;
+        Wanted::new(source.to_string(), description, told, iface, out)
+    }
+
+    /// The session of a description that is believed.
+    pub(crate) fn new(
+        source: String,
+        description: Description,
+        told: Vec<String>,
+        iface: Option<&str>,
+        out: PathBuf,
+    ) -> Result<Wanted, Failure> {
+        description.check_groups().map_err(Failure::of(Exit::Session, &source))?;
         let choice = session::interface_choice(iface);
         let group = description.channels[0].ip();
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
         let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels);
-        let levels = levels.map_err(Failure::of(Exit::Session, source.to_string()))?;
-        Ok(Wanted { source: source.clone(), description, levels, interface, told, out })
+        let levels = levels.map_err(Failure::of(Exit::Session, &source))?;
+        Ok(Wanted { source, description, levels, interface, told, out })
     }
 
     /// The session cannot be received as it is described.
     pub(crate) fn refuse(&self, error: impl std::error::Error) -> Failure {
-        Failure::of(Exit::Session, self.source.to_string())(error)
+        Failure::of(Exit::Session, &self.source)(error)
     }
 }
 
@@ -127,7 +149,7 @@ fn highest_rate(description: &Description) -> Rate {
 fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
     let Wanted { source, description, .. } = wanted;
     let public_key = match (&description.public_key, args.any_sender) {
-        (Some(key), false) => Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, source.to_string()))?),
+        (Some(key), false) => Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, source))?),
         (None, false) if description.control.is_some() => {
             let advice = "the session description holds no key of the sender, so nothing that comes could be trusted; \
                           with --any-sender it is taken all the same";
@@ -156,6 +178,12 @@ pub(crate) fn out_folder(args: &Recv) -> &Path {
     args.out.as_deref().unwrap_or(Path::new("."))
 }
 
+/// The sender's key, for people.
+pub(crate) fn sender_key(description: &Description) -> Option<String> {
+    let key = PublicKey::from_bytes(description.public_key.as_ref()?).ok()?;
+    Some(key.to_string())
+}
+
 fn start_event(args: &Recv, wanted: &Wanted) -> ReceiverStart {
     let Wanted { description, levels, interface, out, .. } = wanted;
     let control = description.control.as_ref();
@@ -170,6 +198,7 @@ fn start_event(args: &Recv, wanted: &Wanted) -> ReceiverStart {
         interface: Some(interface.name.clone()),
         link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
         out: out.display().to_string(),
+        sender_key: sender_key(description),
     }
 }
 
@@ -608,6 +637,7 @@ impl FileReceiver<'_> {
             lost_packets: self.observed.lost_packets,
             host_dropped_packets: self.statistics.host_dropped + overrun,
             ignored_packets: self.statistics.ignored.total(),
+            epoch: store.edition.map(|edition| edition.epoch),
             exit_code: exit.code(),
         };
         let _ = self.observer.event(&ReceiverEvent::End(event));

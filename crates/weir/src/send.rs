@@ -20,6 +20,7 @@ use weir_object::source::SourceSet;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
 
+use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
 use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble};
 use crate::exit::{Exit, Failure};
@@ -39,6 +40,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         write_description(args, &offer)?;
         return Ok(Exit::Done);
     }
+    let plan = Plan::new(args, &offer, &interface)?;
     let clock = Clock::new();
     let started = clock.now();
     let config = SessionConfig { interface: choice, capture: args.output.pcap.clone(), ..SessionConfig::default() };
@@ -58,7 +60,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
     let wanted = args.expect.as_ref().map(|_| expected.len() as u64).or(args.receipts.map(u64::from));
-    let start = start_event(args, &offer, &interface, &sources, wanted)?;
+    let announced = plan.as_ref().map(|plan| plan.group.to_string());
+    let start = SenderStart { announced, ..start_event(args, &offer, &interface, &sources, wanted)? };
     report.show(&SenderEvent::Start(start));
     if had_other_rates {
         let path = args.session.display();
@@ -78,6 +81,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
     let content = hosts::content(&sources);
     let carousel = carousel(&offer, sources, args.memory, skipped_cycles)?;
+    let announcing = plan.map(Plan::start).transpose();
+    let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
     let receipts = hosts::book(&offer, content, &carousel, &expected);
     let mut run = FileSender {
         report,
@@ -92,6 +97,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         carousel,
         sent,
         is_told_of_overflow: false,
+        announcing,
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
@@ -158,6 +164,7 @@ fn start_event(
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
         description: args.session.display().to_string(),
+        announced: None,
         receipts_wanted,
     })
 }
@@ -270,6 +277,8 @@ struct FileSender<'a> {
     symbols_per_pass: u64,
     /// That there are more reports and receipts than can be looked at has been told.
     is_told_of_overflow: bool,
+    /// The session is announced as long as this is here.
+    announcing: Option<Announcing>,
     outcome: Option<Exit>,
 }
 
@@ -313,6 +322,9 @@ impl Application<Content> for FileSender<'_> {
             self.sent = None;
             let message = format!("what is sent cannot be noted any more next to the key: {error}");
             self.report.trouble(now, message, None);
+        }
+        if let Some(trouble) = self.announcing.as_ref().and_then(Announcing::trouble) {
+            self.report.trouble(now, trouble, None);
         }
         let date = date();
         if is_due(self.carousel.expires(), date) {
@@ -384,6 +396,7 @@ impl FileSender<'_> {
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+        self.announcing = None;
         let exit = self.outcome.unwrap_or(Exit::Internal);
         if let Some(book) = self.receipts.as_ref().filter(|_| !self.expected.is_empty()) {
             let results = hosts::results(&self.expected, book.entries(), |at| self.report.t_s(at));

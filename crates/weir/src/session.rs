@@ -75,6 +75,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         symbol_size: Some(symbol_size),
         public_key: Some(secret.public().to_bytes()),
         epoch,
+        expires: None,
         control_address: (args.rates.cc.probes() || wants_receipts).then(|| control_address(local, args.to)),
         receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,

@@ -19,6 +19,7 @@ use weir_wire::alc::Content;
 use crate::args::{Recv, SessionSource};
 use crate::console::Console;
 use crate::exit::{Exit, Failure};
+use crate::hook::{Hook, Hooked};
 use crate::recv::{FileReceiver, Wanted, out_folder, receive_buffer, session_config};
 use crate::sealing;
 use crate::trust::Trust;
@@ -54,9 +55,10 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
 
     let clock = Clock::new();
     let mut consoles: Vec<Console> = wanted.iter().map(|wanted| console.of_session(&wanted.description.name)).collect();
+    let mut hooked: Vec<Hooked<'_>> = consoles.iter_mut().map(|console| Hooked::new(Hook::of(args), console)).collect();
     let mut first_channel = 0;
     let mut members = Vec::new();
-    for (number, (wanted, console)) in wanted.iter().zip(&mut consoles).enumerate() {
+    for (number, (wanted, console)) in wanted.iter().zip(&mut hooked).enumerate() {
         first_channel += u16::try_from(wanted.description.channels.len()).unwrap_or(u16::MAX);
         members.push(Member {
             run: FileReceiver::begin(args, wanted, console, number, clock.now())?,
@@ -96,7 +98,7 @@ fn fetch(args: &Recv) -> Result<Vec<Wanted>, Failure> {
 }
 
 /// The name of a session as that of a folder. It comes from the network.
-fn folder(name: &str) -> String {
+pub(crate) fn folder(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST_NAME).collect();
     if plain.trim().is_empty() { "session".to_owned() } else { plain.trim().to_owned() }

@@ -58,7 +58,7 @@ fn under_signature(text: &str) -> Vec<u8> {
 impl Trust {
     /// What the options say.
     pub(crate) fn of(args: &Recv) -> Result<Trust, Failure> {
-        let pinned = args.sender_key.as_deref().map(pinned).transpose()?;
+        let pinned = only_pinned(args)?;
         let known = folders::state().map(|state| state.join("known_senders"));
         Ok(Trust { pinned, takes_all: args.any_sender, known })
     }
@@ -171,13 +171,32 @@ fn held_to(pinned: PublicKey, key: Option<PublicKey>, signer: Option<PublicKey>)
 
 /// Who has to have sealed a stream over a tree: the sender of its address, which has to be the one that the user names, if he names one.
 pub(crate) fn of_stream(args: &Recv, address: &StreamAddress) -> Result<Option<PublicKey>, Failure> {
-    let pinned = args.sender_key.as_deref().map(pinned).transpose()?;
+    let pinned = only_pinned(args)?;
     match (pinned, address.sender_key) {
         (Some(pinned), Some(key)) if key != pinned => {
             Err(Failure::new(Exit::Unverified, format!("{address}: {}", other_key(Some(key), pinned))))
         }
         (pinned, of_address) => Ok(pinned.or(of_address)),
     }
+}
+
+/// The key that the user gives, where there is one sender.
+fn only_pinned(args: &Recv) -> Result<Option<PublicKey>, Failure> {
+    match &args.sender_key[..] {
+        [] => Ok(None),
+        [only] => pinned(only).map(Some),
+        _ => Err(Failure::new(Exit::Usage, "several --sender-key are for --announced: a session is of one sender")),
+    }
+}
+
+/// The keys of the senders whose announcements are taken.
+pub(crate) fn all_pinned(args: &Recv) -> Result<Vec<PublicKey>, Failure> {
+    if args.sender_key.is_empty() {
+        let message = "--announced takes what the senders of --sender-key announce, and of nobody else: anybody can announce. Ask the \
+                       sender for its key (`weir key show`) and give it with --sender-key";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    args.sender_key.iter().map(|key| pinned(key)).collect()
 }
 
 /// The key that the user gives: as text, or a file that holds it.

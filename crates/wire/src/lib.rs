@@ -1,5 +1,5 @@
 //! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
-//! RFC 8888), MTCP's packets, receipts, round-trip probes, and a header for protocols under trial.
+//! RFC 8888), MTCP's packets, receipts, round-trip probes, announcements (RFC 2974), and a header for protocols under trial.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -21,6 +21,7 @@ pub mod probe;
 pub mod receipt;
 pub mod rtcp;
 pub mod rtp;
+pub mod sap;
 
 pub use experimental::Experimental;
 pub use header::{Header, MAX_SPECIMEN, Specimen};
@@ -28,6 +29,7 @@ pub use layered::{CciForm, Layered};
 pub use locator::Locator;
 pub use paced::{Feedback, Paced};
 pub use probe::Probe;
+pub use sap::Sap;
 
 /// Why bytes are not a packet of ours. The packet is dropped and counted; nothing else may follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -76,6 +76,7 @@ fn description(scheme: &str, ratio: f64) -> Option<Description> {
         symbol_size: Some(1_400),
         public_key: Some([0xab; 32]),
         epoch: Some(1_795_000_000_000),
+        expires: None,
         control_address: Some("192.0.2.10:5005".parse().expect("an address")),
         receipt_key: Some([1; 32]),
         priority: Some(3),

@@ -93,6 +93,7 @@ struct Reader {
     hops: Option<u8>,
     public_key: Option<[u8; 32]>,
     epoch: Option<u64>,
+    expires: Option<u64>,
     control_address: Option<SocketAddr>,
     receipt_key: Option<[u8; 32]>,
     priority: Option<u16>,
@@ -129,6 +130,11 @@ impl Reader {
             _ if self.is_skipping => Ok(()),
             "s" => {
                 self.name = Some(value.trim().to_owned());
+                Ok(())
+            }
+            "t" if self.media.is_empty() => {
+                let end = value.split_ascii_whitespace().nth(1).and_then(self::number);
+                self.expires = end.filter(|end| *end != 0);
                 Ok(())
             }
             "c" => self.connection(value),
@@ -289,6 +295,7 @@ impl Reader {
             symbol_size: self.symbol_size,
             public_key: self.public_key,
             epoch: self.epoch,
+            expires: self.expires,
             control_address: self.control_address,
             receipt_key: self.receipt_key,
             priority: self.priority,

@@ -14,7 +14,12 @@ impl fmt::Display for Description {
         let family = self.channels.first().map_or("IP4", |channel| family(channel.ip()));
         let origin = self.source.map_or_else(|| unspecified(family).to_owned(), |source| source.to_string());
         let name = line_of_text(&self.name);
-        write!(f, "v=0\r\no=- {} 1 IN {family} {origin}\r\ns={name}\r\nt=0 0\r\n", self.tsi)?;
+        write!(
+            f,
+            "v=0\r\no=- {} 1 IN {family} {origin}\r\ns={name}\r\nt=0 {}\r\n",
+            self.tsi,
+            self.expires.unwrap_or(0)
+        )?;
         if let Some(source) = self.source {
             write!(f, "a=source-filter: incl IN {family} * {source}\r\n")?;
         }

@@ -10,7 +10,7 @@ use socket2::{InterfaceIndexOrAddress, SockAddr, Socket};
 use crate::interface::Interface;
 
 /// Makes `socket` a member of `group` on `interface`; of what `source` sends there, if one is given.
-pub(super) fn join(socket: &Socket, group: IpAddr, source: Option<IpAddr>, interface: &Interface) -> io::Result<()> {
+pub(crate) fn join(socket: &Socket, group: IpAddr, source: Option<IpAddr>, interface: &Interface) -> io::Result<()> {
     match (group, source) {
         (IpAddr::V4(group), None) => {
             socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface.index))

@@ -17,6 +17,8 @@ use weir_units::Bytes;
 
 use crate::error::NetError;
 
+pub(crate) use membership::join;
+
 pub use input::{Arrival, Input, Reading, ReceiveConfig, Way};
 pub use output::{MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendConfig, SendOutcome};
 pub use unicast::UnicastSocket;
@@ -106,7 +108,7 @@ fn needs_scope(address: Ipv6Addr) -> bool {
 }
 
 /// A UDP socket that never blocks.
-fn udp(address: SocketAddr) -> Result<Socket, NetError> {
+pub(crate) fn udp(address: SocketAddr) -> Result<Socket, NetError> {
     let make = || {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;

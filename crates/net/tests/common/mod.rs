@@ -268,6 +268,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         symbol_size: Some(1_400),
         public_key: None,
         epoch: None,
+        expires: None,
         control_address: None,
         receipt_key: None,
         priority: None,

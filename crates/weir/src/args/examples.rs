@@ -26,6 +26,8 @@ Examples:
       only writes weir.sdp, to be handed out before the session starts
   weir send file a.bin --to 239.255.0.1:5004 --expect hosts.txt --for 4h
       until all hosts in the list have it, with a table of results
+  weir send file a.bin --to 239.255.0.1:5004 --announce --receipts 40
+      to receivers that wait for it: weir recv --announced
   weir send file a.bin --to 239.255.0.1:5004 --encrypt --readers hosts.txt
       packets that only the hosts in the list can read
 
@@ -76,6 +78,8 @@ Examples:
   ssh sender cat weir.sdp | weir recv - --out .
   weir recv weir.sdp --out trial --link rate=2mbit,delay=20ms,buffer=100ms
   weir recv audio.sdp video.sdp --priority 2,1 --out .
+  weir recv --announced --sender-key sender.key.pub --out /srv --hook ./done
+      stays, and takes every session that this sender announces
   weir recv sender.example.org:5004 | mpv -
   weir recv 192.0.2.7:5004 --out rtp://127.0.0.1:6000 --sdp live.sdp
       a live stream; a player opens live.sdp. Packets that overtook others are

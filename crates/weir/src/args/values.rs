@@ -47,6 +47,9 @@ pub enum ValueError {
     /// Not a group and port.
     #[error("expected a group and a port, such as 239.255.0.1:5004 or [ff15::77]:5004")]
     Group,
+    /// Not a group of announcements.
+    #[error("expected a multicast group and a port, such as 239.255.255.255:9875 or [ff05::2:7ffe]:9875")]
+    Announcements,
     /// A unicast address.
     #[error(
         "that is not a multicast address; groups are 224.0.0.0 to 239.255.255.255 (239.255.x.y is for use within a site) and ff00::/8"
@@ -160,6 +163,12 @@ pub(crate) fn group(text: &str) -> Result<SocketAddr, ValueError> {
         ip if ip.is_multicast() => Ok(groups::check(ip, true).map(|()| address)?),
         IpAddr::V4(_) | IpAddr::V6(_) => Err(ValueError::NotMulticast),
     }
+}
+
+/// A group of announcements and a port other than 0; the usual ones are in blocks that sessions may not use.
+pub(crate) fn announcements(text: &str) -> Result<SocketAddr, ValueError> {
+    let address: SocketAddr = text.parse().map_err(|_| ValueError::Announcements)?;
+    if address.ip().is_multicast() && address.port() != 0 { Ok(address) } else { Err(ValueError::Announcements) }
 }
 
 /// A share of packets, as a probability: `2%` or `0.02`.

@@ -62,6 +62,7 @@ impl Record {
                 self.series.host_dropped_packets = end.host_dropped_packets;
             }
             ReceiverEvent::Waiting(_) | ReceiverEvent::File(_) | ReceiverEvent::Receipt(_) => {}
+            ReceiverEvent::Hook(_) | ReceiverEvent::Listening(_) | ReceiverEvent::Announced(_) => {}
             ReceiverEvent::Error(_) => {}
         }
     }

@@ -3,8 +3,8 @@
 use weir_units::{Bytes, Rate, is_unprintable};
 
 use crate::events::{
-    FileDone, HostOutcome, HostResult, Level, ReceiptReceived, ReceiptSent, ReceiverEnd, ReceiverProgress,
-    ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
+    FileDone, HookDone, HostOutcome, HostResult, Level, Listening, ReceiptReceived, ReceiptSent, ReceiverEnd,
+    ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
 };
 use crate::top;
 
@@ -16,6 +16,17 @@ pub(crate) fn clean(text: &str) -> String {
 /// A name in one line.
 fn name(text: &str) -> String {
     clean(text).replace('\n', "\u{fffd}")
+}
+
+/// What the command of `--hook` did.
+pub(super) fn hook(done: &HookDone) -> String {
+    format!("the hook {} took {}", clean(&done.command), seconds(done.seconds))
+}
+
+/// What an always-on receiver listens for.
+pub(super) fn listening(listening: &Listening) -> String {
+    let (groups, keys) = (listening.groups.join(", "), listening.sender_keys.join(", "));
+    format!("listening at {groups} for sessions of {keys}; they come to folders in {}", clean(&listening.out))
 }
 
 /// Time as a clock shows it: `0:07`, `12:34`, `1:02:03`.

@@ -51,6 +51,7 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         symbol_size: None,
         public_key: None,
         epoch: None,
+        expires: None,
         control_address: case.scheme.probes().then_some(control),
         receipt_key: None,
         priority: None,
