@@ -197,7 +197,7 @@ impl Store {
         }
     }
 
-    /// Symbols that may have gone through decoders in vain by now. Who forges much must not keep this host busy.
+    /// How many symbols searches may have decoded by now, so that a forger cannot keep this host busy.
     fn tries_allowed(&self) -> u64 {
         TRIES_FREE + TRIES_PER_SYMBOL * self.counts.useful_symbols
     }
@@ -281,7 +281,7 @@ const TURNS_OF_PROVEN: u32 = 3;
 /// Symbols beyond those of the block that are collected before the first search, besides one for each that was wrong in the last block:
 /// enough to find one that is wrong.
 const FIRST_EXTRA: u32 = 3;
-/// Symbols that may be decoded in vain: so many for each one that was of use, besides some that are free.
+/// The most symbols to decode in searches that find nothing: this many for each useful symbol, and a fixed number to begin with.
 const TRIES_PER_SYMBOL: u64 = 16;
 const TRIES_FREE: u64 = 100_000;
 

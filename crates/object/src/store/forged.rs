@@ -56,12 +56,12 @@ pub(super) fn find(
     if wrong.is_empty() || wrong.len() > more { Err(Unknown::Alike) } else { Ok(wrong) }
 }
 
-/// Whether so many symbols of a block are not too many to look through.
+/// Whether a block of this many symbols is small enough to search.
 pub(super) fn can_search(symbols: u32) -> bool {
     symbols <= MOST_SYMBOLS
 }
 
-/// About how many symbols go through a decoder or an encoder in [`find`].
+/// About how many symbols [`find`] decodes and encodes.
 pub(super) fn cost(symbols: usize) -> u64 {
     (symbols * (1 + symbols.div_ceil(WIDTH))) as u64
 }

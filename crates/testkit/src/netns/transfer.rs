@@ -22,7 +22,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Number `index` of the sessions of a test: a file of so many bytes, with these words after `weir send file`.
+    /// Session number `index` of a test. It sends a generated file of `bytes` bytes; `words` are more options of `weir send file`.
     pub fn new<W: Into<String>>(
         program: &Path,
         scratch: &Scratch,

@@ -7,6 +7,7 @@ mod account;
 mod memory;
 mod pace;
 mod receive;
+mod running;
 mod screen;
 mod send;
 

@@ -1,13 +1,9 @@
 //! `weir recv --announced`: stays, and takes what pinned senders announce, several sessions at a time.
 //!
-//! Each session has a thread and a host of its own, as if a `weir recv` of its own took it.
+//! Each session has a thread and a host of its own, as if a `weir recv` of its own took it (`running.rs`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_net::announce::{Listener, USUAL};
@@ -16,14 +12,14 @@ use weir_units::{Bytes, Time};
 
 use super::account::Account;
 use super::memory::{Id, Memory};
+use super::running::Run;
 use super::screen::{Believed, Screen, Verdict};
 use crate::args::Recv;
 use crate::console::Console;
-use crate::events::{Announced, Listening, Outcome, ReceiverEvent, ReceiverStart, Trouble};
+use crate::events::{Announced, Listening, Outcome, ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
-use crate::hook::{Hook, Hooked};
 use crate::observer::Observer;
-use crate::recv::{self, Wanted, out_folder};
+use crate::recv::out_folder;
 use crate::{session, trust};
 
 /// Takes announced sessions until it is interrupted, or the time is up.
@@ -111,20 +107,6 @@ enum State {
     Over,
 }
 
-/// A session that is being received.
-struct Run {
-    announced: Believed,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Outcomes>,
-}
-
-/// How a session ended.
-struct Outcomes {
-    exit: Exit,
-    /// The start of the sender of which everything is here.
-    complete: Option<u64>,
-}
-
 impl Station<'_> {
     fn hear(&mut self, packet: &[u8], from: SocketAddr) {
         match self.screen.look(self.now, wall_ntp_secs(), from, packet) {
@@ -164,7 +146,7 @@ impl Station<'_> {
                 if let State::Running(run) = &session.state {
                     // The receiver follows a restart by itself, but not a session that is another than it was told.
                     if is_another(&run.announced, &believed) {
-                        run.stop.store(true, Ordering::Relaxed);
+                        run.stop();
                     }
                 } else if epoch > session.announced.epoch {
                     session.state = State::Waiting(self.now);
@@ -200,7 +182,7 @@ impl Station<'_> {
                 let holds = session.announced.description.expires.is_some_and(|expires| expires > date);
                 matches!(session.state, State::Waiting(since) if since <= self.now && holds)
             };
-            // Who has waited longest goes first.
+            // The session that has waited longest goes first.
             let due = self.sessions.iter().filter(|(_, session)| due(session));
             let next = due.min_by_key(|(_, session)| match session.state {
                 State::Waiting(since) => since,
@@ -220,13 +202,8 @@ impl Station<'_> {
         let (announced, from) = (session.announced.clone(), session.from);
         let folder = self.memory.folder(id, &announced.key, &announced.description.name);
         let run = folder.and_then(|out| {
-            let stop = Arc::<AtomicBool>::default();
             let console = self.console.of_session(&announced.description.name);
-            let listener = SessionObserver { console, stop: Arc::clone(&stop), complete: None };
-            let (args, announced_there) = (self.session_args(), announced.clone());
-            let body = move || receive_one(&args, announced_there, from, out, listener);
-            let thread = std::thread::Builder::new().name("session".into()).spawn(body)?;
-            Ok(Run { announced: announced.clone(), stop, thread })
+            Run::begin(self.session_args(), announced.clone(), from, out, console)
         });
         match run {
             Ok(run) => {
@@ -263,17 +240,14 @@ impl Station<'_> {
     fn put_away(&mut self, id: Id) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let State::Running(run) = std::mem::replace(&mut session.state, State::Over) else { return };
-        // A panic has been reported, and its session is tried again as one that failed.
-        let outcomes = run.thread.join().unwrap_or(Outcomes { exit: Exit::Internal, complete: None });
-        let is_replaced = run.stop.load(Ordering::Relaxed);
-        let latest = session.announced.epoch;
-        match outcomes.complete.filter(|_| outcomes.exit == Exit::Done) {
+        let is_replaced = run.is_stopped();
+        match run.join() {
             Some(complete) => {
                 session.failures = 0;
-                if complete.max(run.announced.epoch) < latest {
+                if complete < session.announced.epoch {
                     session.state = State::Waiting(self.now);
                 }
-                let noted = self.memory.note_complete(&id, complete.max(run.announced.epoch));
+                let noted = self.memory.note_complete(&id, complete);
                 if let Err(error) = noted {
                     let message = format!(
                         "what is complete cannot be noted, and will be looked at once more after a restart: {error}"
@@ -295,7 +269,7 @@ impl Station<'_> {
     fn end(&mut self) {
         for session in self.sessions.values() {
             if let State::Running(run) = &session.state {
-                run.stop.store(true, Ordering::Relaxed);
+                run.stop();
             }
         }
         let ids: Vec<Id> = self.sessions.keys().copied().collect();
@@ -334,7 +308,7 @@ impl Station<'_> {
 
 impl Session {
     fn has_ended(&self) -> bool {
-        matches!(&self.state, State::Running(run) if run.thread.is_finished())
+        matches!(&self.state, State::Running(run) if run.has_ended())
     }
 }
 
@@ -346,51 +320,6 @@ fn is_another(before: &Believed, now: &Believed) -> bool {
         description
     };
     same(before) != same(now)
-}
-
-/// Receives a session, on a thread of its own.
-fn receive_one(
-    args: &Recv,
-    announced: Believed,
-    from: SocketAddr,
-    out: std::path::PathBuf,
-    mut observer: SessionObserver,
-) -> Outcomes {
-    let mut hooked = Hooked::new(Hook::of(args), &mut observer);
-    let description = announced.description;
-    let start = ReceiverStart {
-        session: description.name.clone(),
-        tsi: u64::from(description.tsi),
-        sender_key: Some(announced.key.to_string()),
-        out: out.display().to_string(),
-        ..ReceiverStart::default()
-    };
-    let wanted = Wanted::new(format!("announcement of {from}"), description, Vec::new(), args.iface.as_deref(), out);
-    let exit = wanted.and_then(|wanted| recv::receive(args, &wanted, &mut hooked)).unwrap_or_else(|failure| {
-        hooked.failed(start, failure.exit, &failure.message);
-        failure.exit
-    });
-    Outcomes { exit, complete: observer.complete }
-}
-
-/// Hears of one session, and may be told to end it.
-struct SessionObserver {
-    console: Console,
-    stop: Arc<AtomicBool>,
-    complete: Option<u64>,
-}
-
-impl Observer<ReceiverEvent> for SessionObserver {
-    fn event(&mut self, event: &ReceiverEvent) -> ControlFlow<()> {
-        if let ReceiverEvent::End(end) = event {
-            self.complete = end.epoch.filter(|_| end.complete);
-        }
-        self.console.event(event)
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || Observer::<ReceiverEvent>::is_interrupted(&self.console)
-    }
 }
 
 /// How often the sessions are looked at.

@@ -1,8 +1,8 @@
 //! Which announcements are believed: those that a pinned key has signed, and that still hold.
 //!
 //! An announcement is nothing but bytes until its signature was found good: it is unpacked, within bounds, and of its text two lines are
-//! looked for, the key and the signature. Each one is looked at once, however often it comes; of new ones only so many are looked at a
-//! second, so that a flood costs little.
+//! looked for, the key and the signature. A packet that is repeated is checked once, and the number of new packets that are checked
+//! each second is limited, so that a flood costs little.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -124,8 +124,8 @@ impl Seen {
     }
 }
 
-/// How many new announcements are looked at. Addresses share a few accounts, which nobody else can choose among: whoever floods from one
-/// address leaves those of others alone, and whoever forges addresses has all of them together.
+/// Limits how many new announcements are checked. Each source address is hashed, with a secret key, to one of a few accounts. A flood from one
+/// address uses up one account; a flood from forged addresses can use up all of them.
 struct Budget {
     /// What is left of each, and since when.
     accounts: [(u64, Time); ACCOUNTS],
