@@ -236,8 +236,16 @@ mod tests {
         let done = hook(&told);
         assert!(done.timed_out && done.signal == Some(9), "{done:?}");
         let child: i32 = std::fs::read_to_string(pid).expect("it got so far").trim().parse().expect("a number");
-        let status = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        assert!(status.is_empty() || status.contains(") Z "), "still there: {status}");
+        // It was killed with its group, and takes a moment to go.
+        let status = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let is_gone = || status().is_empty() || status().contains(") Z ");
+        let looks = (0..1_000).find(|_| {
+            is_gone() || {
+                std::thread::park_timeout(LOOK);
+                false
+            }
+        });
+        assert!(looks.is_some(), "still there: {}", status());
     }
 
     #[test]
