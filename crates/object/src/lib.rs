@@ -5,6 +5,7 @@
 //! [`Store`] takes what arrived; whoever drives them brings the time and the network.
 
 pub mod attributes;
+pub mod bundle;
 pub mod carousel;
 pub mod keys;
 mod limits;

@@ -5,6 +5,11 @@
 
 use crate::manifest::ManifestError;
 
+/// Most files, folders and links that a receiver takes from the table, each.
+pub(crate) const MAX_TABLE_ENTRIES: usize = 100_000;
+/// Most of them that a receiver takes in bundles: it keeps some bytes of each.
+pub(crate) const MAX_BUNDLED: u64 = 1_000_000;
+
 /// Refuses XML with too deep elements, too many attributes, or a document type.
 pub(crate) fn check(xml: &[u8]) -> Result<(), ManifestError> {
     let refuse = |what| Err(ManifestError::Excessive { what });

@@ -8,8 +8,9 @@
 //! `folders`, `links` and `bytes` (totals of the set, so that a receiver knows when it has seen every instance). On a `File`:
 //! `digest` (BLAKE3 of the whole file), `blocks` (the digests of the object's source blocks, 16 bytes each, in base64; not where
 //! one block is the whole file), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal),
-//! `modified` (seconds since 1970, nine decimals). A folder that is empty, or of other permissions than 755, is a `weir:Folder`
-//! element with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, both after all `File` elements.
+//! `modified` (seconds since 1970, nine decimals). A bundle of small files ([`crate::bundle`]) is a `weir:Bundle` element with the
+//! attributes of a `File`, and `files` (how many are in it) and `index` (bytes of its index). A folder that is empty, or of other permissions than 755, is a `weir:Folder`
+//! element with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, all after the `File` elements.
 //!
 //! [`crate::pieces`] defines the digest of a block, [`crate::signed`] the signature over an instance.
 
@@ -20,6 +21,7 @@ use weir_units::{Hex, parse_hex};
 use weir_wire::fec::{NO_CODE, Oti, RAPTORQ};
 
 use crate::attributes::Attributes;
+use crate::bundle::BundleEntry;
 use crate::limits;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
@@ -117,6 +119,8 @@ pub struct FileEntry {
     pub md5: Option<[u8; 16]>,
     /// Its permissions and its time.
     pub attributes: Attributes,
+    /// What is in it, if it is a bundle of files: its name then is nobody's, and stands for its working files alone.
+    pub bundle: Option<BundleEntry>,
 }
 
 impl Manifest {
@@ -155,8 +159,11 @@ impl Manifest {
             ));
         }
         out.push_str(">\n");
-        for file in &self.files {
+        for file in self.files.iter().filter(|file| file.bundle.is_none()) {
             file.to_xml(&mut out);
+        }
+        for bundle in self.files.iter().filter(|file| file.bundle.is_some()) {
+            bundle.to_xml(&mut out);
         }
         for folder in &self.folders {
             let (location, attributes) = (folder.name.to_location(), folder.attributes.to_xml());
@@ -217,6 +224,7 @@ impl Manifest {
         let is_ours = node.tag_name().namespace() == Some(NAMESPACE);
         let (kind, count) = match node.tag_name().name() {
             "File" => (EntryKind::File, self.files.len()),
+            "Bundle" if is_ours => (EntryKind::File, self.files.len()),
             "Folder" if is_ours => (EntryKind::Folder, self.folders.len()),
             "Link" if is_ours => (EntryKind::Link, self.links.len()),
             _ => return Ok(()),
@@ -250,7 +258,8 @@ impl FileEntry {
             location.push_str(&format!("?offset={}", self.offset));
         }
         out.push_str(&format!(
-            "<File TOI=\"{}\" Content-Location=\"{}\" Content-Length=\"{}\" Transfer-Length=\"{}\"",
+            "<{} TOI=\"{}\" Content-Location=\"{}\" Content-Length=\"{}\" Transfer-Length=\"{}\"",
+            if self.bundle.is_some() { "weir:Bundle" } else { "File" },
             self.toi,
             escape(location.as_str()),
             self.transfer_length,
@@ -283,6 +292,9 @@ impl FileEntry {
             out.push_str(&format!(" weir:offset=\"{}\" weir:file-length=\"{}\"", self.offset, self.file_length));
         }
         out.push_str(&self.attributes.to_xml());
+        if let Some(BundleEntry { files, index_bytes }) = self.bundle {
+            out.push_str(&format!(" weir:files=\"{files}\" weir:index=\"{index_bytes}\""));
+        }
         out.push_str("/>\n");
     }
 
@@ -324,8 +336,17 @@ impl FileEntry {
             blocks: read_blocks(node)?,
             md5: node.attribute("Content-MD5").and_then(|text| STANDARD.decode(text).ok()?.try_into().ok()),
             attributes: attributes(node),
+            bundle: read_bundle(node)?,
         })
     }
+}
+
+fn read_bundle(node: roxmltree::Node<'_, '_>) -> Result<Option<BundleEntry>, ManifestError> {
+    if node.tag_name().name() != "Bundle" {
+        return Ok(None);
+    }
+    let total = |field: &'static str| own(node, field)?.ok_or(ManifestError::Missing { field });
+    Ok(Some(BundleEntry { files: total("files")?, index_bytes: total("index")? }))
 }
 
 /// Permissions and time of a file or folder.
@@ -483,6 +504,7 @@ mod tests {
             blocks: vec![[toi as u8; 16]; 3],
             md5: (toi == 1).then_some([9; 16]),
             attributes: Attributes::read(Some("755"), Some("1700000000.000000005")),
+            bundle: (toi == 3).then_some(BundleEntry { files: 40, index_bytes: 900 }),
         };
         Manifest {
             tsi: Some(77),
@@ -490,7 +512,11 @@ mod tests {
             expires: 4_000_000_000,
             complete: true,
             set: Some(SetTotals { id: [5; 16], objects: 3, folders: 1, links: 1, bytes: 30_000 }),
-            files: vec![entry(1, "a & b<\".txt", 0, 10_000, 10_000), entry(2, "x/é", 0, 14_000, 20_000)],
+            files: vec![
+                entry(1, "a & b<\".txt", 0, 10_000, 10_000),
+                entry(2, "x/é", 0, 14_000, 20_000),
+                entry(3, "b", 0, 10_000, 10_000),
+            ],
             folders: vec![FolderEntry {
                 name: Name::new("x/empty").expect("valid"),
                 attributes: Attributes { mode: Some(0o700), modified: None },

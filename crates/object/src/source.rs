@@ -14,8 +14,10 @@ use blake3::hazmat::ChainingValue;
 use md5::Digest;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use weir_units::Hex;
 
 use crate::attributes::{Attributes, USUAL_FOLDER};
+use crate::bundle::BundleEntry;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
@@ -47,6 +49,24 @@ pub struct SourceFile {
     stamp: Stamp,
     /// The values of its leaves, of which the digests of its blocks are made.
     leaves: Arc<[ChainingValue]>,
+    /// What is in it, if it is no file but a bundle of them.
+    bundled: Option<Arc<Bundled>>,
+}
+
+/// The content of a bundle.
+#[derive(Debug)]
+pub(crate) struct Bundled {
+    index: Vec<u8>,
+    /// Its files and where the bytes of each start.
+    files: Vec<(u64, SourceFile)>,
+}
+
+/// What is open of a source.
+#[derive(Debug)]
+pub(crate) enum Open {
+    File(File),
+    /// Which file of a bundle was read last.
+    Bundle(Option<(usize, File)>),
 }
 
 impl SourceSet {
@@ -153,7 +173,54 @@ impl SourceFile {
             length,
             stamp,
             leaves: leaves.into(),
+            bundled: None,
         })
+    }
+
+    /// A bundle of these files, whose bytes follow each other behind `index`. Reads all of them.
+    pub(crate) fn bundle(index: Vec<u8>, files: Vec<SourceFile>) -> Result<SourceFile, SourceError> {
+        let mut end = index.len() as u64;
+        let starts = files.into_iter().map(|file| {
+            let start = end;
+            end += file.length;
+            (start, file)
+        });
+        let files = starts.collect();
+        let bundled = Bundled { index, files };
+        let mut bundle = SourceFile {
+            path: PathBuf::new(),
+            name: Name::new("weir-bundle").expect("a plain name"),
+            length: end,
+            digest: [0; 32],
+            md5: None,
+            attributes: Attributes::default(),
+            stamp: Stamp::default(),
+            leaves: Arc::new([]),
+            bundled: Some(Arc::new(bundled)),
+        };
+        let (mut open, mut buffer, mut leaves) = (bundle.open()?, vec![0; HASH_BUFFER], Vec::new());
+        let mut whole = blake3::Hasher::new();
+        for start in (0..end).step_by(HASH_BUFFER) {
+            let bytes = &mut buffer[..(end - start).min(HASH_BUFFER as u64) as usize];
+            bundle.read(&mut open, bytes, start)?;
+            let starts = (start..).step_by(LEAF as usize);
+            leaves.extend(starts.zip(bytes.chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
+            if end <= LEAF {
+                whole.update(bytes);
+            }
+        }
+        bundle.digest = if end <= LEAF { *whole.finalize().as_bytes() } else { pieces::file_digest(end, &leaves) };
+        bundle.leaves = leaves.into();
+        // By its content, so that a receiver that comes back finds what it has of it, whatever its number.
+        let name = format!("weir-bundle-{}", Hex(&bundle.digest[..16]));
+        bundle.name = Name::new(&name).expect("a plain name");
+        Ok(bundle)
+    }
+
+    /// What is in it, if it is a bundle.
+    pub(crate) fn bundle_entry(&self) -> Option<BundleEntry> {
+        let Bundled { index, files } = &**self.bundled.as_ref()?;
+        Some(BundleEntry { files: files.len() as u64, index_bytes: index.len() as u64 })
     }
 
     /// The values of its leaves ([`pieces::leaf`]), in their order.
@@ -171,8 +238,7 @@ impl SourceFile {
         &self,
         blocks: impl Iterator<Item = Range<u64>>,
     ) -> Result<Vec<BlockDigest>, SourceError> {
-        let io_error = |source| SourceError::Io { path: self.path.clone(), source };
-        let file = self.open()?;
+        let mut open = self.open()?;
         let mut buffer = [0; LEAF as usize];
         let mut digests = Vec::new();
         for block in blocks {
@@ -184,7 +250,7 @@ impl SourceFile {
                     continue;
                 }
                 let bytes = &mut buffer[..(piece.end - piece.start) as usize];
-                file.read_exact_at(bytes, piece.start).map_err(io_error)?;
+                self.read(&mut open, bytes, piece.start)?;
                 match pieces::whole_leaf(&piece) {
                     Some(_) => hasher.whole(&pieces::leaf(piece.start, bytes)),
                     None => hasher.part(bytes),
@@ -192,25 +258,76 @@ impl SourceFile {
             }
             digests.push(hasher.finish());
         }
-        self.check(&file)?;
         Ok(digests)
     }
 
-    /// Opens the file, which must still be the one that was hashed.
-    pub(crate) fn open(&self) -> Result<File, SourceError> {
+    /// Opens it; a file must still be the one that was hashed.
+    pub(crate) fn open(&self) -> Result<Open, SourceError> {
+        if self.bundled.is_some() { Ok(Open::Bundle(None)) } else { self.open_file().map(Open::File) }
+    }
+
+    fn open_file(&self) -> Result<File, SourceError> {
         let file = open(&self.path)?;
         self.check(&file)?;
         Ok(file)
     }
 
+    /// Reads its bytes from `at` on. What is read is what was hashed.
+    pub(crate) fn read(&self, open: &mut Open, bytes: &mut [u8], at: u64) -> Result<(), SourceError> {
+        match (open, &self.bundled) {
+            (Open::Bundle(last), Some(bundled)) => bundled.read(last, bytes, at),
+            (Open::File(file), _) => self.read_file(file, bytes, at),
+            (open, None) => {
+                *open = self.open()?;
+                self.read(open, bytes, at)
+            }
+        }
+    }
+
+    fn read_file(&self, file: &File, bytes: &mut [u8], at: u64) -> Result<(), SourceError> {
+        file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.changed(),
+            _ => SourceError::Io { path: self.path.clone(), source: error },
+        })?;
+        self.check(file)
+    }
+
     /// Checks that the open file is unchanged since it was hashed.
-    pub(crate) fn check(&self, file: &File) -> Result<(), SourceError> {
+    fn check(&self, file: &File) -> Result<(), SourceError> {
         let metadata = file.metadata().map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
         if Stamp::of(&metadata) == self.stamp { Ok(()) } else { Err(self.changed()) }
     }
 
-    pub(crate) fn changed(&self) -> SourceError {
+    fn changed(&self) -> SourceError {
         SourceError::Changed { path: self.path.clone() }
+    }
+}
+
+impl Bundled {
+    fn read(&self, last: &mut Option<(usize, File)>, bytes: &mut [u8], at: u64) -> Result<(), SourceError> {
+        let of_index = (self.index.len() as u64).saturating_sub(at).min(bytes.len() as u64) as usize;
+        let (of_index, mut rest) = bytes.split_at_mut(of_index);
+        if !of_index.is_empty() {
+            of_index.copy_from_slice(&self.index[at as usize..][..of_index.len()]);
+        }
+        let mut at = at + of_index.len() as u64;
+        let mut number = self.files.partition_point(|(start, file)| start + file.length <= at);
+        while !rest.is_empty() {
+            let (start, file) = &self.files[number];
+            let (now, later) = rest.split_at_mut(((start + file.length - at) as usize).min(rest.len()));
+            if last.as_ref().is_none_or(|(open, _)| *open != number) {
+                *last = Some((number, file.open_file()?));
+            }
+            let (_, open) = last.as_ref().expect("was just opened");
+            file.read_file(open, now, at - start)?;
+            at += now.len() as u64;
+            rest = later;
+            number += 1;
+            while !rest.is_empty() && self.files[number].1.length == 0 {
+                number += 1;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -238,7 +355,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// By what a change of a file is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Stamp {
     device: u64,
     inode: u64,

@@ -92,7 +92,8 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
 fn many_small_files_arrive_with_few_descriptors_open() {
     let names: Vec<String> = (0..1500).map(|i| format!("d/{i:04}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
-    let mut sender = Sender::new(&files, &options(ladder(5, 1.5)));
+    let options = CarouselOptions { bundle: false, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&files, &options);
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions { sync: false, ..Default::default() });
     receive(&mut sender, &mut store, 5, 0.01, 1);

@@ -489,7 +489,10 @@ impl FileReceiver<'_> {
             }
             Event::Refused { name, reason } => {
                 let exit = match reason {
-                    RefuseReason::Manifest(_) | RefuseReason::Spec(_) | RefuseReason::NamedTwice => Exit::Unverified,
+                    RefuseReason::Manifest(_)
+                    | RefuseReason::Spec(_)
+                    | RefuseReason::Bundle(_)
+                    | RefuseReason::NamedTwice => Exit::Unverified,
                     _ => Exit::Files,
                 };
                 let advice =

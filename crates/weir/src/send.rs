@@ -80,7 +80,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
     let content = hosts::content(&sources);
-    let carousel = carousel(&offer, sources, args.memory, skipped_cycles)?;
+    let carousel = carousel(&offer, sources, args, skipped_cycles)?;
     let announcing = plan.map(Plan::start).transpose();
     let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
     let receipts = hosts::book(&offer, content, &carousel, &expected);
@@ -186,14 +186,16 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     }
 }
 
-fn carousel(offer: &Offer, sources: SourceSet, memory: Bytes, skipped_cycles: u64) -> Result<Carousel, Failure> {
+fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: u64) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
         base_channel: control.has_base_channel(),
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
-        memory_limit: memory.count(),
+        memory_limit: args.memory.count(),
+        // These are for receivers of other makers alone, which know no bundles.
+        bundle: !(args.no_bundle || args.md5 || args.flute_version == 1),
         flute_version: offer.description.flute_version,
         skipped_cycles,
         epoch: offer.description.epoch.expect("a start has an epoch"),

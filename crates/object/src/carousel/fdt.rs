@@ -8,6 +8,9 @@ use weir_wire::fec::{NO_CODE, Oti, PayloadId};
 pub(crate) struct FdtCarousel {
     symbols: Vec<(Content, Vec<u8>)>,
     channels: Vec<Turn>,
+    /// The first symbol that the other channels have sent in the first round, which they begin at the end: it is over where they meet
+    /// channel 0.
+    others: usize,
 }
 
 /// One channel's place in the table.
@@ -55,18 +58,21 @@ impl FdtCarousel {
                 _ => Turn { next: 0, spacing: None, wait: 0, first_round: 0 },
             })
             .collect();
-        FdtCarousel { symbols, channels }
+        let others = symbols.len();
+        FdtCarousel { symbols, channels, others }
     }
 
     /// Sends other tables from here on, as many bytes of them as before or nearly so.
     pub(crate) fn replace(&mut self, tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) {
         self.symbols = symbols(tables, version, first_id, symbol_size);
         self.channels.iter_mut().for_each(|turn| turn.next %= self.symbols.len());
+        self.others = self.others.min(self.symbols.len());
     }
 
     /// The table's packet for `channel`, if it is the table's turn.
     pub(crate) fn due(&mut self, channel: usize) -> Option<usize> {
         let count = self.symbols.len();
+        let of_base = count - self.channels.first().map_or(0, |base| base.first_round).min(count);
         let turn = self.channels.get_mut(channel)?;
         let spacing = turn.spacing?;
         if turn.wait > 0 {
@@ -74,6 +80,12 @@ impl FdtCarousel {
             return None;
         }
         turn.wait = spacing - 1;
+        if channel > 0 && self.others > of_base {
+            // The table is of use once it is whole: until then it has every second packet of every channel.
+            turn.wait = 1;
+            self.others -= 1;
+            return Some(self.others);
+        }
         if turn.first_round > 0 {
             turn.first_round -= 1;
             if turn.first_round > 0 {

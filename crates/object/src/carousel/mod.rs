@@ -11,6 +11,7 @@
 
 mod cycle;
 mod fdt;
+mod pack;
 mod plan;
 mod worker;
 
@@ -53,6 +54,8 @@ pub struct CarouselOptions {
     pub block_symbols: u32,
     /// Most blocks in an object.
     pub max_blocks: u8,
+    /// Whether small files travel in bundles, where there are many. Receivers of other makers do not get what is in bundles.
+    pub bundle: bool,
     /// FLUTE version of the table: 2 (RFC 6726) or 1 (RFC 3926).
     pub flute_version: u8,
     /// From one turn of the file delivery table to the next. Stretched so that at most one packet in ten of channel 0 is
@@ -80,6 +83,7 @@ impl Default for CarouselOptions {
             memory_limit: 512_000_000,
             block_symbols: 2048,
             max_blocks: 255,
+            bundle: true,
             flute_version: 2,
             fdt_interval: Duration::from_secs(1),
             fdt_instance_bytes: 48 << 10,
@@ -349,6 +353,26 @@ pub enum CarouselError {
     /// More files than object identifiers.
     #[error("too many files for one session; send them in several")]
     TooManyFiles,
+    /// More files and the like than receivers take from a table.
+    #[error(
+        "there are {count} files, folders and links to be named one by one, and receivers take {limit}: send them in several sessions"
+    )]
+    TooManyEntries {
+        /// How many.
+        count: usize,
+        /// What receivers take.
+        limit: usize,
+    },
+    /// More small files than receivers take.
+    #[error(
+        "there are {count} small files, folders and links, and receivers take {limit}: send them in several sessions, or as an archive"
+    )]
+    TooManySmall {
+        /// How many.
+        count: u64,
+        /// What receivers take.
+        limit: u64,
+    },
     /// A file could not be read again.
     #[error(transparent)]
     Source(SourceError),

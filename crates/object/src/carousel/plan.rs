@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use weir_wire::fec::Oti;
 
-use super::{CarouselError, CarouselOptions};
+use super::{CarouselError, CarouselOptions, pack};
 use crate::manifest::{FileEntry, Manifest, SetTotals};
 use crate::partition::Layout;
 use crate::pieces::BlockDigest;
@@ -54,7 +54,9 @@ struct Object {
 impl Plan {
     /// Cuts `set` into objects and blocks and describes it.
     pub(crate) fn new(set: SourceSet, options: &CarouselOptions) -> Result<(Plan, Vec<Manifest>), CarouselError> {
-        let objects = cut(&set.files, options)?;
+        let (object_bytes, bytes) = (object_bytes(options)?, set.bytes());
+        let set = pack::pack(set, object_bytes, options)?;
+        let objects = cut(&set.files, object_bytes, options)?;
         let mut blocks = Vec::new();
         for object in &objects {
             for number in 0..object.layout.blocks() {
@@ -71,7 +73,7 @@ impl Plan {
                 });
             }
         }
-        let manifests = manifests(&set, &objects, options)?;
+        let manifests = manifests(&set, bytes, &objects, options)?;
         let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
         let symbol_size = u64::from(options.symbol_size);
         let keep_encoders = symbols * symbol_size * ENCODER_PER_SOURCE <= options.memory_limit / 2 * 10;
@@ -92,13 +94,18 @@ fn visits(options: &CarouselOptions) -> u64 {
     (ENCODE_BUDGET / bytes_per_sec).clamp(1, MAX_VISITS)
 }
 
-fn cut(files: &[SourceFile], options: &CarouselOptions) -> Result<Vec<Object>, CarouselError> {
+/// Most bytes of an object.
+fn object_bytes(options: &CarouselOptions) -> Result<u64, CarouselError> {
     let symbol_size = options.symbol_size;
     if symbol_size < MIN_SYMBOL_SIZE || !symbol_size.is_multiple_of(u16::from(crate::partition::ALIGNMENT)) {
         return Err(CarouselError::SymbolSize { symbol_size });
     }
     let largest_block = u64::from(options.block_symbols.clamp(1, MAX_BLOCK_SYMBOLS)) * GROWTH;
-    let object_bytes = largest_block * u64::from(options.max_blocks.max(1)) * u64::from(symbol_size);
+    Ok(largest_block * u64::from(options.max_blocks.max(1)) * u64::from(symbol_size))
+}
+
+fn cut(files: &[SourceFile], object_bytes: u64, options: &CarouselOptions) -> Result<Vec<Object>, CarouselError> {
+    let symbol_size = options.symbol_size;
     let mut objects = Vec::new();
     for (file, source) in files.iter().enumerate() {
         let parts = source.length.div_ceil(object_bytes).max(1);
@@ -135,7 +142,12 @@ fn windows(blocks: &[Block], window_symbols: u64) -> Vec<Range<usize>> {
 }
 
 /// Describes the set in instances of bounded size, all parts of a file in the same one, each signed by itself.
-fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> Result<Vec<Manifest>, CarouselError> {
+fn manifests(
+    set: &SourceSet,
+    bytes: u64,
+    objects: &[Object],
+    options: &CarouselOptions,
+) -> Result<Vec<Manifest>, CarouselError> {
     let entry = |object: &Object| -> Result<FileEntry, CarouselError> {
         let file = &set.files[object.file];
         Ok(FileEntry {
@@ -149,6 +161,7 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
             blocks: block_digests(file, object)?,
             md5: file.md5.filter(|_| object.layout.transfer_length() == file.length),
             attributes: file.attributes,
+            bundle: file.bundle_entry(),
         })
     };
     let totals = SetTotals {
@@ -156,7 +169,7 @@ fn manifests(set: &SourceSet, objects: &[Object], options: &CarouselOptions) -> 
         objects: objects.len() as u64,
         folders: set.folders.len() as u64,
         links: set.links.len() as u64,
-        bytes: set.bytes(),
+        bytes,
     };
     let empty = Manifest {
         tsi: Some(u64::from(options.tsi)),
@@ -315,7 +328,7 @@ mod tests {
 
     #[test]
     fn many_files_are_described_in_instances_of_bounded_size() {
-        let options = CarouselOptions { fdt_instance_bytes: 4000, tsi: 3, ..Default::default() };
+        let options = CarouselOptions { fdt_instance_bytes: 4000, tsi: 3, bundle: false, ..Default::default() };
         let (_, manifests) = plan(&[10; 100], &options);
         assert!(manifests.len() > 5);
         assert_eq!(manifests.iter().map(|manifest| manifest.files.len()).sum::<usize>(), 100);

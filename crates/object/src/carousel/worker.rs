@@ -3,10 +3,7 @@
 //! What a batch contains depends on the plan alone, never on timing, so a session's order of symbols is repeatable.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -15,7 +12,7 @@ use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEnco
 use super::cycle::{CYCLE, Cycle, Shares};
 use super::plan::{Block, Plan};
 use crate::partition::{ALIGNMENT, ESI_LIMIT};
-use crate::source::SourceError;
+use crate::source::{Open, SourceError};
 
 /// Symbols ready to be sent, a region of them for each channel.
 #[derive(Debug, Default)]
@@ -80,7 +77,7 @@ pub(crate) struct Worker {
     fresh: Vec<u64>,
     plans: HashMap<u32, SourceBlockEncodingPlan>,
     encoders: HashMap<usize, SourceBlockEncoder>,
-    open_file: Option<(u32, File)>,
+    open_file: Option<(u32, Open)>,
     /// The cycle that was walked last: its window and its runs.
     cycle: Option<(usize, u32, Cycle)>,
     scratch: Vec<u8>,
@@ -248,15 +245,12 @@ impl Worker {
         if self.open_file.as_ref().is_none_or(|(open, _)| *open != file) {
             self.open_file = Some((file, source.open()?));
         }
-        let (_, handle) = self.open_file.as_ref().expect("was just opened");
+        let (_, handle) = self.open_file.as_mut().expect("was just opened");
         let present = length.saturating_sub(start).min(out.len() as u64) as usize;
         let (data, padding) = out.split_at_mut(present);
-        handle.read_exact_at(data, offset + start).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => source.changed(),
-            _ => SourceError::Io { path: source.path.clone(), source: error },
-        })?;
+        source.read(handle, data, offset + start)?;
         padding.fill(0);
-        source.check(handle)
+        Ok(())
     }
 
     fn encode_repair(&mut self, block: usize, first: u32, count: u32, out: &mut [u8]) -> Result<(), SourceError> {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 
 use md5::Digest;
 use weir_wire::alc::Content;
@@ -12,6 +13,8 @@ use super::digest;
 use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
 use super::{Event, FileState, Object, Origin, RefuseReason, RestartReason, Store, StoreError};
+use crate::bundle::BundleEntry;
+use crate::limits::MAX_BUNDLED;
 use crate::links::{FolderEntry, LinkEntry};
 use crate::manifest::{EntryKind, FileEntry, Manifest, Refused};
 use crate::name::Name;
@@ -49,15 +52,19 @@ impl Store {
     }
 
     fn admit_folder(&mut self, folder: &FolderEntry) {
+        self.make_folder(folder);
+        let is_new = self.folders.len() < self.options.max_files && !self.folders.contains(&folder.name);
+        if is_new && self.take_for_set(name_memory(&folder.name)) {
+            self.folders.insert(folder.name.clone());
+        }
+    }
+
+    pub(super) fn make_folder(&mut self, folder: &FolderEntry) {
         let name = folder.name.to_string();
         match self.folder.make_folder(&folder.name, folder.attributes.mode, self.umask) {
             Ok(None) => {}
             Ok(Some(error)) => self.event(Event::AttributesRefused { name, error }),
             Err(error) => self.event(Event::Refused { name, reason: RefuseReason::Io(error) }),
-        }
-        let is_new = self.folders.len() < self.options.max_files && !self.folders.contains(&folder.name);
-        if is_new && self.take_for_set(name_memory(&folder.name)) {
-            self.folders.insert(folder.name.clone());
         }
     }
 
@@ -67,6 +74,10 @@ impl Store {
             return;
         }
         self.links.insert(link.name.clone());
+        self.make_link(link);
+    }
+
+    pub(super) fn make_link(&mut self, link: &LinkEntry) {
         let made = self.folder.make_link(&link.name, &link.target, self.options.overwrite);
         let reason = match made {
             Ok(()) => return,
@@ -79,15 +90,17 @@ impl Store {
     /// Another set of files begins: what is incomplete of the old one stays on disk.
     fn begin_set(&mut self) -> Result<(), StoreError> {
         if self.set.is_some() || !self.files.is_empty() {
-            self.flush()?;
+            self.write_out()?;
+            self.commit_all()?;
             self.event(Event::NewSet);
         }
         let memory = |file: &FileState| match file {
             FileState::Incoming(incoming) => incoming.memory(),
-            FileState::Done { .. } | FileState::Refused => 0,
+            FileState::Done { .. } | FileState::Unpacked { .. } | FileState::Refused => 0,
         };
         self.budget.give(self.files.iter().map(memory).sum::<u64>() + std::mem::take(&mut self.set_bytes));
         self.files.clear();
+        self.bundles.clear();
         self.unfinished = 0;
         self.by_name.clear();
         self.objects.clear();
@@ -119,7 +132,8 @@ impl Store {
             }
             return Ok(());
         }
-        let spec = if entries[0].file_length == 0 { empty_spec(&entries[0]) } else { Spec::new(entries) };
+        let is_empty = entries[0].file_length == 0 && entries[0].bundle.is_none();
+        let spec = if is_empty { empty_spec(&entries[0]) } else { Spec::new(entries) };
         let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
@@ -142,6 +156,10 @@ impl Store {
                 }
             }
         }
+        if self.bundles.has(name) {
+            self.settle_objects(entries.iter().map(|entry| entry.toi));
+            return self.refuse(name, RefuseReason::NamedTwice);
+        }
         for entry in entries {
             if let Some(&Object::Part { file, .. }) = self.objects.get(&entry.toi) {
                 self.abandon(file)?;
@@ -152,12 +170,14 @@ impl Store {
 
     /// Stops receiving a file whose object the sender now uses for another. What is there stays on disk.
     fn abandon(&mut self, file: u32) -> Result<(), StoreError> {
-        self.flush()?;
+        self.write_out()?;
+        self.commit_all()?;
         let FileState::Incoming(incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
         else {
             return Ok(());
         };
         self.unfinished -= 1;
+        self.bundles.unread -= usize::from(incoming.spec.bundle.is_some() && incoming.unpacking.is_none());
         self.window.forget(file);
         self.budget.give(incoming.memory());
         self.give_for_set(incoming.spec.lasting_memory());
@@ -201,6 +221,16 @@ impl Store {
             let limit = self.options.max_files;
             return self.refuse(&name, RefuseReason::TooManyFiles { limit });
         }
+        if let Some(BundleEntry { files, .. }) = spec.bundle {
+            let all = self.bundles.files.saturating_add(files);
+            if all > MAX_BUNDLED {
+                return self.refuse(&name, RefuseReason::TooManyFiles { limit: MAX_BUNDLED as usize });
+            }
+            if !self.take_for_set(files * BUNDLED_MEMORY) {
+                return self.refuse(&name, RefuseReason::TooManyBlocks { needed: files * BUNDLED_MEMORY });
+            }
+            self.bundles.files = all;
+        }
         let needed = spec.largest_block() * DECODING_MEMORY;
         if needed > self.options.memory_limit {
             return self.refuse(&name, RefuseReason::TooLittleMemory { needed });
@@ -240,8 +270,7 @@ impl Store {
         for (i, part) in incoming.spec.parts.iter().enumerate() {
             self.objects.insert(part.toi, Object::Part { file, part: i as u32 });
         }
-        let bytes = incoming.bytes();
-        let complete = incoming.left == 0;
+        let (bytes, is_bundle) = (incoming.bytes(), incoming.spec.bundle.is_some());
         self.budget.force(incoming.spec.memory());
         self.by_name.insert(name.clone(), file);
         self.files.push(FileState::Incoming(Box::new(incoming)));
@@ -253,7 +282,10 @@ impl Store {
             Found::Partial { symbols: 0, .. } => {}
             Found::Partial { after_power_loss, .. } => self.event(Event::Resumed { name, bytes, after_power_loss }),
         }
-        if complete { self.finish_file(file) } else { Ok(()) }
+        if is_bundle {
+            self.resume_bundle(file)?;
+        }
+        self.finish_if_whole(file)
     }
 
     /// Counts the descriptors that a file was opened with.
@@ -291,7 +323,7 @@ impl Store {
         }
     }
 
-    fn settle_objects(&mut self, tois: impl Iterator<Item = u128>) {
+    pub(super) fn settle_objects(&mut self, tois: impl Iterator<Item = u128>) {
         for toi in tois {
             if self.objects.contains_key(&toi) || self.take_for_set(OBJECT_MEMORY) {
                 self.objects.insert(toi, Object::Settled);
@@ -310,22 +342,39 @@ impl Store {
     }
 
     fn look_at_target(&mut self, spec: &Spec) -> io::Result<Target> {
+        if spec.bundle.is_some() {
+            return Ok(Target::Missing);
+        }
         let (parent, last) = self.folder.parent(&spec.name)?;
-        let Some(stat) = folder::stat_at(&parent, last)? else { return Ok(Target::Missing) };
+        self.look_at(&parent, last, spec.length, spec.digest)
+    }
+
+    /// What is at the name `last` of a folder, where a file of this length and digest is to be.
+    pub(super) fn look_at(
+        &mut self,
+        parent: &OwnedFd,
+        last: &str,
+        length: u64,
+        digest: Option<[u8; 32]>,
+    ) -> io::Result<Target> {
+        let Some(stat) = folder::stat_at(parent, last)? else { return Ok(Target::Missing) };
         if !folder::is_file(&stat) {
             return Err(io::Error::other("something of this name is there that is not a file"));
         }
-        let same_length = u64::try_from(stat.st_size) == Ok(spec.length);
-        let Some(digest) = spec.digest.filter(|_| same_length) else {
-            return Ok(if same_length && spec.length == 0 { Target::Same } else { Target::Other });
+        let same_length = u64::try_from(stat.st_size) == Ok(length);
+        let Some(digest) = digest.filter(|_| same_length) else {
+            return Ok(if same_length && length == 0 { Target::Same } else { Target::Other });
         };
-        let file = folder::open_at(&parent, last, How::Read)?;
-        let actual = digest::of_file(&file, spec.length, &mut self.scratch)?;
+        let file = folder::open_at(parent, last, How::Read)?;
+        let actual = digest::of_file(&file, length, &mut self.scratch)?;
         Ok(if actual == digest { Target::Same } else { Target::Other })
     }
 
     /// All symbols of a file are there: checks it and gives it its name.
     pub(super) fn finish_file(&mut self, file: u32) -> Result<(), StoreError> {
+        if self.incoming(file).spec.bundle.is_some() {
+            return self.finish_bundle(file);
+        }
         self.flush_data()?;
         self.window.forget(file);
         if self.incoming(file).spec.length > 0 {
@@ -448,11 +497,12 @@ fn empty_spec(entry: &FileEntry) -> Result<Spec, super::SpecError> {
         md5: None,
         attributes: entry.attributes,
         parts: Vec::new(),
+        bundle: None,
     })
 }
 
 /// What is at a file's name.
-enum Target {
+pub(super) enum Target {
     Missing,
     /// A file of the same content.
     Same,
@@ -464,6 +514,8 @@ const DECODING_MEMORY: u64 = 6;
 /// What an entry of a map of names takes, besides the name itself twice; and one of objects.
 const NAME_MEMORY: u64 = 400;
 const OBJECT_MEMORY: u64 = 64;
+/// What a file of a bundle takes for as long as the set: the hash of its name, and how far it is.
+const BUNDLED_MEMORY: u64 = 24;
 
 /// What an entry of this name takes in a map.
 fn name_memory(name: &Name) -> u64 {

@@ -51,9 +51,9 @@ impl Store {
         Ok(())
     }
 
-    /// Once all of the table is here, nothing more can be said of folders.
+    /// Once all of the table is here, and of the bundles' indexes, nothing more can be said of folders.
     pub(super) fn open_folders(&mut self) {
-        if self.folder.has_closed() && self.manifest_complete() {
+        if self.folder.has_closed() && self.bundles.unread == 0 && self.manifest_complete() {
             let refused = self.folder.open_folders(self.umask);
             refused.into_iter().for_each(|(name, error)| self.event(Event::AttributesRefused { name, error }));
         }

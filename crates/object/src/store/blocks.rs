@@ -178,15 +178,14 @@ impl Store {
         if block.wanted_extra.is_none_or(|wanted| extra < wanted) {
             return Ok(());
         }
-        self.flush()?;
+        self.write_out()?;
         self.open_handles(file)?;
         let symbols = self.symbols_of(file, index, part).map_err(|source| self.file_error(file, source))?;
         match self.decode_without_forged(file, index, part, symbols)? {
             Ok(decoded) => {
                 self.incoming(file).blocks[index as usize].leaves = None;
                 self.write_back(file, index, part, &decoded, true)?;
-                self.settle_block(file, index);
-                if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) }
+                self.take_block(file, index)
             }
             Err(Unknown::TooFew) if extra < count && self.counts.tried_symbols <= self.tries_allowed() => {
                 // With more symbols, more of them can be wrong.
@@ -246,14 +245,20 @@ impl Store {
                 continue;
             }
             found = true;
-            self.open_handles(file)?;
-            let symbols = self.incoming(file).blocks[index as usize].symbols;
-            let result = self.incoming(file).open_again(index);
-            result.map_err(|source| self.file_error(file, source))?;
-            self.counts.discarded_symbols += u64::from(symbols);
-            self.note_bad_block(file, index, symbols);
+            self.open_wrong_block(file, index)?;
         }
         Ok(found)
+    }
+
+    /// Opens a block of an earlier run again, all of which is wrong.
+    pub(super) fn open_wrong_block(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        self.open_handles(file)?;
+        let symbols = self.incoming(file).blocks[index as usize].symbols;
+        let result = self.incoming(file).open_again(index);
+        result.map_err(|source| self.file_error(file, source))?;
+        self.counts.discarded_symbols += u64::from(symbols);
+        self.note_bad_block(file, index, symbols);
+        Ok(())
     }
 
     fn note_bad_block(&mut self, file: u32, index: u32, discarded: u32) {

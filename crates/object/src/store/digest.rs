@@ -125,7 +125,7 @@ pub(crate) fn of_file(file: &File, length: u64, buffer: &mut Vec<u8>) -> io::Res
     Ok(*hasher.finalize().as_bytes())
 }
 
-const READ_BUFFER: usize = 128 << 10;
+pub(crate) const READ_BUFFER: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -165,6 +165,16 @@ impl OutFolder {
         sync_folder(&self.root)
     }
 
+    /// Whether `folder` is on the file system of the output folder.
+    pub(crate) fn has_file_system_of(&self, folder: &OwnedFd) -> io::Result<bool> {
+        Ok(fstat(folder)?.st_dev == fstat(&self.root)?.st_dev)
+    }
+
+    /// Writes everything on the file system of the output folder through to the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        Ok(nix::unistd::syncfs(&self.root)?)
+    }
+
     /// Bytes that can still be written, as far as the file system tells.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
         let stat = fstatvfs(&self.root)?;
@@ -233,6 +243,20 @@ pub(crate) fn open_at(parent: &OwnedFd, name: &str, how: How) -> io::Result<File
     // What is not complete is nobody else's to read: it gets its permissions with its name.
     let file = File::from(openat(parent, name, flags, Mode::from_bits_truncate(0o600))?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// Makes an empty file for writing in the place of one that was left by somebody who was killed; not of one that is being written.
+pub(crate) fn create_at(parent: &OwnedFd, name: &str) -> io::Result<File> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    match openat(parent, name, flags, Mode::from_bits_truncate(0o600)) {
+        Err(Errno::EEXIST) => {}
+        made => return Ok(File::from(made?)),
+    }
+    let left = open_at(parent, name, How::Write)?;
+    let left = Flock::lock(left, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)?;
+    left.set_len(0)?;
+    left.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    left.unlock().map_err(|(_, error)| error.into())
 }
 
 /// How to open a file.

@@ -13,7 +13,9 @@ use super::folder::{self, How, OutFolder};
 use super::journal::{BlockState, Header, Journal, Unusable};
 use super::senders::Origin;
 use super::slots::Slots;
+use super::unpack::Unpacking;
 use crate::attributes::Attributes;
+use crate::bundle::{BundleEntry, MAX_INDEX_BYTES};
 use crate::manifest::FileEntry;
 use crate::name::Name;
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
@@ -30,6 +32,8 @@ pub(crate) struct Spec {
     pub(crate) md5: Option<[u8; 16]>,
     pub(crate) attributes: Attributes,
     pub(crate) parts: Vec<Part>,
+    /// What the table says of what is in it, if it is a bundle.
+    pub(crate) bundle: Option<BundleEntry>,
 }
 
 /// One object of a file.
@@ -55,6 +59,7 @@ impl Spec {
             md5: first.md5.filter(|_| entries.len() == 1),
             attributes: first.attributes,
             parts: Vec::with_capacity(entries.len()),
+            bundle: first.bundle,
         };
         if spec.length > MAX_FILE_BYTES {
             return Err(SpecError::Layout(LayoutError::TooLong { transfer_length: spec.length }));
@@ -76,6 +81,14 @@ impl Spec {
             spec.block_digests.extend(&entry.blocks);
             if !spec.block_digests.is_empty() && spec.block_digests.len() != blocks as usize {
                 return Err(SpecError::BlockDigests);
+            }
+        }
+        if let Some(BundleEntry { index_bytes, .. }) = spec.bundle {
+            // Nothing reads an index that no digest tells of.
+            let has_digests = (0..blocks).all(|block| spec.expected(block).is_some());
+            let has_index = (1..=spec.length.min(MAX_INDEX_BYTES as u64)).contains(&index_bytes);
+            if entries.len() > 1 || !has_digests || !has_index {
+                return Err(SpecError::Bundle);
             }
         }
         if end == spec.length { Ok(spec) } else { Err(SpecError::Parts) }
@@ -160,6 +173,9 @@ pub enum SpecError {
     /// Some blocks have digests and others do not, or there are more digests than blocks.
     #[error("it has another number of blocks than digests of blocks")]
     BlockDigests,
+    /// A bundle is cut into several objects, has no digests, or an index that cannot be.
+    #[error("it is a bundle that is cut in two, has no digests, or an index that cannot be")]
+    Bundle,
 }
 
 /// One block of a file.
@@ -235,6 +251,8 @@ pub(crate) struct Incoming {
     /// Blocks that are not done.
     pub(crate) left: u32,
     pub(crate) handles: Option<Handles>,
+    /// How far its files are, if it is a bundle whose index is known.
+    pub(crate) unpacking: Option<Box<Unpacking>>,
     header: Header,
 }
 
@@ -257,7 +275,8 @@ impl Incoming {
         let name = spec.name.clone();
         let (parent, last) = out.parent(&name)?;
         let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false };
-        let mut incoming = Incoming { blocks: blocks(&spec), left: spec.blocks(), handles: None, header, spec };
+        let mut incoming =
+            Incoming { blocks: blocks(&spec), left: spec.blocks(), handles: None, unpacking: None, header, spec };
         let journal_name = Spec::journal_name(last);
         let partial_name = Spec::partial_name(last);
         let there = folder::stat_at(&parent, &journal_name)?.is_some();
@@ -377,7 +396,8 @@ impl Incoming {
 
     /// Bytes of memory that it takes, maps and symbols that wait included.
     pub(crate) fn memory(&self) -> u64 {
-        self.spec.memory() + self.map_memory() + self.blocks.iter().map(Block::extra_bytes).sum::<u64>()
+        let index = self.unpacking.as_ref().map_or(0, |unpacking| unpacking.memory());
+        self.spec.memory() + self.map_memory() + self.blocks.iter().map(Block::extra_bytes).sum::<u64>() + index
     }
 
     /// Bytes of memory that the maps of its blocks take.

@@ -37,6 +37,7 @@ mod octets;
 mod receive;
 mod senders;
 mod slots;
+mod unpack;
 mod window;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -54,9 +55,12 @@ pub use self::incoming::SpecError;
 pub use self::journal::Unusable;
 pub use self::senders::Origin;
 use self::senders::Senders;
+use self::unpack::Bundles;
 use self::window::Window;
 use crate::attributes;
+use crate::bundle::{BundleEntry, BundleError};
 use crate::keys::PublicKey;
+use crate::limits::MAX_TABLE_ENTRIES;
 use crate::manifest::{Edition, FileEntry, ManifestError, SetTotals};
 use crate::name::Name;
 
@@ -73,7 +77,7 @@ pub struct StoreOptions {
     pub overwrite: bool,
     /// Bytes of memory in all.
     pub memory_limit: u64,
-    /// Most files, and most objects, in a session.
+    /// Most files, and most objects, in a session, besides those in bundles.
     pub max_files: usize,
     /// Most bytes of an instance of the file delivery table; without a key 1 MiB at most, as anybody's is read.
     pub max_fdt_bytes: usize,
@@ -93,7 +97,7 @@ impl Default for StoreOptions {
             least_epoch: 0,
             overwrite: false,
             memory_limit: 256_000_000,
-            max_files: 100_000,
+            max_files: MAX_TABLE_ENTRIES,
             max_fdt_bytes: 8 << 20,
             early_bytes: 8 << 20,
             sync: true,
@@ -236,6 +240,9 @@ pub enum RefuseReason {
     /// The manifest's entry contradicts itself.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// The bundle that it is in, or that it is, contradicts itself.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
     /// The manifest names the file twice.
     #[error("the manifest has two files of this name")]
     NamedTwice,
@@ -335,6 +342,10 @@ pub struct Store {
     /// The last manifest said that there is no more.
     told_complete: bool,
     files: Vec<FileState>,
+    /// What bundles have in common.
+    bundles: Bundles,
+    /// Calls of [`Store::flush`].
+    flushes: u32,
     /// How many of them are incoming.
     unfinished: usize,
     by_name: HashMap<Name, u32>,
@@ -381,7 +392,15 @@ enum Object {
 #[derive(Debug)]
 enum FileState {
     Incoming(Box<Incoming>),
-    Done { bytes: u64 },
+    Done {
+        bytes: u64,
+    },
+    /// A bundle all of whose files have their names or are refused.
+    Unpacked {
+        done: u64,
+        refused: u64,
+        bytes: u64,
+    },
     Refused,
 }
 
@@ -416,6 +435,8 @@ impl Store {
             set: None,
             told_complete: false,
             files: Vec::new(),
+            bundles: Bundles::default(),
+            flushes: 0,
             unfinished: 0,
             by_name: HashMap::new(),
             objects: HashMap::new(),
@@ -544,6 +565,13 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.write_out()?;
+        self.flushes = self.flushes.wrapping_add(1);
+        // Files of bundles that come slowly do not wait for others.
+        if self.flushes.is_multiple_of(FLUSHES_PER_BATCH) { self.commit() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> Result<(), StoreError> {
         self.open_folders();
         self.flush_data()?;
         self.flush_maps()
@@ -554,7 +582,8 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn close(mut self) -> Result<(), StoreError> {
-        self.flush()?;
+        self.write_out()?;
+        self.commit_all()?;
         for file in 0..self.files.len() as u32 {
             if let FileState::Incoming(incoming) = &mut self.files[file as usize]
                 && let Some(handles) = &mut incoming.handles
@@ -590,17 +619,33 @@ impl Store {
         let waiting_bytes = self.budget.used() + self.fdt.used();
         let mut progress = Progress { manifest_complete: self.manifest_complete(), waiting_bytes, ..self.counts };
         for file in &self.files {
-            progress.files_total += 1;
             match file {
+                FileState::Unpacked { done, refused, bytes } => {
+                    progress.files_total += done + refused;
+                    progress.files_done += done;
+                    progress.files_refused += refused;
+                    progress.bytes_needed += bytes;
+                    progress.bytes_useful += bytes;
+                }
                 FileState::Done { bytes } => {
+                    progress.files_total += 1;
                     progress.files_done += 1;
                     progress.bytes_needed += bytes;
                     progress.bytes_useful += bytes;
                 }
-                FileState::Refused => progress.files_refused += 1,
+                FileState::Refused => {
+                    progress.files_total += 1;
+                    progress.files_refused += 1;
+                }
                 FileState::Incoming(incoming) => {
-                    progress.bytes_needed += incoming.spec.length;
-                    progress.bytes_useful += incoming.bytes();
+                    let bundle = incoming.spec.bundle.unwrap_or(BundleEntry { files: 1, index_bytes: 0 });
+                    let bytes = incoming.spec.length - bundle.index_bytes;
+                    progress.files_total += bundle.files;
+                    let unpacking = incoming.unpacking.as_ref();
+                    progress.files_done += unpacking.map_or(0, |unpacking| unpacking.done);
+                    progress.files_refused += unpacking.map_or(0, |unpacking| unpacking.refused);
+                    progress.bytes_needed += bytes;
+                    progress.bytes_useful += incoming.bytes().min(bytes);
                 }
             }
         }
@@ -659,4 +704,6 @@ const BUDGET_SHARE: u64 = 2;
 const TABLES_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
-const MAX_EVENTS: usize = 100_000;
+const MAX_EVENTS: usize = 1_200_000;
+/// One call of [`Store::flush`] in this number has files of bundles take their names: about one a second.
+const FLUSHES_PER_BATCH: u32 = 10;

@@ -195,7 +195,7 @@ impl Store {
                 continue;
             }
             if block.slots.as_ref().is_some_and(|slots| slots.is_dirty()) {
-                self.flush()?;
+                self.write_out()?;
             }
             let block = &mut self.incoming(file).blocks[index as usize];
             (block.slots, block.leaves) = (None, None);
@@ -220,13 +220,26 @@ impl Store {
                 return self.reject_block(file, index, part);
             }
             // Its state is written down with the maps, after the data.
-            self.settle_block(file, index);
-            if self.incoming(file).left == 0 {
-                return self.finish_file(file);
-            }
-            return Ok(());
+            return self.take_block(file, index);
         }
         self.decode_block(file, index, part)
+    }
+
+    /// A block is right, and so perhaps is the whole file.
+    pub(super) fn take_block(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        self.settle_block(file, index);
+        if self.incoming(file).spec.bundle.is_some() {
+            self.unpack_block(file, index)?;
+        }
+        self.finish_if_whole(file)
+    }
+
+    /// Finishes a file of which nothing is missing.
+    pub(super) fn finish_if_whole(&mut self, file: u32) -> Result<(), StoreError> {
+        match &self.files[file as usize] {
+            FileState::Incoming(incoming) if incoming.left == 0 => self.finish_file(file),
+            _ => Ok(()),
+        }
     }
 
     /// Marks a block as done, all of whose slots hold their source symbols or are about to.
@@ -281,7 +294,7 @@ impl Store {
 
     /// Decodes a block and, if it is what the manifest says, writes its source symbols over those that it was decoded from.
     pub(super) fn decode_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
-        self.flush()?;
+        self.write_out()?;
         self.open_handles(file)?;
         let result = self.try_decode(file, index, part).map_err(|source| self.file_error(file, source))?;
         let Some(decoded) = result else {
@@ -295,8 +308,7 @@ impl Store {
         // It is known now; what is written back need not be hashed again.
         self.incoming(file).blocks[index as usize].leaves = None;
         self.write_back(file, index, part, &decoded, false)?;
-        self.settle_block(file, index);
-        if self.incoming(file).left == 0 { self.finish_file(file) } else { Ok(()) }
+        self.take_block(file, index)
     }
 
     /// The source symbols of a block, if the symbols in its slots and beyond are enough to know them.

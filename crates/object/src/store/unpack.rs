@@ -1,0 +1,490 @@
+//! From a bundle to the files that are in it.
+//!
+//! A bundle is received as any object. Once the blocks that hold its index are right, the index is read; from then on a file is written as
+//! soon as the blocks that hold it are right: under a working name, and it takes its own with others, so that one `syncfs` does for all of
+//! them ([`Batch`]). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
+//! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing.
+//!
+//! Not here: what an index may say ([`crate::bundle`]).
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::admit::Target;
+use super::digest;
+use super::folder::{self, OutFolder};
+use super::incoming::{Incoming, Spec};
+use super::{Event, FileState, RefuseReason, Store, StoreError};
+use crate::bundle::{BundleError, Index, Member};
+use crate::name::Name;
+
+/// How far the files of a bundle are.
+#[derive(Debug)]
+pub(crate) struct Unpacking {
+    /// What is in it; not in memory where there is no room for it. Then it is unpacked at the end.
+    index: Option<Index>,
+    states: Vec<State>,
+    pub(crate) done: u64,
+    pub(crate) refused: u64,
+    /// Bytes of the files that are done.
+    pub(crate) bytes: u64,
+}
+
+/// How far a file of a bundle is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    /// It is written, and in the batch.
+    Written,
+    Done,
+    Refused,
+}
+
+impl Unpacking {
+    /// Bytes of memory that the index takes, about.
+    pub(crate) fn memory(&self) -> u64 {
+        self.index.as_ref().map_or(0, Index::memory)
+    }
+
+    fn settle(&mut self, number: usize, state: State, bytes: u64) {
+        self.states[number] = state;
+        match state {
+            State::Done => (self.done, self.bytes) = (self.done + 1, self.bytes + bytes),
+            State::Refused => self.refused += 1,
+            State::Waiting | State::Written => {}
+        }
+    }
+}
+
+/// What lasts from bundle to bundle of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Bundles {
+    /// Files in all of them.
+    pub(crate) files: u64,
+    /// Bundles whose index has not been read.
+    pub(crate) unread: usize,
+    /// Hashes of the names in them, with a key that nobody knows.
+    names: HashSet<u64>,
+    key: RandomState,
+    batch: Batch,
+    parent: Option<Parent>,
+}
+
+/// Files that are written and are not yet certain to outlive the machine.
+#[derive(Debug, Default)]
+struct Batch {
+    /// Those that have their content under a working name.
+    written: Vec<Written>,
+    /// Those that have taken their name since: they are done after the next `syncfs`.
+    renamed: Vec<Written>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Written {
+    bundle: u32,
+    number: usize,
+    name: Name,
+    bytes: u64,
+    digest: [u8; 32],
+}
+
+/// The folder in which the last file was: mostly that of the next.
+#[derive(Debug, Clone)]
+struct Parent {
+    path: String,
+    folder: Arc<OwnedFd>,
+    /// Whether it is on another file system than the output folder.
+    is_elsewhere: bool,
+}
+
+impl Bundles {
+    /// Whether a file of this name is in one of them.
+    pub(crate) fn has(&self, name: &Name) -> bool {
+        !self.names.is_empty() && self.names.contains(&self.key.hash_one(name))
+    }
+
+    /// Another set begins.
+    pub(crate) fn clear(&mut self) {
+        *self = Bundles::default();
+    }
+
+    /// Whether files wait for [`Store::commit`].
+    pub(super) fn has_batch(&self) -> bool {
+        !self.batch.written.is_empty() || !self.batch.renamed.is_empty()
+    }
+
+    fn parent(&mut self, out: &OutFolder, name: &Name) -> io::Result<Parent> {
+        let path = name.as_str().rsplit_once('/').map_or("", |(path, _)| path);
+        if let Some(parent) = self.parent.as_ref().filter(|parent| parent.path == path) {
+            return Ok(parent.clone());
+        }
+        let (folder, _) = out.parent(name)?;
+        let is_elsewhere = !out.has_file_system_of(&folder)?;
+        let parent = Parent { path: path.to_owned(), folder: Arc::new(folder), is_elsewhere };
+        self.parent = Some(parent.clone());
+        Ok(parent)
+    }
+}
+
+impl Incoming {
+    /// Whether all blocks are there of which bytes are in this range.
+    fn has(&self, range: &Range<u64>) -> bool {
+        let first = self.blocks.partition_point(|block| block.range().end <= range.start);
+        self.blocks[first..].iter().take_while(|block| block.start < range.end).all(|block| block.done)
+    }
+
+    /// The number of blocks that hold its index.
+    fn index_blocks(&self) -> usize {
+        let end = self.spec.bundle.map_or(0, |bundle| bundle.index_bytes);
+        self.blocks.partition_point(|block| block.start < end)
+    }
+}
+
+impl Store {
+    /// A bundle was begun, or is continued: what of its files is there already is not wanted again.
+    pub(super) fn resume_bundle(&mut self, file: u32) -> Result<(), StoreError> {
+        self.bundles.unread += 1;
+        for index in 0..self.incoming(file).index_blocks() as u32 {
+            self.check_block(file, index)?;
+        }
+        self.read_index(file)?;
+        if matches!(self.files[file as usize], FileState::Incoming(_)) {
+            self.open_wrong_blocks(file)?;
+            self.unpack(file, 0..usize::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// A block of a bundle is right.
+    pub(super) fn unpack_block(&mut self, file: u32, block: u32) -> Result<(), StoreError> {
+        let incoming = self.incoming(file);
+        let range = incoming.blocks[block as usize].range();
+        let files = match &incoming.unpacking {
+            None => {
+                self.read_index(file)?;
+                0..usize::MAX
+            }
+            Some(unpacking) => unpacking.index.as_ref().map_or(0..0, |index| index.files_in(&range)),
+        };
+        self.unpack(file, files)
+    }
+
+    /// All blocks of a bundle are there: unpacks what is left, and lets it go.
+    pub(super) fn finish_bundle(&mut self, file: u32) -> Result<(), StoreError> {
+        self.flush_data()?;
+        self.window.forget(file);
+        if self.incoming(file).unpacking.as_ref().is_some_and(|unpacking| unpacking.index.is_none()) {
+            match self.load_index(file)? {
+                Ok(index) => {
+                    self.budget.force(index.memory());
+                    self.incoming(file).unpacking.as_mut().expect("it was read before").index = Some(index);
+                }
+                Err(error) => return self.refuse_bundle(file, error),
+            }
+        }
+        self.unpack(file, 0..usize::MAX)?;
+        self.commit_all()?;
+        self.drop_bundle(file)
+    }
+
+    /// Reads the index of a bundle, once all of it is there, and sees what of its files is in its place.
+    fn read_index(&mut self, file: u32) -> Result<(), StoreError> {
+        let incoming = self.incoming(file);
+        if incoming.unpacking.is_some() || !incoming.blocks[..incoming.index_blocks()].iter().all(|block| block.done) {
+            return Ok(());
+        }
+        let index = match self.load_index(file)? {
+            Ok(index) => index,
+            Err(error) => return self.refuse_bundle(file, error),
+        };
+        self.bundles.unread -= 1;
+        // Folders go first, so that what is in them is never more open than they were.
+        index.folders.iter().for_each(|folder| self.make_folder(folder));
+        index.links.iter().for_each(|link| self.make_link(link));
+        let states = vec![State::Waiting; index.files.len()];
+        let mut unpacking = Unpacking { index: None, states, done: 0, refused: 0, bytes: 0 };
+        for (number, member) in index.files.iter().enumerate() {
+            self.look_at_member(&mut unpacking, number, member)?;
+        }
+        self.cover(file, &index, &unpacking);
+        if self.budget.take(index.memory()) {
+            unpacking.index = Some(index);
+        }
+        self.incoming(file).unpacking = Some(Box::new(unpacking));
+        Ok(())
+    }
+
+    fn load_index(&mut self, file: u32) -> Result<Result<Index, BundleError>, StoreError> {
+        self.open_handles(file)?;
+        let incoming = self.incoming(file);
+        let entry = incoming.spec.bundle.expect("only bundles have an index");
+        let handles = incoming.handles.as_ref().expect("was just opened");
+        let mut packed = vec![0; entry.index_bytes as usize];
+        let read = handles.data.read_exact_at(&mut packed, 0);
+        let length = incoming.spec.length;
+        read.map_err(|source| self.file_error(file, source))?;
+        Ok(Index::read(&packed, entry, length))
+    }
+
+    /// Looks whether a file is in its place, or cannot get there.
+    fn look_at_member(&mut self, unpacking: &mut Unpacking, number: usize, member: &Member) -> Result<(), StoreError> {
+        let is_new = self.bundles.names.insert(self.bundles.key.hash_one(&member.name));
+        let refused = if !is_new || self.by_name.contains_key(&member.name) {
+            Some(RefuseReason::NamedTwice)
+        } else {
+            let parent = self.bundles.parent(&self.folder, &member.name);
+            let looked = parent.and_then(|parent| {
+                self.look_at(&parent.folder, member.name.split().1, member.length, Some(member.digest))
+            });
+            match looked {
+                Ok(Target::Missing) => None,
+                Ok(Target::Same) => {
+                    unpacking.settle(number, State::Done, member.length);
+                    let (name, bytes, digest) = (member.name.clone(), member.length, Some(member.digest));
+                    self.event(Event::Done { name, bytes, digest, already_there: true });
+                    return Ok(());
+                }
+                Ok(Target::Other) if self.options.overwrite => None,
+                Ok(Target::Other) => Some(RefuseReason::TargetExists),
+                Err(error) => Some(self.judge(&member.name, member.length, error)?),
+            }
+        };
+        if let Some(reason) = refused {
+            unpacking.settle(number, State::Refused, 0);
+            self.event(Event::Refused { name: member.name.to_string(), reason });
+        }
+        Ok(())
+    }
+
+    /// Does not wait for blocks in which nothing is that is still wanted.
+    fn cover(&mut self, file: u32, index: &Index, unpacking: &Unpacking) {
+        let first = self.incoming(file).index_blocks();
+        for number in first..self.incoming(file).blocks.len() {
+            let block = &mut self.incoming(file).blocks[number];
+            let states = &unpacking.states[index.files_in(&block.range())];
+            if states.iter().all(|state| matches!(state, State::Done | State::Refused)) {
+                (block.unchecked, block.have) = (false, block.symbols);
+                if !block.done {
+                    self.settle_block(file, number as u32);
+                }
+            }
+        }
+    }
+
+    /// Writes those of these files of a bundle whose blocks are there.
+    fn unpack(&mut self, file: u32, numbers: Range<usize>) -> Result<(), StoreError> {
+        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
+        let Some(mut unpacking) = incoming.unpacking.take() else { return Ok(()) };
+        let Some(index) = unpacking.index.take() else {
+            incoming.unpacking = Some(unpacking);
+            return Ok(());
+        };
+        let mut outcome = Ok(());
+        for number in numbers.start..numbers.end.min(index.files.len()) {
+            let member = &index.files[number];
+            if unpacking.states[number] == State::Waiting && self.incoming(file).has(&member.range()) {
+                outcome = self.unpack_member(file, &mut unpacking, number, member);
+                if outcome.is_err() {
+                    break;
+                }
+            }
+        }
+        unpacking.index = Some(index);
+        self.incoming(file).unpacking = Some(unpacking);
+        outcome?;
+        if self.bundles.batch.written.len() >= BATCH_FILES || self.bundles.batch.bytes >= BATCH_BYTES {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn unpack_member(
+        &mut self,
+        file: u32,
+        unpacking: &mut Unpacking,
+        number: usize,
+        member: &Member,
+    ) -> Result<(), StoreError> {
+        let reason = match self.write_member(file, member) {
+            Ok(true) => {
+                unpacking.settle(number, State::Written, 0);
+                let (name, bytes, digest) = (member.name.clone(), member.length, member.digest);
+                self.bundles.batch.bytes += bytes;
+                self.bundles.batch.written.push(Written { bundle: file, number, name, bytes, digest });
+                return Ok(());
+            }
+            Ok(false) => BundleError::Digest.into(),
+            Err(error) => self.judge(&member.name, member.length, error)?,
+        };
+        unpacking.settle(number, State::Refused, 0);
+        self.event(Event::Refused { name: member.name.to_string(), reason });
+        Ok(())
+    }
+
+    /// Writes a file under its working name; whether its content is what the index says.
+    fn write_member(&mut self, file: u32, member: &Member) -> io::Result<bool> {
+        let parent = self.bundles.parent(&self.folder, &member.name)?;
+        let partial = Spec::partial_name(member.name.split().1);
+        if self.incoming(file).handles.is_none() {
+            self.open_handles(file).map_err(|error| io::Error::other(error.to_string()))?;
+        }
+        let out = folder::create_at(&parent.folder, &partial)?;
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(false) };
+        let bundle = &incoming.handles.as_ref().expect("was just opened").data;
+        let copied = copy(bundle, &out, member, &mut self.scratch);
+        let is_right = copied.and_then(|is_right| {
+            let refused = if is_right { member.attributes.apply(&out, self.umask)? } else { None };
+            if self.options.sync && parent.is_elsewhere {
+                out.sync_all()?;
+            }
+            Ok((is_right, refused))
+        });
+        match is_right {
+            Ok((true, refused)) => {
+                if let Some(error) = refused {
+                    self.event(Event::AttributesRefused { name: member.name.to_string(), error });
+                }
+                Ok(true)
+            }
+            wrong => {
+                // What it was written for failed already.
+                let _ = folder::remove_at(&parent.folder, &partial);
+                wrong.map(|(is_right, _)| is_right)
+            }
+        }
+    }
+
+    /// A full disk ends the session, anything else only the file.
+    fn judge(&self, name: &Name, needed: u64, error: io::Error) -> Result<RefuseReason, StoreError> {
+        use io::ErrorKind::{QuotaExceeded, ResourceBusy, StorageFull, WouldBlock};
+        match error.kind() {
+            StorageFull | QuotaExceeded => {
+                let free = self.folder.free_bytes().unwrap_or(0);
+                let path = self.folder.path().to_owned();
+                Err(StoreError::DiskFull { path, name: name.clone(), needed, free })
+            }
+            WouldBlock | ResourceBusy => Ok(RefuseReason::InUse),
+            _ => Ok(RefuseReason::Io(error)),
+        }
+    }
+
+    /// Files that are written take their names, and those that took them before are done: what is told of them outlives the machine.
+    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
+        if !self.bundles.has_batch() {
+            return Ok(());
+        }
+        if self.options.sync {
+            let path = self.folder.path();
+            self.folder.sync().map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+        }
+        for Written { bundle, number, name, bytes, digest } in std::mem::take(&mut self.bundles.batch.renamed) {
+            self.settle_member(bundle, number, State::Done, bytes);
+            self.event(Event::Done { name, bytes, digest: Some(digest), already_there: false });
+        }
+        self.bundles.batch.bytes = 0;
+        for written in std::mem::take(&mut self.bundles.batch.written) {
+            match self.name_member(&written.name) {
+                Ok(()) => self.bundles.batch.renamed.push(written),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.settle_member(written.bundle, written.number, State::Refused, 0);
+                    let (name, reason) = (written.name.to_string(), RefuseReason::TargetExists);
+                    self.event(Event::Refused { name, reason });
+                }
+                Err(error) => return Err(self.io_error(written.name, error)),
+            }
+        }
+        // Somebody may put another in its place until the next batch.
+        self.bundles.parent = None;
+        Ok(())
+    }
+
+    /// The same for all of them.
+    pub(super) fn commit_all(&mut self) -> Result<(), StoreError> {
+        self.commit()?;
+        self.commit()
+    }
+
+    fn name_member(&mut self, name: &Name) -> io::Result<()> {
+        let parent = self.bundles.parent(&self.folder, name)?;
+        let last = name.split().1;
+        folder::rename_at(&parent.folder, &Spec::partial_name(last), last, self.options.overwrite)?;
+        if self.options.sync && parent.is_elsewhere { folder::sync_folder(&parent.folder) } else { Ok(()) }
+    }
+
+    fn settle_member(&mut self, bundle: u32, number: usize, state: State, bytes: u64) {
+        if let FileState::Incoming(incoming) = &mut self.files[bundle as usize]
+            && let Some(unpacking) = &mut incoming.unpacking
+        {
+            unpacking.settle(number, state, bytes);
+        }
+    }
+
+    /// Nothing of a bundle can be used.
+    fn refuse_bundle(&mut self, file: u32, error: BundleError) -> Result<(), StoreError> {
+        let incoming = self.incoming(file);
+        let (name, files) = (incoming.spec.name.to_string(), incoming.spec.bundle.map_or(0, |bundle| bundle.files));
+        if incoming.unpacking.is_none() {
+            self.bundles.unread -= 1;
+        }
+        let states = Vec::new();
+        let nothing = Unpacking { index: None, states, done: 0, refused: files, bytes: 0 };
+        self.incoming(file).unpacking = Some(Box::new(nothing));
+        self.event(Event::Refused { name, reason: error.into() });
+        self.drop_bundle(file)
+    }
+
+    /// Nothing more is wanted of a bundle: its working files go.
+    fn drop_bundle(&mut self, file: u32) -> Result<(), StoreError> {
+        self.window.forget(file);
+        self.open_files.retain(|open| *open != file);
+        self.changed.retain(|(changed, _)| *changed != file);
+        let FileState::Incoming(incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
+        else {
+            return Ok(());
+        };
+        self.unfinished -= 1;
+        self.budget.give(incoming.memory());
+        self.loaded_bytes -= incoming.map_memory();
+        let (done, refused, bytes) =
+            incoming.unpacking.as_ref().map_or((0, 0, 0), |it| (it.done, it.refused, it.bytes));
+        self.files[file as usize] = FileState::Unpacked { done, refused, bytes };
+        self.settle_objects(incoming.spec.parts.iter().map(|part| part.toi).collect::<Vec<_>>().into_iter());
+        let name = incoming.spec.name.clone();
+        incoming.discard(&self.folder).map(drop).map_err(|source| self.io_error(name, source))
+    }
+
+    /// Looks at a block of an earlier run before it is used, and opens it again if it is wrong.
+    fn check_block(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        let block = &mut self.incoming(file).blocks[index as usize];
+        if !std::mem::take(&mut block.unchecked) || self.is_right_in_file(file, index)? {
+            return Ok(());
+        }
+        self.open_wrong_block(file, index)
+    }
+}
+
+/// Copies a file out of its bundle; whether it is what the index says.
+fn copy(bundle: &File, out: &File, member: &Member, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
+    while at < member.length {
+        let count = (member.length - at).min(digest::READ_BUFFER as u64) as usize;
+        buffer.resize(buffer.len().max(count), 0);
+        bundle.read_exact_at(&mut buffer[..count], member.start + at)?;
+        hasher.update(&buffer[..count]);
+        out.write_all_at(&buffer[..count], at)?;
+        at += count as u64;
+    }
+    Ok(*hasher.finalize().as_bytes() == member.digest)
+}
+
+/// So many files, or bytes of them, take their names together.
+const BATCH_FILES: usize = 4096;
+const BATCH_BYTES: u64 = 32 << 20;

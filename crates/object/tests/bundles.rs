@@ -1,0 +1,197 @@
+//! Small files travel in bundles and arrive one by one.
+
+mod common;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use common::*;
+use weir_object::{CarouselOptions, Event, SecretKey, SourceSet, StoreOptions};
+use weir_units::Random;
+
+fn options() -> CarouselOptions {
+    CarouselOptions { channel_rates: ladder(4, 1.5), ..Default::default() }
+}
+
+/// So many files in a few folders, of up to 3 kB, some of them empty.
+fn files(count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
+    let mut random = Random::new(seed, "sizes");
+    let file = |i| (format!("tree/{}/f{i:05}", i % 7), content(random.below(8) as usize * 400, i as u64 + seed));
+    (0..count).map(file).collect()
+}
+
+fn sender(files: &[(String, Vec<u8>)], options: &CarouselOptions) -> Sender {
+    let files: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
+    Sender::new(&files, options)
+}
+
+fn done(events: &[Event]) -> Vec<(&str, bool)> {
+    let done = events.iter().filter_map(|event| match event {
+        Event::Done { name, already_there, .. } => Some((name.as_str(), *already_there)),
+        _ => None,
+    });
+    done.collect()
+}
+
+/// The files below a folder.
+fn count(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").path());
+    entries.map(|path| if path.is_dir() { count(&path) } else { 1 }).sum()
+}
+
+#[test]
+fn many_files_are_few_objects_and_a_table_of_a_few_packets() {
+    let small = files(2_000, 1);
+    let sender = sender(&small, &options());
+    assert_eq!(sender.carousel.manifests()[0].files.len(), 1);
+    assert!(sender.carousel.fdt_symbols() <= 2, "{}", sender.carousel.fdt_symbols());
+    let few = self::sender(&small[..31], &options());
+    assert_eq!(few.carousel.manifests()[0].files.len(), 31, "a few files need none");
+    let plain = self::sender(&small, &CarouselOptions { bundle: false, ..options() });
+    assert_eq!(plain.carousel.manifests().iter().map(|table| table.files.len()).sum::<usize>(), 2_000);
+}
+
+#[test]
+fn files_of_a_bundle_arrive_next_to_a_large_one_and_count_one_by_one() {
+    let mut all = files(500, 2);
+    all.push(("tree/large".to_owned(), content(3_500_000, 9)));
+    let mut sender = sender(&all, &options());
+    assert_eq!(sender.carousel.manifests()[0].files.len(), 2);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 3, 0.05, 1);
+    assert_same(sender.folder.path(), out.path());
+    let progress = store.progress();
+    assert_eq!((progress.files_total, progress.files_done, progress.files_refused), (501, 501, 0));
+    let bytes: u64 = all.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    assert_eq!((progress.bytes_needed, progress.bytes_useful), (bytes, bytes));
+    let events = events(&mut store);
+    assert_eq!(done(&events).len(), 501, "each is told once");
+    assert!(done(&events).iter().all(|(_, already_there)| !already_there));
+}
+
+#[test]
+fn permissions_times_links_and_folders_travel_in_bundles() {
+    let tree = tempfile::tempdir().expect("temporary folder");
+    let root = tree.path().join("tree");
+    std::fs::create_dir_all(root.join("empty")).expect("folder");
+    std::fs::create_dir_all(root.join("shut")).expect("folder");
+    for i in 0..40u32 {
+        let path = root.join(format!("shut/{i}"));
+        std::fs::write(&path, [i as u8; 100]).expect("file");
+        let mode = if i % 2 == 0 { 0o600 } else { 0o755 };
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("ours");
+    }
+    std::fs::set_permissions(root.join("shut"), std::fs::Permissions::from_mode(0o700)).expect("ours");
+    std::os::unix::fs::symlink("shut/3", root.join("link")).expect("link");
+    let set = SourceSet::collect(std::slice::from_ref(&root), false).expect("readable");
+    let mut carousel = weir_object::Carousel::new(set, &options()).expect("valid options");
+    assert!(carousel.manifests()[0].links.is_empty() && carousel.manifests()[0].folders.is_empty());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    while !store.is_complete() {
+        let (content, symbol) = carousel.next(0).expect("a packet");
+        store.add(&content, symbol, ORIGIN).expect("the disk works");
+    }
+    store.flush().expect("the disk works");
+    let there = out.path().join("tree");
+    assert_same(&root.join("shut"), &there.join("shut"));
+    assert_eq!(std::fs::read_link(there.join("link")).expect("a link"), Path::new("shut/3"));
+    assert!(there.join("empty").is_dir());
+    let mode = |path: &str| std::fs::metadata(there.join(path)).expect("there").mode() & 0o777;
+    assert_eq!(["shut", "shut/2", "shut/3", "empty"].map(mode), [0o700, 0o600, 0o755, 0o755]);
+    let modified = |root: &Path| std::fs::metadata(root.join("shut/3")).expect("there").modified().expect("a time");
+    assert_eq!(modified(&root), modified(&there));
+}
+
+#[test]
+fn a_receiver_that_is_killed_again_and_again_loses_nothing_and_fetches_hardly_anything_twice() {
+    let small = files(3_000, 3);
+    let options =
+        CarouselOptions { block_symbols: 40, fdt_interval: std::time::Duration::from_millis(50), ..options() };
+    let mut sender = sender(&small, &options);
+    let symbols = sender.carousel.stats().symbols_per_cycle;
+    let out = tempfile::tempdir().expect("temporary folder");
+    let (mut random, mut arrived, mut kills, mut in_the_middle) = (Random::new(5, "kills"), 0, 0, 0);
+    let (mut store, mut useful) = (open(out.path(), &StoreOptions::default()), 0);
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        // So that blocks are complete one after the other.
+        if random.chance(0.1) {
+            continue;
+        }
+        arrived += u64::from(content.toi != 0);
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        if arrived % 20 == 0 {
+            // As often as gives files their names.
+            (0..10).for_each(|_| store.flush().expect("the disk works"));
+        }
+        let progress = store.progress();
+        let is_unpacking = (1..3_000).contains(&progress.files_done);
+        // What comes before the table is in memory alone.
+        if kills < if is_unpacking { 20 } else { 10 }
+            && arrived % 20 == 10
+            && progress.manifest_complete
+            && random.chance(if is_unpacking { 1.0 } else { 0.1 })
+        {
+            kills += 1;
+            in_the_middle += u32::from(is_unpacking);
+            useful += progress.useful_symbols;
+            store = open(out.path(), &StoreOptions::default());
+        }
+        assert!(arrived < 2 * symbols, "{:?}", store.progress());
+    }
+    assert!(kills >= 10 && in_the_middle >= 1, "killed {kills} times, {in_the_middle} of them while it unpacked");
+    assert_same(sender.folder.path(), out.path());
+    // A kill costs what came since the last flush.
+    useful += store.progress().useful_symbols;
+    assert!(useful >= symbols && useful < symbols + 20 * 20, "{useful} of {symbols} were of use");
+    // Begun once more when all is there, it needs no more than the index.
+    let mut store = open(out.path(), &StoreOptions::default());
+    let again = receive(&mut sender, &mut store, 4, 0.0, 1);
+    assert!(again <= symbols, "{again} of {symbols}");
+    let events = events(&mut store);
+    assert_eq!(done(&events).len(), 3_000);
+    assert!(done(&events).iter().all(|(_, already_there)| *already_there), "nothing is written again");
+}
+
+#[test]
+fn what_is_there_with_other_content_is_left_alone_and_the_rest_arrives() {
+    let small = files(100, 4);
+    let mut sender = sender(&small, &options());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let (theirs, name) = (out.path().join(&small[8].0), &small[8].0);
+    std::fs::create_dir_all(theirs.parent().expect("a folder")).expect("folder");
+    std::fs::write(&theirs, b"mine").expect("file");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 4, 0.0, 1);
+    assert_eq!(std::fs::read(&theirs).expect("there"), b"mine");
+    let progress = store.progress();
+    assert_eq!((progress.files_total, progress.files_done, progress.files_refused), (100, 99, 1));
+    let events = events(&mut store);
+    assert!(events.iter().any(|event| matches!(event, Event::Refused { name: refused, .. } if refused == name)));
+    let mut store = open(out.path(), &StoreOptions { overwrite: true, ..StoreOptions::default() });
+    receive(&mut sender, &mut store, 4, 0.0, 1);
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn forged_symbols_spoil_no_file_of_a_bundle() {
+    let small = files(1_000, 5);
+    let key = SecretKey::from_seed([1; 32]);
+    let options = CarouselOptions { key: Some(key.clone()), block_symbols: 100, ..options() };
+    let mut sender = sender(&small, &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { key: Some(key.public()), ..StoreOptions::default() });
+    let (mut arrived, symbols) = (0, sender.carousel.stats().symbols_per_cycle);
+    while !store.is_complete() {
+        let (_, content, mut symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        symbol[0] ^= u8::from(content.toi != 0 && arrived % 300 == 7);
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        assert!(arrived < 5 * symbols, "{:?}", store.progress());
+    }
+    assert!(store.progress().bad_blocks > 0);
+    assert_same(sender.folder.path(), out.path());
+    assert_eq!(count(out.path()), 1_001, "the files, and the epochs");
+}
