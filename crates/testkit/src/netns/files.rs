@@ -15,7 +15,12 @@ impl Scratch {
     pub fn new() -> Scratch {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let made = tempfile::Builder::new().prefix("weir-").tempdir_in(&parent);
+        Scratch::in_folder(&parent)
+    }
+
+    /// A new empty folder in `parent`.
+    pub fn in_folder(parent: &Path) -> Scratch {
+        let made = tempfile::Builder::new().prefix("weir-").tempdir_in(parent);
         Scratch(made.unwrap_or_else(|error| panic!("cannot make a folder in {}: {error}", parent.display())))
     }
 

@@ -1,5 +1,5 @@
 //! Speed of `weir` next to `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
-//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; and the simulator next to ns-2.
+//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -15,6 +15,7 @@ mod norm;
 mod ordinary;
 mod seals;
 mod simulators;
+mod small;
 mod speed;
 mod stair;
 mod stream;
@@ -33,6 +34,7 @@ use weir_units::{Bytes, Rate};
 
 use kernel_tcp::KernelTcpOptions;
 use ordinary::OrdinaryOptions;
+use small::SmallOptions;
 use stream::StreamOptions;
 use summary::Summary;
 
@@ -91,6 +93,9 @@ struct Options {
     #[command(flatten)]
     kernel_tcp: KernelTcpOptions,
 
+    #[command(flatten)]
+    small: SmallOptions,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -126,6 +131,8 @@ enum Part {
     Bursts,
     /// What seals of packets cost: CPU and bytes of each mode, and the time that 200 000 forged packets a second take.
     Seals,
+    /// Thousands of small files next to one archive of them, in memory and on disk.
+    Small,
     /// The simulator's TCP next to the kernel's: reno, cubic and bbr, alone and in pairs, over the same bottlenecks.
     KernelTcp,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
@@ -186,6 +193,10 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if wanted(Part::Seals) {
         summary.set("seals", seals::measure(options, weir.as_deref().ok_or(NO_WEIR)?)?);
+        summary.save()?;
+    }
+    if wanted(Part::Small) {
+        summary.set("small", small::measure(options, weir.as_deref().ok_or(NO_WEIR)?)?);
         summary.save()?;
     }
     if wanted(Part::KernelTcp) {
