@@ -310,6 +310,8 @@ pub enum BundleError {
     },
 }
 
+/// What the names of bundles begin with; after it comes what their content hashes to.
+pub(crate) const BUNDLE_NAME: &str = "weir-bundle-";
 /// Files below this number in a set travel each as an object of its own: a table of so few is a few packets, and receivers of other makers
 /// get them.
 pub(crate) const FEWEST_FILES: usize = 32;

@@ -17,7 +17,7 @@ use nix::fcntl::OFlag;
 use weir_units::Hex;
 
 use crate::attributes::{Attributes, USUAL_FOLDER};
-use crate::bundle::BundleEntry;
+use crate::bundle::{BUNDLE_NAME, BundleEntry};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
@@ -212,7 +212,7 @@ impl SourceFile {
         bundle.digest = if end <= LEAF { *whole.finalize().as_bytes() } else { pieces::file_digest(end, &leaves) };
         bundle.leaves = leaves.into();
         // By its content, so that a receiver that comes back finds what it has of it, whatever its number.
-        let name = format!("weir-bundle-{}", Hex(&bundle.digest[..16]));
+        let name = format!("{BUNDLE_NAME}{}", Hex(&bundle.digest[..16]));
         bundle.name = Name::new(&name).expect("a plain name");
         Ok(bundle)
     }

@@ -60,7 +60,6 @@ fn files_of_a_bundle_arrive_next_to_a_large_one_and_count_one_by_one() {
     let out = tempfile::tempdir().expect("temporary folder");
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 3, 0.05, 1);
-    assert_same(sender.folder.path(), out.path());
     let progress = store.progress();
     assert_eq!((progress.files_total, progress.files_done, progress.files_refused), (501, 501, 0));
     let bytes: u64 = all.iter().map(|(_, bytes)| bytes.len() as u64).sum();
@@ -68,6 +67,8 @@ fn files_of_a_bundle_arrive_next_to_a_large_one_and_count_one_by_one() {
     let events = events(&mut store);
     assert_eq!(done(&events).len(), 501, "each is told once");
     assert!(done(&events).iter().all(|(_, already_there)| !already_there));
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn permissions_times_links_and_folders_travel_in_bundles() {
         let (content, symbol) = carousel.next(0).expect("a packet");
         store.add(&content, symbol, ORIGIN).expect("the disk works");
     }
-    store.flush().expect("the disk works");
+    store.close().expect("the disk works");
     let there = out.path().join("tree");
     assert_same(&root.join("shut"), &there.join("shut"));
     assert_eq!(std::fs::read_link(there.join("link")).expect("a link"), Path::new("shut/3"));
@@ -142,10 +143,11 @@ fn a_receiver_that_is_killed_again_and_again_loses_nothing_and_fetches_hardly_an
         assert!(arrived < 2 * symbols, "{:?}", store.progress());
     }
     assert!(kills >= 10 && in_the_middle >= 1, "killed {kills} times, {in_the_middle} of them while it unpacked");
-    assert_same(sender.folder.path(), out.path());
     // A kill costs what came since the last flush.
     useful += store.progress().useful_symbols;
     assert!(useful >= symbols && useful < symbols + 20 * 20, "{useful} of {symbols} were of use");
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
     // Begun once more when all is there, it needs no more than the index.
     let mut store = open(out.path(), &StoreOptions::default());
     let again = receive(&mut sender, &mut store, 4, 0.0, 1);
@@ -153,6 +155,92 @@ fn a_receiver_that_is_killed_again_and_again_loses_nothing_and_fetches_hardly_an
     let events = events(&mut store);
     assert_eq!(done(&events).len(), 3_000);
     assert!(done(&events).iter().all(|(_, already_there)| *already_there), "nothing is written again");
+}
+
+/// So small blocks and bundles that a few thousand files are several of them.
+fn small_bundles() -> CarouselOptions {
+    let fdt_interval = std::time::Duration::from_millis(50);
+    CarouselOptions { block_symbols: 10, max_blocks: 8, fdt_interval, ..options() }
+}
+
+/// The working files in a folder, by name.
+fn working(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").file_name());
+    let names = names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains(".part"));
+    names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+#[test]
+fn a_receiver_that_is_killed_when_all_files_are_there_learns_it_from_its_folder() {
+    let small = files(1_000, 6);
+    let mut sender = sender(&small, &small_bundles());
+    let bundles = sender.carousel.manifests()[0].files.len();
+    assert!(bundles > 5, "{bundles}");
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let whole = receive(&mut sender, &mut store, 4, 0.01, 1);
+    drop(store);
+    let kept: u64 = working(out.path()).iter().map(|name| out.path().join(name).metadata().expect("there").len()).sum();
+    assert!(kept < 1_400 * whole / 2, "{kept} bytes are left next to the files");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 4, 0.0, 1);
+    assert_eq!(store.progress().useful_symbols, 0, "all that it needs is the table");
+    let events = events(&mut store);
+    assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), 1_000);
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_file_that_was_removed_since_it_was_unpacked_comes_again() {
+    let small = files(1_000, 7);
+    let mut sender = sender(&small, &small_bundles());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions::default());
+    let whole = receive(&mut sender, &mut store, 4, 0.0, 1);
+    drop(store);
+    let removed = small.iter().rfind(|(_, bytes)| bytes.len() > 2_000).expect("a large one");
+    std::fs::remove_file(out.path().join(&removed.0)).expect("it is there");
+    let mut store = open(out.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 4, 0.0, 1);
+    let useful = store.progress().useful_symbols;
+    assert!(useful >= 2 && useful * 10 < whole, "{useful} of {whole} for one file");
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn nothing_is_left_of_bundles_that_the_sender_no_longer_offers() {
+    let (mut small, options) = (files(1_000, 8), small_bundles());
+    let mut before = sender(&small, &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    // Another session in the same folder, whose receiver does not run.
+    let mut store = open(out.path(), &StoreOptions { tsi: 2, ..StoreOptions::default() });
+    let of_other = CarouselOptions { tsi: 2, ..options.clone() };
+    let mut other = sender(&files(100, 9), &of_other);
+    while store.progress().useful_symbols < 20 {
+        let (_, content, symbol) = other.next();
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+    }
+    store.flush().expect("the disk works");
+    drop(store);
+    let of_other = working(out.path());
+    assert!(!of_other.is_empty());
+    let mut store = open(out.path(), &StoreOptions::default());
+    while store.progress().files_done < 300 {
+        let (_, content, symbol) = before.next();
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        store.flush().expect("the disk works");
+    }
+    drop(store);
+    assert!(working(out.path()).len() > of_other.len() + 4, "whole bundles and parts of some");
+    small.truncate(900);
+    small.iter_mut().step_by(50).for_each(|(_, bytes)| bytes.push(1));
+    let mut after = sender(&small, &options);
+    let mut store = open(out.path(), &StoreOptions { overwrite: true, ..StoreOptions::default() });
+    receive(&mut after, &mut store, 4, 0.0, 1);
+    store.close().expect("the disk works");
+    assert_eq!(working(out.path()), of_other);
 }
 
 #[test]
@@ -172,6 +260,7 @@ fn what_is_there_with_other_content_is_left_alone_and_the_rest_arrives() {
     assert!(events.iter().any(|event| matches!(event, Event::Refused { name: refused, .. } if refused == name)));
     let mut store = open(out.path(), &StoreOptions { overwrite: true, ..StoreOptions::default() });
     receive(&mut sender, &mut store, 4, 0.0, 1);
+    store.close().expect("the disk works");
     assert_same(sender.folder.path(), out.path());
 }
 
@@ -192,6 +281,7 @@ fn forged_symbols_spoil_no_file_of_a_bundle() {
         assert!(arrived < 5 * symbols, "{:?}", store.progress());
     }
     assert!(store.progress().bad_blocks > 0);
+    store.close().expect("the disk works");
     assert_same(sender.folder.path(), out.path());
     assert_eq!(count(out.path()), 1_001, "the files, and the epochs");
 }

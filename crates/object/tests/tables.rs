@@ -238,6 +238,7 @@ fn a_table_is_renewed_in_the_middle_of_being_sent() {
     }
     receive(&mut sender, &mut store, 2, 0.0, 1);
     assert_eq!(store.progress().old_manifests + store.progress().rejected_manifests, 0);
+    store.close().expect("the disk works");
     assert_same(sender.folder.path(), out.path());
 }
 

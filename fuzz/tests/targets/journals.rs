@@ -177,7 +177,7 @@ const SYMBOL: u16 = 256;
 /// As `crates/object/src/store/journal.rs` lays a journal out: bytes of the header, how many of it are under its check, and where
 /// the maps are.
 const HEADER: usize = 4096;
-const CHECKED: usize = 65;
+const CHECKED: usize = 73;
 const MAPS: usize = 2 * HEADER;
 const SLOTS: usize = LENGTH.div_ceil(SYMBOL as usize);
 /// Several times what the file takes: blocks that are wrong are collected again.

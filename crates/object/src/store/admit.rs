@@ -262,7 +262,7 @@ impl Store {
     fn begin_file(&mut self, spec: Spec) -> Result<(), StoreError> {
         let name = spec.name.clone();
         let length = spec.length;
-        let (incoming, found) = match Incoming::open(&self.folder, spec, self.boot_id) {
+        let (incoming, found) = match Incoming::open(&self.folder, spec, self.boot_id, self.session) {
             Ok(opened) => opened,
             Err(error) => return self.cannot_begin(name, length, error),
         };
@@ -443,7 +443,7 @@ impl Store {
         self.budget.give(incoming.memory());
         let fresh = incoming
             .discard(&self.folder)
-            .and_then(|spec| Incoming::open(&self.folder, spec, self.boot_id))
+            .and_then(|spec| Incoming::open(&self.folder, spec, self.boot_id, self.session))
             .map_err(|source| self.io_error(name.clone(), source))?;
         self.budget.force(fresh.0.memory());
         self.files[file as usize] = FileState::Incoming(Box::new(fresh.0));

@@ -146,6 +146,17 @@ impl OutFolder {
         }
     }
 
+    /// The names of what is in the folder itself, in no order; not those that no file of ours can have.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        entries.filter_map(Result::transpose).collect()
+    }
+
+    /// Removes a file of the receiver's own from the folder itself, if it is there.
+    pub(crate) fn remove_own(&self, name: &str) -> io::Result<()> {
+        remove_at(&self.root, name)
+    }
+
     /// Waits until no other process has the folder locked, and locks it.
     pub(crate) fn lock(&self) -> io::Result<Flock<OwnedFd>> {
         let folder = openat(&self.root, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;

@@ -10,7 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::digest::{Expected, Leaves};
 use super::folder::{self, How, OutFolder};
-use super::journal::{BlockState, Header, Journal, Unusable};
+use super::journal::{BlockState, Header, Journal, Session, Unusable};
 use super::senders::Origin;
 use super::slots::Slots;
 use super::unpack::Unpacking;
@@ -271,10 +271,15 @@ pub(crate) enum Found {
 
 impl Incoming {
     /// Begins a file, or continues it where a partial file of the same content and cut is there.
-    pub(crate) fn open(out: &OutFolder, spec: Spec, boot_id: [u8; 16]) -> io::Result<(Incoming, Found)> {
+    pub(crate) fn open(
+        out: &OutFolder,
+        spec: Spec,
+        boot_id: [u8; 16],
+        session: Session,
+    ) -> io::Result<(Incoming, Found)> {
         let name = spec.name.clone();
         let (parent, last) = out.parent(&name)?;
-        let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false };
+        let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false, session };
         let mut incoming =
             Incoming { blocks: blocks(&spec), left: spec.blocks(), handles: None, unpacking: None, header, spec };
         let journal_name = Spec::journal_name(last);
@@ -286,11 +291,17 @@ impl Incoming {
             (false, false) => Found::Nothing,
             _ => Found::Unusable(Unusable::Corrupt),
         };
-        let full_length = data.metadata()?.len() == incoming.spec.padded_length();
+        let length = data.metadata()?.len();
+        let is_cut = incoming.is_index(length);
+        let full_length = is_cut || length == incoming.spec.padded_length();
         if there && full_length && incoming.spec.can_resume() {
             let file = folder::open_at(&parent, &journal_name, How::Write)?;
             match Journal::open(file, header, incoming.spec.slots())? {
                 Ok((journal, old)) => {
+                    if is_cut {
+                        // Mostly nothing more is written to it.
+                        data.set_len(incoming.spec.padded_length())?;
+                    }
                     let symbols = incoming.load(&journal)?;
                     let after_power_loss = !old.clean && old.boot_id != boot_id;
                     incoming.handles = Some(Handles { data, journal });

@@ -1,7 +1,7 @@
 //! The journal next to a partial file: which object it is of, and which symbols are in it.
 //!
 //! Layout, little-endian: a header of 4096 bytes (magic `WEIRJRNL`, version 32 bits, blocks 32 bits, identity 32 bytes, boot id
-//! 16 bytes, clean flag 8 bits, then the first 8 bytes of BLAKE3 over all before it); one byte of state a block; at the
+//! 16 bytes, clean flag 8 bits, session 8 bytes, then the first 8 bytes of BLAKE3 over all before it); one byte of state a block; at the
 //! next multiple of 4096 the slot maps of all blocks, four bytes a slot (see [`super::slots`]).
 //!
 //! Data are written before the map that speaks of them, and a block that is emptied has its map written before other data. A process
@@ -30,7 +30,12 @@ pub(crate) struct Header {
     pub(crate) boot_id: [u8; 16],
     /// Whether it was closed after everything had been written through to the disk.
     pub(crate) clean: bool,
+    /// By which session it was written last.
+    pub(crate) session: Session,
 }
+
+/// What tells one session from another.
+pub(crate) type Session = [u8; 8];
 
 /// How far a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +78,13 @@ impl Journal {
     /// Opens a journal again that this process has opened before.
     pub(crate) fn reopen(file: File, header: Header) -> Journal {
         Journal { file, header }
+    }
+
+    /// The session that wrote a journal last, if it is a journal.
+    pub(crate) fn session_of(file: &File) -> io::Result<Option<Session>> {
+        let mut bytes = [0; HEADER];
+        let read = file.read_at(&mut bytes, 0)?;
+        Ok(Header::decode(&bytes[..read]).map(|header| header.session))
     }
 
     fn write_header(&self) -> io::Result<()> {
@@ -127,22 +139,24 @@ impl Header {
         out[16..48].copy_from_slice(&self.identity);
         out[48..64].copy_from_slice(&self.boot_id);
         out[64] = u8::from(self.clean);
-        let check = blake3::hash(&out[..65]);
-        out[65..73].copy_from_slice(&check.as_bytes()[..8]);
+        out[65..CHECKED].copy_from_slice(&self.session);
+        let check = blake3::hash(&out[..CHECKED]);
+        out[CHECKED..CHECKED + 8].copy_from_slice(&check.as_bytes()[..8]);
         out
     }
 
     fn decode(bytes: &[u8]) -> Option<Header> {
-        let bytes = bytes.get(..73)?;
+        let bytes = bytes.get(..CHECKED + 8)?;
         let array = |at: usize| bytes[at..at + 4].try_into().expect("four bytes");
         let sound = bytes[..8] == *MAGIC
             && u32::from_le_bytes(array(8)) == VERSION
-            && blake3::hash(&bytes[..65]).as_bytes()[..8] == bytes[65..73];
+            && blake3::hash(&bytes[..CHECKED]).as_bytes()[..8] == bytes[CHECKED..];
         sound.then(|| Header {
             blocks: u32::from_le_bytes(array(12)),
             identity: bytes[16..48].try_into().expect("32 bytes"),
             boot_id: bytes[48..64].try_into().expect("16 bytes"),
             clean: bytes[64] != 0,
+            session: bytes[65..CHECKED].try_into().expect("8 bytes"),
         })
     }
 }
@@ -164,5 +178,7 @@ fn map_start(blocks: u32) -> u64 {
 }
 
 const MAGIC: &[u8; 8] = b"WEIRJRNL";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 4096;
+/// Bytes of the header that its check is over.
+const CHECKED: usize = 73;

@@ -33,6 +33,7 @@ mod forged;
 mod incoming;
 mod instance;
 mod journal;
+mod kept;
 mod octets;
 mod receive;
 mod senders;
@@ -52,6 +53,7 @@ use self::fdt::FdtAssembler;
 use self::folder::OutFolder;
 use self::incoming::Incoming;
 pub use self::incoming::SpecError;
+use self::journal::Session;
 pub use self::journal::Unusable;
 pub use self::senders::Origin;
 use self::senders::Senders;
@@ -319,6 +321,8 @@ pub enum StoreError {
 pub struct Store {
     options: StoreOptions,
     boot_id: [u8; 16],
+    /// Which session this is, to those that use the same folder.
+    session: Session,
     folder: OutFolder,
     /// Memory for all that waits, but for tables.
     budget: Budget,
@@ -421,6 +425,7 @@ impl Store {
         let tables = waiting / TABLES_SHARE;
         Ok(Store {
             boot_id: options.boot_id.unwrap_or_else(system_boot_id),
+            session: kept::session(options.tsi, options.key.as_ref()),
             folder,
             budget: Budget::new(waiting - tables),
             set_bytes: 0,
@@ -577,7 +582,8 @@ impl Store {
         self.flush_maps()
     }
 
-    /// Flushes, writes through to the disk, and marks the journals so that not even a power loss makes them doubtful.
+    /// Flushes, writes through to the disk, and marks the journals so that not even a power loss makes them doubtful. If the set is complete,
+    /// nothing is left but its files.
     ///
     /// # Errors
     /// As [`Store::add`].
@@ -593,7 +599,7 @@ impl Store {
                 result.map_err(|source| self.io_error(name, source))?;
             }
         }
-        Ok(())
+        self.remove_bundles()
     }
 
     /// Whether all of the manifest is here.

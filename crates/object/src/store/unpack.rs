@@ -3,7 +3,7 @@
 //! A bundle is received as any object. Once the blocks that hold its index are right, the index is read; from then on a file is written as
 //! soon as the blocks that hold it are right: under a working name, and it takes its own with others, so that one `syncfs` does for all of
 //! them ([`Batch`]). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
-//! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing.
+//! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing; then its index does (`kept.rs`).
 //!
 //! Not here: what an index may say ([`crate::bundle`]).
 
@@ -139,12 +139,6 @@ impl Incoming {
         let first = self.blocks.partition_point(|block| block.range().end <= range.start);
         self.blocks[first..].iter().take_while(|block| block.start < range.end).all(|block| block.done)
     }
-
-    /// The number of blocks that hold its index.
-    fn index_blocks(&self) -> usize {
-        let end = self.spec.bundle.map_or(0, |bundle| bundle.index_bytes);
-        self.blocks.partition_point(|block| block.start < end)
-    }
 }
 
 impl Store {
@@ -191,7 +185,7 @@ impl Store {
         }
         self.unpack(file, 0..usize::MAX)?;
         self.commit_all()?;
-        self.drop_bundle(file)
+        self.drop_bundle(file, true)
     }
 
     /// Reads the index of a bundle, once all of it is there, and sees what of its files is in its place.
@@ -437,15 +431,15 @@ impl Store {
         let nothing = Unpacking { index: None, states, done: 0, refused: files, bytes: 0 };
         self.incoming(file).unpacking = Some(Box::new(nothing));
         self.event(Event::Refused { name, reason: error.into() });
-        self.drop_bundle(file)
+        self.drop_bundle(file, false)
     }
 
-    /// Nothing more is wanted of a bundle: its working files go.
-    fn drop_bundle(&mut self, file: u32) -> Result<(), StoreError> {
+    /// Nothing more is wanted of a bundle: its working files go, but for its index if that is of use.
+    fn drop_bundle(&mut self, file: u32, is_of_use: bool) -> Result<(), StoreError> {
         self.window.forget(file);
         self.open_files.retain(|open| *open != file);
         self.changed.retain(|(changed, _)| *changed != file);
-        let FileState::Incoming(incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
+        let FileState::Incoming(mut incoming) = std::mem::replace(&mut self.files[file as usize], FileState::Refused)
         else {
             return Ok(());
         };
@@ -456,6 +450,9 @@ impl Store {
             incoming.unpacking.as_ref().map_or((0, 0, 0), |it| (it.done, it.refused, it.bytes));
         self.files[file as usize] = FileState::Unpacked { done, refused, bytes };
         self.settle_objects(incoming.spec.parts.iter().map(|part| part.toi).collect::<Vec<_>>().into_iter());
+        if is_of_use && incoming.keep_index(&self.folder).is_ok() {
+            return Ok(());
+        }
         let name = incoming.spec.name.clone();
         incoming.discard(&self.folder).map(drop).map_err(|source| self.io_error(name, source))
     }
