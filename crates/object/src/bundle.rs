@@ -1,8 +1,7 @@
 //! Bundles: many small files as one object, so that a file costs some bytes and not an object of its own.
 //!
 //! A bundle is an index and after it the content of the files, one behind the other in the order of the index. The table says how many
-//! bytes of it the index takes and how many files are in it, and has the digests of its blocks: nothing reads an index whose blocks
-//! are not what the table says.
+//! bytes of it the index takes, what it hashes to, and how many files are in it: nothing reads an index that is not what the table says.
 //!
 //! # The index
 //!
@@ -36,6 +35,15 @@ pub struct BundleEntry {
     pub files: u64,
     /// Bytes of its index.
     pub index_bytes: u64,
+    /// BLAKE3 over its index, so that it can be read before the rest of its blocks is there.
+    pub index_digest: [u8; 32],
+}
+
+impl BundleEntry {
+    /// What the table says of a bundle of so many files with this index.
+    pub(crate) fn new(files: u64, index: &[u8]) -> BundleEntry {
+        BundleEntry { files, index_bytes: index.len() as u64, index_digest: *blake3::hash(index).as_bytes() }
+    }
 }
 
 /// What is in a bundle.
@@ -143,6 +151,9 @@ impl Index {
     /// # Errors
     /// [`BundleError`] for an index that contradicts itself or the table.
     pub(crate) fn read(packed: &[u8], entry: BundleEntry, length: u64) -> Result<Index, BundleError> {
+        if *blake3::hash(packed).as_bytes() != entry.index_digest {
+            return Err(BundleError::Index);
+        }
         let bytes = unpack(packed)?;
         let mut reader = Reader { bytes: &bytes };
         let count = reader.number::<4>()?;
@@ -288,6 +299,9 @@ pub enum BundleError {
         /// Bytes of the bundle.
         length: u64,
     },
+    /// The index is not the one that the table speaks of.
+    #[error("its index is not what the table says")]
+    Index,
     /// A file of it is not what the index says.
     #[error("it is not what the index of its bundle says")]
     Digest,

@@ -292,8 +292,11 @@ impl FileEntry {
             out.push_str(&format!(" weir:offset=\"{}\" weir:file-length=\"{}\"", self.offset, self.file_length));
         }
         out.push_str(&self.attributes.to_xml());
-        if let Some(BundleEntry { files, index_bytes }) = self.bundle {
-            out.push_str(&format!(" weir:files=\"{files}\" weir:index=\"{index_bytes}\""));
+        if let Some(BundleEntry { files, index_bytes, index_digest }) = self.bundle {
+            let digest = Hex(&index_digest);
+            out.push_str(&format!(
+                " weir:files=\"{files}\" weir:index=\"{index_bytes}\" weir:index-digest=\"{digest}\""
+            ));
         }
         out.push_str("/>\n");
     }
@@ -346,7 +349,9 @@ fn read_bundle(node: roxmltree::Node<'_, '_>) -> Result<Option<BundleEntry>, Man
         return Ok(None);
     }
     let total = |field: &'static str| own(node, field)?.ok_or(ManifestError::Missing { field });
-    Ok(Some(BundleEntry { files: total("files")?, index_bytes: total("index")? }))
+    let digest = node.attribute((NAMESPACE, "index-digest")).ok_or(ManifestError::Missing { field: "index-digest" })?;
+    let index_digest = parse_hex(digest).ok_or_else(|| bad("weir:index-digest", digest))?;
+    Ok(Some(BundleEntry { files: total("files")?, index_bytes: total("index")?, index_digest }))
 }
 
 /// Permissions and time of a file or folder.
@@ -504,7 +509,7 @@ mod tests {
             blocks: vec![[toi as u8; 16]; 3],
             md5: (toi == 1).then_some([9; 16]),
             attributes: Attributes::read(Some("755"), Some("1700000000.000000005")),
-            bundle: (toi == 3).then_some(BundleEntry { files: 40, index_bytes: 900 }),
+            bundle: (toi == 3).then_some(BundleEntry { files: 40, index_bytes: 900, index_digest: [3; 32] }),
         };
         Manifest {
             tsi: Some(77),

@@ -220,7 +220,7 @@ impl SourceFile {
     /// What is in it, if it is a bundle.
     pub(crate) fn bundle_entry(&self) -> Option<BundleEntry> {
         let Bundled { index, files } = &**self.bundled.as_ref()?;
-        Some(BundleEntry { files: files.len() as u64, index_bytes: index.len() as u64 })
+        Some(BundleEntry::new(files.len() as u64, index))
     }
 
     /// The values of its leaves ([`pieces::leaf`]), in their order.

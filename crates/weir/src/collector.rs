@@ -5,7 +5,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -222,13 +224,14 @@ fn collect(
     let clock = Clock::new();
     let mut written = Time::ZERO;
     loop {
-        let outcome = match full.recv_timeout(WRITE_INTERVAL) {
-            Ok(batch) => {
+        let outcome = match next_batch(full, &mut store) {
+            Ok(Ok(batch)) => {
                 store.set_time(date());
                 add_all(&mut store, batch, empty)
             }
-            Err(RecvTimeoutError::Timeout) => Ok(()),
-            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Err(RecvTimeoutError::Timeout)) => Ok(()),
+            Ok(Err(RecvTimeoutError::Disconnected)) => break,
+            Err(error) => Err(error),
         };
         let now = clock.now();
         let is_due = now.since(written) >= WRITE_INTERVAL;
@@ -250,6 +253,16 @@ fn collect(
         shared.is_complete.store(is_complete, Ordering::Release);
     }
     store
+}
+
+/// The next symbols. While there are none, files of bundles are written that are there already.
+fn next_batch(full: &Receiver<Batch>, store: &mut Store) -> Result<Result<Batch, RecvTimeoutError>, StoreError> {
+    match full.try_recv() {
+        Ok(batch) => Ok(Ok(batch)),
+        Err(TryRecvError::Disconnected) => Ok(Err(RecvTimeoutError::Disconnected)),
+        Err(TryRecvError::Empty) if store.unpack_some()? => Ok(Err(RecvTimeoutError::Timeout)),
+        Err(TryRecvError::Empty) => Ok(full.recv_timeout(WRITE_INTERVAL)),
+    }
 }
 
 fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Result<(), StoreError> {

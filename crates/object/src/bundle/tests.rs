@@ -21,7 +21,7 @@ fn example() -> (Vec<u8>, BundleEntry, u64) {
         digest: &[7; 32],
     };
     let packed = pack(&[file(0, 10), file(1, 0), Entry::Folder(&folder), file(2, 5), Entry::Link(&link)]);
-    let entry = BundleEntry { files: 3, index_bytes: packed.len() as u64 };
+    let entry = BundleEntry::new(3, &packed);
     let length = entry.index_bytes + 15;
     (packed, entry, length)
 }
@@ -32,8 +32,8 @@ fn forged(change: impl FnOnce(&mut Vec<u8>)) -> Result<Index, BundleError> {
     let mut bytes = unpack(&packed).expect("our own");
     change(&mut bytes);
     let packed = deflate(&bytes);
-    let index_bytes = packed.len() as u64;
-    Index::read(&packed, BundleEntry { index_bytes, ..entry }, length - entry.index_bytes + index_bytes)
+    let forged = BundleEntry::new(entry.files, &packed);
+    Index::read(&packed, forged, length - entry.index_bytes + forged.index_bytes)
 }
 
 /// An index of entries of these names, none of which `pack` would take.
@@ -46,7 +46,7 @@ fn named(names: &[&str]) -> Result<Index, BundleError> {
     }
     let packed = deflate(&bytes);
     let index_bytes = packed.len() as u64;
-    Index::read(&packed, BundleEntry { files: names.len() as u64, index_bytes }, index_bytes)
+    Index::read(&packed, BundleEntry::new(names.len() as u64, &packed), index_bytes)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn absurd_counts_and_sizes_are_refused_before_anything_is_made_of_them() {
     assert!(matches!(forged(|bytes| bytes[at + 7] += 1), Err(BundleError::Cover { .. })));
     let bomb = deflate(&vec![0; MAX_INDEX_BYTES + 1]);
     assert!(bomb.len() < 100_000, "it is small");
-    let entry = BundleEntry { files: 1, index_bytes: bomb.len() as u64 };
+    let entry = BundleEntry::new(1, &bomb);
     assert_eq!(Index::read(&bomb, entry, 1 << 30), Err(BundleError::TooLarge));
 }
 

@@ -1,7 +1,8 @@
 //! The sending side: a carousel of encoding symbols.
 //!
 //! Each call of [`Carousel::next`] gives the next fresh symbol for one channel. In the first cycle these are the source
-//! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode;
+//! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode. Those in which
+//! the indexes of bundles are go before it, and repair symbols take their turns in it: so who comes later misses as much of any block;
 //! from then on they are repair symbols, never the same twice (until 2^24 of a block are used up), not even in a later run that is told
 //! what was sent before. Any set of channels
 //! sees all blocks of a window evenly.
@@ -63,7 +64,7 @@ pub struct CarouselOptions {
     pub fdt_interval: Duration,
     /// Bytes of an FDT instance, about; more files take more instances.
     pub fdt_instance_bytes: usize,
-    /// Cycles that an earlier run may have sent of the same set: none of their symbols is sent again.
+    /// Cycles that an earlier run may have sent of the same set: none of their symbols is sent again, but for indexes of bundles.
     pub skipped_cycles: u64,
     /// Which start of the sender this is: a later one has a higher number, for receivers never go back to a lower one.
     pub epoch: u64,
@@ -104,6 +105,8 @@ pub struct CarouselStats {
     pub fdt_symbols: u64,
     /// Source symbols of all files: one cycle.
     pub symbols_per_cycle: u64,
+    /// Symbols that are sent before the first cycle: the indexes of bundles.
+    pub head_symbols: u64,
     /// Whole cycles.
     pub cycles: u64,
 }
@@ -163,7 +166,11 @@ impl Carousel {
             .map(|builder| builder.spawn(move || worker.run(&batch_sender, &used_receiver)))
             .transpose()
             .map_err(CarouselError::Thread)?;
-        let stats = CarouselStats { symbols_per_cycle: plan.symbols, ..CarouselStats::default() };
+        let stats = CarouselStats {
+            symbols_per_cycle: plan.symbols,
+            head_symbols: plan.head_symbols(),
+            ..CarouselStats::default()
+        };
         Ok(Carousel {
             plan,
             manifests,
@@ -271,7 +278,8 @@ impl Carousel {
 
     /// What was sent so far.
     pub fn stats(&self) -> CarouselStats {
-        let cycles = self.stats.symbols / self.stats.symbols_per_cycle.max(1);
+        let in_cycles = self.stats.symbols.saturating_sub(self.stats.head_symbols);
+        let cycles = in_cycles / self.stats.symbols_per_cycle.max(1);
         CarouselStats { cycles, ..self.stats }
     }
 

@@ -26,6 +26,9 @@ pub(crate) struct Plan {
     pub(crate) keep_encoders: bool,
     /// In how many visits a window's cycle is sent at least.
     pub(crate) visits: u64,
+    /// What is sent before the first cycle, and missing in none: blocks, and so many of their first symbols. These are the indexes of
+    /// bundles, with which receivers can unpack what comes while it comes.
+    pub(crate) heads: Vec<(usize, u32)>,
 }
 
 /// One source block of one object.
@@ -84,8 +87,26 @@ impl Plan {
         let windows = windows(&blocks, window_symbols);
         let symbol_size = usize::from(options.symbol_size);
         let files = set.files;
-        Ok((Plan { files, blocks, windows, symbol_size, symbols, batch_symbols, keep_encoders, visits }, manifests))
+        let heads = heads(&files, &blocks, symbol_size);
+        let plan = Plan { files, blocks, windows, symbol_size, symbols, batch_symbols, keep_encoders, visits, heads };
+        Ok((plan, manifests))
     }
+
+    /// Symbols that are sent before the first cycle.
+    pub(crate) fn head_symbols(&self) -> u64 {
+        self.heads.iter().map(|(_, symbols)| u64::from(*symbols)).sum()
+    }
+}
+
+/// The symbols of blocks in which indexes of bundles are.
+fn heads(files: &[SourceFile], blocks: &[Block], symbol_size: usize) -> Vec<(usize, u32)> {
+    let index_bytes = |file: &SourceFile| file.bundle_entry().map_or(0, |bundle| bundle.index_bytes);
+    let ends: Vec<u64> = files.iter().map(index_bytes).collect();
+    let symbols = |block: &Block| {
+        let symbols = ends[block.file as usize].saturating_sub(block.offset).div_ceil(symbol_size as u64);
+        symbols.min(u64::from(block.symbols)) as u32
+    };
+    blocks.iter().map(symbols).enumerate().filter(|(_, symbols)| *symbols > 0).collect()
 }
 
 /// How often a window's encoders may be made again for one cycle, so that making them costs at most [`ENCODE_BUDGET`].

@@ -87,8 +87,11 @@ impl Worker {
     /// A worker that begins after so many cycles.
     pub(crate) fn new(plan: Arc<Plan>, shares: Shares, skipped_cycles: u64) -> Worker {
         let skipped = |block: &Block| skipped_cycles.wrapping_mul(u64::from(block.symbols)) % u64::from(ESI_LIMIT);
+        let mut fresh: Vec<u64> = plan.blocks.iter().map(skipped).collect();
+        // Every run sends these before its first cycle.
+        plan.heads.iter().for_each(|(block, symbols)| fresh[*block] += u64::from(*symbols));
         Worker {
-            fresh: plan.blocks.iter().map(skipped).collect(),
+            fresh,
             plan,
             shares,
             plans: HashMap::new(),
@@ -104,6 +107,14 @@ impl Worker {
         let mut progress = 0;
         let mut out = 0;
         let mut spare = Vec::new();
+        for heads in self.lots_of_heads() {
+            let batch = self.head_batch(&heads);
+            let failed = batch.is_err();
+            if batches.send(batch).is_err() || failed {
+                return;
+            }
+            out += 1;
+        }
         for round in 0.. {
             // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
             while progress == CYCLE && out > 1 {
@@ -157,10 +168,47 @@ impl Worker {
         self.plan.blocks[window.clone()].iter().map(|block| u64::from(block.symbols)).sum()
     }
 
+    /// What is sent before the first cycle, in parts that are batches.
+    fn lots_of_heads(&self) -> Vec<Vec<(usize, u32)>> {
+        let (mut lots, mut size) = (Vec::<Vec<_>>::new(), u64::MAX);
+        for &(block, symbols) in &self.plan.heads {
+            size = size.saturating_add(u64::from(symbols));
+            if size > self.plan.batch_symbols {
+                lots.push(Vec::new());
+                size = u64::from(symbols);
+            }
+            lots.last_mut().expect("there is one now").push((block, symbols));
+        }
+        lots
+    }
+
+    /// The first symbols of these blocks, each channel its share of them.
+    fn head_batch(&mut self, heads: &[(usize, u32)]) -> Result<Batch, SourceError> {
+        let mut batch = Batch::default();
+        for &(block, symbols) in heads {
+            let slot = Slot { block: block as u32, symbol: 0, at: 0 };
+            batch.slots.extend(std::iter::repeat_n(slot, symbols as usize));
+        }
+        let at = |channel, progress| self.shares.position(channel, progress, batch.slots.len() as u64) as u32;
+        batch.regions = (0..self.shares.channels()).map(|channel| at(channel, 0)..at(channel, CYCLE)).collect();
+        let blocks = heads.first().map_or(0, |head| head.0)..heads.last().map_or(0, |head| head.0 + 1);
+        // The same ones in each run: whoever begins with this one has none of them.
+        let fresh: Vec<u64> = heads.iter().map(|(block, _)| std::mem::take(&mut self.fresh[*block])).collect();
+        let filled = self.fill_batch(&blocks, batch);
+        heads.iter().zip(fresh).for_each(|((block, _), fresh)| self.fresh[*block] = fresh);
+        filled
+    }
+
     /// The symbols of `window` from `progress` to `next`.
     fn batch(&mut self, window: usize, progress: u64, next: u64, mut batch: Batch) -> Result<Batch, SourceError> {
         let blocks = self.plan.windows[window].clone();
         self.choose_slots(window, &blocks, progress, next, &mut batch);
+        batch.ends_first_cycle = next == CYCLE && window + 1 == self.plan.windows.len();
+        self.fill_batch(&blocks, batch)
+    }
+
+    /// Gives the slots of a batch, which are of these blocks, their symbols.
+    fn fill_batch(&mut self, blocks: &Range<usize>, mut batch: Batch) -> Result<Batch, SourceError> {
         let symbol_size = self.plan.symbol_size;
         // Where each block's symbols lie in the batch: one stretch a block, in the order of the blocks.
         let mut counts = vec![0u32; blocks.len()];
@@ -181,7 +229,6 @@ impl Worker {
             given[i] += 1;
         }
         batch.left = batch.slots.len();
-        batch.ends_first_cycle = next == CYCLE && window + 1 == self.plan.windows.len();
         // Filled below to the last byte, so only growth is zeroed.
         batch.data.resize(total as usize * symbol_size, 0);
         let mut data = std::mem::take(&mut batch.data);

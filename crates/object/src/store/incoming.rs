@@ -253,6 +253,8 @@ pub(crate) struct Incoming {
     pub(crate) handles: Option<Handles>,
     /// How far its files are, if it is a bundle whose index is known.
     pub(crate) unpacking: Option<Box<Unpacking>>,
+    /// What was there of its index before its blocks were right was not what the table says.
+    pub(crate) is_index_doubtful: bool,
     header: Header,
 }
 
@@ -280,8 +282,9 @@ impl Incoming {
         let name = spec.name.clone();
         let (parent, last) = out.parent(&name)?;
         let header = Header { identity: spec.identity(), blocks: spec.blocks(), boot_id, clean: false, session };
+        let (blocks, left) = (blocks(&spec), spec.blocks());
         let mut incoming =
-            Incoming { blocks: blocks(&spec), left: spec.blocks(), handles: None, unpacking: None, header, spec };
+            Incoming { blocks, left, handles: None, unpacking: None, is_index_doubtful: false, header, spec };
         let journal_name = Spec::journal_name(last);
         let partial_name = Spec::partial_name(last);
         let there = folder::stat_at(&parent, &journal_name)?.is_some();

@@ -22,6 +22,7 @@
 //! Not here: sockets, clocks, threads.
 
 mod admit;
+mod ahead;
 mod believe;
 mod blocks;
 mod budget;
@@ -60,7 +61,7 @@ use self::senders::Senders;
 use self::unpack::Bundles;
 use self::window::Window;
 use crate::attributes;
-use crate::bundle::{BundleEntry, BundleError};
+use crate::bundle::BundleError;
 use crate::keys::PublicKey;
 use crate::limits::MAX_TABLE_ENTRIES;
 use crate::manifest::{Edition, FileEntry, ManifestError, SetTotals};
@@ -644,9 +645,9 @@ impl Store {
                     progress.files_refused += 1;
                 }
                 FileState::Incoming(incoming) => {
-                    let bundle = incoming.spec.bundle.unwrap_or(BundleEntry { files: 1, index_bytes: 0 });
-                    let bytes = incoming.spec.length - bundle.index_bytes;
-                    progress.files_total += bundle.files;
+                    let bundle = incoming.spec.bundle;
+                    let bytes = incoming.spec.length - bundle.map_or(0, |bundle| bundle.index_bytes);
+                    progress.files_total += bundle.map_or(1, |bundle| bundle.files);
                     let unpacking = incoming.unpacking.as_ref();
                     progress.files_done += unpacking.map_or(0, |unpacking| unpacking.done);
                     progress.files_refused += unpacking.map_or(0, |unpacking| unpacking.refused);

@@ -10,7 +10,7 @@ use super::digest::Leaves;
 use super::forged::Symbol;
 use super::incoming::{Incoming, Part};
 use super::journal::BlockState;
-use super::slots::Slots;
+use super::slots::{ENTRY, Slots};
 use super::window::STRETCH;
 use super::{FileState, Origin, Store, StoreError};
 use crate::name::Name;
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Brings the map of a block into memory, and others out of it.
-    fn load_slots(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+    pub(super) fn load_slots(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let (blank, first_slot, symbols, memory) = {
             let block = &self.incoming(file).blocks[index as usize];
             (block.have == 0, block.first_slot, block.symbols, block.memory())
@@ -176,6 +176,10 @@ impl Store {
         let block = &mut incoming.blocks[index as usize];
         block.slots = Some(Box::new(slots));
         block.leaves = has_digest.then(|| Box::new(Leaves::of(&block.range())));
+        let range = block.range();
+        if !blank {
+            self.note_arrived(file, range);
+        }
         Ok(())
     }
 
@@ -448,15 +452,23 @@ impl Store {
             let incoming = self.incoming(file);
             let block = &mut incoming.blocks[index as usize];
             let journal = &incoming.handles.as_ref().expect("was just opened").journal;
+            let (mut arrived, start) = (0..0, block.start);
             let result = if block.done {
                 journal.set_state(index, BlockState::Done)
             } else {
                 match block.slots.as_mut().and_then(|slots| slots.write()) {
-                    Some((first, bytes)) => journal.write_slots(block.first_slot + u64::from(first), &bytes),
+                    Some((first, bytes)) => {
+                        arrived = first..first + (bytes.len() / ENTRY) as u32;
+                        journal.write_slots(block.first_slot + u64::from(first), &bytes)
+                    }
                     None => Ok(()),
                 }
             };
+            let size = incoming.spec.parts[0].layout.symbol_size() as u64;
             result.map_err(|source| self.file_error(file, source))?;
+            if !arrived.is_empty() {
+                self.note_arrived(file, start + u64::from(arrived.start) * size..start + u64::from(arrived.end) * size);
+            }
         }
         Ok(())
     }

@@ -149,6 +149,11 @@ impl Slots {
         self.symbols[slot as usize] == slot
     }
 
+    /// Whether a slot holds its own symbol since the map was last written down.
+    pub(crate) fn is_written(&self, slot: u32) -> bool {
+        self.is_in_place(slot) && self.dirty.is_none_or(|(first, end)| !(first..end).contains(&slot))
+    }
+
     pub(crate) fn all_in_place(&self) -> bool {
         self.elsewhere.is_empty() && !self.symbols.contains(&FREE)
     }

@@ -1,13 +1,13 @@
 //! From a bundle to the files that are in it.
 //!
-//! A bundle is received as any object. Once the blocks that hold its index are right, the index is read; from then on a file is written as
-//! soon as the blocks that hold it are right: under a working name, and it takes its own with others, so that one `syncfs` does for all of
+//! A bundle is received as any object. Once its index is there, it is read; from then on a file is written as soon as the blocks that hold it
+//! are right, or before (`ahead.rs`): under a working name, and it takes its own with others, so that one `syncfs` does for all of
 //! them ([`Batch`]). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
 //! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing; then its index does (`kept.rs`).
 //!
 //! Not here: what an index may say ([`crate::bundle`]).
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::admit::Target;
 use super::digest;
 use super::folder::{self, OutFolder};
-use super::incoming::{Incoming, Spec};
+use super::incoming::Spec;
 use super::{Event, FileState, RefuseReason, Store, StoreError};
 use crate::bundle::{BundleError, Index, Member};
 use crate::name::Name;
@@ -28,8 +28,8 @@ use crate::name::Name;
 #[derive(Debug)]
 pub(crate) struct Unpacking {
     /// What is in it; not in memory where there is no room for it. Then it is unpacked at the end.
-    index: Option<Index>,
-    states: Vec<State>,
+    pub(super) index: Option<Index>,
+    pub(super) states: Vec<State>,
     pub(crate) done: u64,
     pub(crate) refused: u64,
     /// Bytes of the files that are done.
@@ -38,8 +38,10 @@ pub(crate) struct Unpacking {
 
 /// How far a file of a bundle is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Waiting,
+    /// What was there before its blocks were right was not what the index says.
+    Doubtful,
     /// It is written, and in the batch.
     Written,
     Done,
@@ -57,7 +59,7 @@ impl Unpacking {
         match state {
             State::Done => (self.done, self.bytes) = (self.done + 1, self.bytes + bytes),
             State::Refused => self.refused += 1,
-            State::Waiting | State::Written => {}
+            State::Waiting | State::Doubtful | State::Written => {}
         }
     }
 }
@@ -74,6 +76,8 @@ pub(crate) struct Bundles {
     key: RandomState,
     batch: Batch,
     parent: Option<Parent>,
+    /// Bytes of bundles that came since files were last looked for that are there.
+    pub(super) arrived: VecDeque<(u32, Range<u64>)>,
 }
 
 /// Files that are written and are not yet certain to outlive the machine.
@@ -133,20 +137,17 @@ impl Bundles {
     }
 }
 
-impl Incoming {
-    /// Whether all blocks are there of which bytes are in this range.
-    fn has(&self, range: &Range<u64>) -> bool {
-        let first = self.blocks.partition_point(|block| block.range().end <= range.start);
-        self.blocks[first..].iter().take_while(|block| block.start < range.end).all(|block| block.done)
-    }
-}
-
 impl Store {
     /// A bundle was begun, or is continued: what of its files is there already is not wanted again.
     pub(super) fn resume_bundle(&mut self, file: u32) -> Result<(), StoreError> {
         self.bundles.unread += 1;
         for index in 0..self.incoming(file).index_blocks() as u32 {
             self.check_block(file, index)?;
+            let incoming = self.incoming(file);
+            if !incoming.blocks[index as usize].done {
+                let part = incoming.spec.parts[0];
+                self.load_slots(file, index, &part)?;
+            }
         }
         self.read_index(file)?;
         if matches!(self.files[file as usize], FileState::Incoming(_)) {
@@ -189,13 +190,19 @@ impl Store {
     }
 
     /// Reads the index of a bundle, once all of it is there, and sees what of its files is in its place.
-    fn read_index(&mut self, file: u32) -> Result<(), StoreError> {
+    pub(super) fn read_index(&mut self, file: u32) -> Result<(), StoreError> {
         let incoming = self.incoming(file);
-        if incoming.unpacking.is_some() || !incoming.blocks[..incoming.index_blocks()].iter().all(|block| block.done) {
+        let range = 0..incoming.spec.bundle.map_or(0, |bundle| bundle.index_bytes);
+        if incoming.unpacking.is_some() || !incoming.has(&range, incoming.is_index_doubtful) {
             return Ok(());
         }
+        let is_right = incoming.has(&range, true);
         let index = match self.load_index(file)? {
             Ok(index) => index,
+            Err(BundleError::Index) if !is_right => {
+                self.incoming(file).is_index_doubtful = true;
+                return Ok(());
+            }
             Err(error) => return self.refuse_bundle(file, error),
         };
         self.bundles.unread -= 1;
@@ -272,8 +279,8 @@ impl Store {
         }
     }
 
-    /// Writes those of these files of a bundle whose blocks are there.
-    fn unpack(&mut self, file: u32, numbers: Range<usize>) -> Result<(), StoreError> {
+    /// Writes those of these files of a bundle that are there.
+    pub(super) fn unpack(&mut self, file: u32, numbers: Range<usize>) -> Result<(), StoreError> {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
         let Some(mut unpacking) = incoming.unpacking.take() else { return Ok(()) };
         let Some(index) = unpacking.index.take() else {
@@ -282,8 +289,9 @@ impl Store {
         };
         let mut outcome = Ok(());
         for number in numbers.start..numbers.end.min(index.files.len()) {
-            let member = &index.files[number];
-            if unpacking.states[number] == State::Waiting && self.incoming(file).has(&member.range()) {
+            let (member, state) = (&index.files[number], unpacking.states[number]);
+            let is_open = matches!(state, State::Waiting | State::Doubtful);
+            if is_open && self.incoming(file).has(&member.range(), state == State::Doubtful) {
                 outcome = self.unpack_member(file, &mut unpacking, number, member);
                 if outcome.is_err() {
                     break;
@@ -314,6 +322,10 @@ impl Store {
                 self.bundles.batch.written.push(Written { bundle: file, number, name, bytes, digest });
                 return Ok(());
             }
+            Ok(false) if !self.incoming(file).has(&member.range(), true) => {
+                unpacking.settle(number, State::Doubtful, 0);
+                return Ok(());
+            }
             Ok(false) => BundleError::Digest.into(),
             Err(error) => self.judge(&member.name, member.length, error)?,
         };
@@ -329,10 +341,19 @@ impl Store {
         if self.incoming(file).handles.is_none() {
             self.open_handles(file).map_err(|error| io::Error::other(error.to_string()))?;
         }
-        let out = folder::create_at(&parent.folder, &partial)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(false) };
         let bundle = &incoming.handles.as_ref().expect("was just opened").data;
-        let copied = copy(bundle, &out, member, &mut self.scratch);
+        let is_small = member.length <= digest::READ_BUFFER as u64;
+        // Nothing is made for what is wrong.
+        if is_small && !read_small(bundle, member, &mut self.scratch)? {
+            return Ok(false);
+        }
+        let out = folder::create_at(&parent.folder, &partial)?;
+        let copied = if is_small {
+            out.write_all_at(&self.scratch[..member.length as usize], 0).map(|()| true)
+        } else {
+            copy(bundle, &out, member, &mut self.scratch)
+        };
         let is_right = copied.and_then(|is_right| {
             let refused = if is_right { member.attributes.apply(&out, self.umask)? } else { None };
             if self.options.sync && parent.is_elsewhere {
@@ -465,6 +486,14 @@ impl Store {
         }
         self.open_wrong_block(file, index)
     }
+}
+
+/// Reads a file out of its bundle into the buffer; whether it is what the index says.
+fn read_small(bundle: &File, member: &Member, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let length = member.length as usize;
+    buffer.resize(buffer.len().max(length), 0);
+    bundle.read_exact_at(&mut buffer[..length], member.start)?;
+    Ok(*blake3::hash(&buffer[..length]).as_bytes() == member.digest)
 }
 
 /// Copies a file out of its bundle; whether it is what the index says.

@@ -1,0 +1,92 @@
+//! Unpacking while a bundle still comes: files whose bytes are there, though the blocks that they are in are not complete.
+//!
+//! A file's own digest tells whether it is right, and the index has that. The sender sends indexes first, and source symbols in about the order
+//! of the files, so that most files can be written while nothing else is to be done, and hardly any are left at the end. What is not right
+//! yet waits for its blocks.
+
+use std::ops::Range;
+
+use super::incoming::{Block, Incoming};
+use super::unpack::State;
+use super::{FileState, Store, StoreError};
+
+impl Block {
+    /// Whether these bytes of the file, as far as they are in the block, are in the partial file, in symbols of `size` bytes.
+    fn has_written(&self, range: &Range<u64>, size: u64) -> bool {
+        let first = (range.start.max(self.start) - self.start) / size;
+        let end = (range.end.min(self.range().end) - self.start).div_ceil(size);
+        (first..end).all(|slot| self.slots.as_ref().is_some_and(|slots| slots.is_written(slot as u32)))
+    }
+}
+
+impl Incoming {
+    /// Whether these bytes are in the partial file; with `only_right`, in blocks that are known to be right.
+    pub(super) fn has(&self, range: &Range<u64>, only_right: bool) -> bool {
+        let layout = self.spec.parts.first().map(|part| part.layout);
+        let size = layout.filter(|layout| layout.in_order() && !only_right).map(|layout| layout.symbol_size() as u64);
+        let first = self.blocks.partition_point(|block| block.range().end <= range.start);
+        let mut blocks = self.blocks[first..].iter().take_while(|block| block.start < range.end);
+        blocks.all(|block| block.done || size.is_some_and(|size| block.has_written(range, size)))
+    }
+}
+
+impl Store {
+    /// Writes a few files of bundles that are there already, if there are any; whether there may be more. To be called when there is
+    /// nothing else to do: all of them are written anyway when their blocks are complete.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn unpack_some(&mut self) -> Result<bool, StoreError> {
+        let mut room = LOT;
+        while let Some((file, range)) = self.bundles.arrived.pop_front() {
+            let FileState::Incoming(incoming) = &self.files[file as usize] else { continue };
+            let Some(unpacking) = &incoming.unpacking else {
+                self.read_index_ahead(file)?;
+                continue;
+            };
+            let Some(index) = &unpacking.index else { continue };
+            let numbers = index.files_in(&range);
+            let is_waiting = |number: &usize| unpacking.states[*number] == State::Waiting;
+            let Some(first) = numbers.clone().find(is_waiting) else { continue };
+            let last = numbers.end.min(first + room);
+            if last < numbers.end {
+                let rest = index.files[last].start..range.end;
+                self.bundles.arrived.push_front((file, rest));
+            }
+            self.unpack(file, first..last)?;
+            room -= last - first;
+            if room == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the index of a bundle as soon as it is there, and has what came before it looked at.
+    fn read_index_ahead(&mut self, file: u32) -> Result<(), StoreError> {
+        self.read_index(file)?;
+        if let FileState::Incoming(incoming) = &self.files[file as usize]
+            && incoming.unpacking.is_some()
+        {
+            let length = incoming.spec.length;
+            self.note_arrived(file, 0..length);
+        }
+        self.finish_if_whole(file)
+    }
+
+    /// These bytes of a file are in its partial file now.
+    pub(super) fn note_arrived(&mut self, file: u32, range: Range<u64>) {
+        if self.incoming(file).spec.bundle.is_none() {
+            return;
+        }
+        // Nobody asks for them: their blocks will be complete sometime.
+        if self.bundles.arrived.len() >= MAX_ARRIVED {
+            self.bundles.arrived.pop_front();
+        }
+        self.bundles.arrived.push_back((file, range));
+    }
+}
+
+/// So many files are looked at in one call: some milliseconds.
+const LOT: usize = 64;
+const MAX_ARRIVED: usize = 1 << 14;
