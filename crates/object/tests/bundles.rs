@@ -350,3 +350,63 @@ fn the_index_goes_first_in_every_run_and_is_missing_in_no_cycle() {
         );
     }
 }
+
+#[test]
+fn a_disk_that_is_full_in_the_middle_of_unpacking_is_told_and_costs_nothing_again() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    let temporary = tempfile::tempdir().expect("temporary folder");
+    let of_size = |flags, size| mount(Some("tmpfs"), temporary.path(), Some("tmpfs"), flags, Some(size));
+    if of_size(MsFlags::empty(), "size=4m").is_err() {
+        eprintln!("SKIPPED: a full disk needs the right to mount a file system of 4 MiB; run this test as root");
+        return;
+    }
+    let small = files(1_000, 12);
+    let mut sender = sender(&small, &options());
+    let symbols = sender.carousel.stats().symbols_per_cycle;
+    let mut store = open(temporary.path(), &StoreOptions::default());
+    let error = (0..4 * symbols).find_map(|_| {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).and_then(|()| store.flush()).and_then(|()| store.unpack_some()).err()
+    });
+    let text = error.map(|error| error.to_string()).unwrap_or_default();
+    let before = store.progress();
+    drop(store);
+    let grown = of_size(MsFlags::MS_REMOUNT, "size=64m");
+    let mut store = open(temporary.path(), &StoreOptions::default());
+    receive(&mut sender, &mut store, 4, 0.0, 1);
+    let useful = store.progress().useful_symbols;
+    store.close().expect("there is room now");
+    assert_same(sender.folder.path(), temporary.path());
+    umount2(temporary.path(), MntFlags::MNT_DETACH).expect("unmounted");
+    grown.expect("it can grow");
+    assert!(text.contains("make room") && text.contains("tree/"), "{text}");
+    assert!((1..1_000).contains(&before.files_done), "{before:?}");
+    assert!(before.useful_symbols + useful <= symbols + 5, "{useful} more than {}", before.useful_symbols);
+}
+
+#[test]
+fn a_forged_index_is_not_read_and_the_true_one_is_learned_from_its_block() {
+    let small = files(1_000, 13);
+    let key = SecretKey::from_seed([2; 32]);
+    let mut sender = sender(&small, &CarouselOptions { key: Some(key.clone()), ..options() });
+    let (stats, out) = (sender.carousel.stats(), tempfile::tempdir().expect("temporary folder"));
+    let mut store = open(out.path(), &StoreOptions { key: Some(key.public()), ..StoreOptions::default() });
+    let mut arrived = 0;
+    while !store.is_complete() {
+        let (_, content, mut symbol) = sender.next();
+        arrived += u64::from(content.toi != 0);
+        // One symbol of the index, of the sender's own address.
+        symbol[9] ^= u8::from(content.toi != 0 && arrived == 10);
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        store.flush().expect("the disk works");
+        while store.unpack_some().expect("the disk works") {}
+        if arrived == stats.head_symbols + 100 {
+            assert_eq!((store.progress().files_done, store.progress().files_refused), (0, 0));
+        }
+        assert!(arrived < 4 * stats.symbols_per_cycle, "{:?}", store.progress());
+    }
+    let progress = store.progress();
+    assert_eq!((progress.files_done, progress.files_refused, progress.bad_blocks), (1_000, 0, 1));
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
