@@ -89,6 +89,19 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
 }
 
 #[test]
+fn blocks_that_threads_decode_arrive_with_hardly_any_memory_for_their_maps() {
+    let bytes = content(2_000_000, 6);
+    let options = CarouselOptions { block_symbols: 20, symbol_size: 512, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&[("big", &bytes), ("small", &bytes[..70_000])], &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let options = StoreOptions { memory_limit: 150_000, decoding_threads: 2, ..Default::default() };
+    let mut store = open(out.path(), &options);
+    receive(&mut sender, &mut store, 3, 0.05, 1);
+    assert!(store.progress().decoded_blocks > 100, "{:?}", store.progress());
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
 fn many_small_files_arrive_with_few_descriptors_open() {
     let names: Vec<String> = (0..1500).map(|i| format!("d/{i:04}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
