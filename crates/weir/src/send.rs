@@ -90,7 +90,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         wanted,
         expected,
         complete: (0, 0),
-        ends: args.duration.map(|duration| started + duration),
+        duration: args.duration,
+        ends: None,
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
@@ -273,6 +274,8 @@ struct FileSender<'a> {
     expected: Vec<Expected>,
     /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
     complete: (u64, u64),
+    /// How long to send, from the first packet on, and when that is over.
+    duration: Option<Duration>,
     ends: Option<Time>,
     shown: Time,
     shown_bytes: u64,
@@ -285,7 +288,8 @@ struct FileSender<'a> {
 }
 
 impl Application<Content> for FileSender<'_> {
-    fn payload(&mut self, _now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+    fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+        self.ends = self.ends.or_else(|| self.duration.map(|duration| now + duration));
         self.carousel.next(channel?.0)
     }
 
@@ -354,7 +358,7 @@ impl FileSender<'_> {
             Some(if self.wanted.is_some() { Exit::Receipts } else { Exit::Done })
         } else if self.report.observer.is_interrupted() {
             // Without a reason to end of its own, a sender is ended so.
-            Some(if self.wanted.is_some() || self.ends.is_some() { Exit::Interrupted } else { Exit::Done })
+            Some(if self.wanted.is_some() || self.duration.is_some() { Exit::Interrupted } else { Exit::Done })
         } else if self.report.is_unheard {
             Some(Exit::Done)
         } else {
