@@ -288,8 +288,9 @@ impl Carousel {
 
 impl Drop for Carousel {
     fn drop(&mut self) {
-        // The worker ends when nobody takes its batches.
+        // The worker ends when nobody takes its batches, and none of them comes back.
         self.batches = None;
+        self.used = channel().0;
         if let Some(worker) = self.worker.take() {
             // Its panic, if that was it, has been reported by the panic hook.
             let _ = worker.join();
