@@ -17,7 +17,7 @@ mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -155,7 +155,8 @@ impl Carousel {
             !options.base_channel,
         );
         let plan = Arc::new(plan);
-        let (batch_sender, batches) = sync_channel(1);
+        // The worker bounds what waits here.
+        let (batch_sender, batches) = channel();
         let (used, used_receiver) = channel();
         let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles);
         let worker = (!plan.blocks.is_empty())
