@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,21 +80,42 @@ impl SourceSet {
     /// [`SourceError`] for a path that is missing, unreadable, cannot be named at a receiver, or too large, for two
     /// paths that would arrive under one name, and for an empty set.
     pub fn collect(paths: &[PathBuf], md5: bool) -> Result<SourceSet, SourceError> {
+        SourceSet::collect_watched(paths, md5, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// The same, and tells now and then how many bytes have been hashed, and of how many.
+    ///
+    /// # Errors
+    /// As [`SourceSet::collect`], and [`SourceError::Stopped`] where `watch` breaks.
+    pub fn collect_watched(
+        paths: &[PathBuf],
+        md5: bool,
+        watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<SourceSet, SourceError> {
         let mut walk = Walk::default();
         for path in paths {
             walk.add_root(path)?;
         }
-        SourceSet::hash(walk, md5)
+        SourceSet::hash(walk, md5, watch)
     }
 
-    fn hash(walk: Walk, md5: bool) -> Result<SourceSet, SourceError> {
+    fn hash(
+        walk: Walk,
+        md5: bool,
+        watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<SourceSet, SourceError> {
         if walk.files.is_empty() && walk.folders.is_empty() && walk.links.is_empty() {
             return Err(SourceError::Nothing);
         }
         let mut buffer = vec![0; HASH_BUFFER];
         let mut files = Vec::with_capacity(walk.files.len());
+        let (mut hashed, of) = (0, walk.files.values().map(|(_, metadata)| metadata.len()).sum());
         for (name, (path, metadata)) in walk.files {
-            files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer)?);
+            let mut note = |bytes: u64| {
+                hashed += bytes;
+                watch(hashed, of)
+            };
+            files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer, &mut note)?);
         }
         Ok(SourceSet { files, folders: walk.folders, links: walk.links, skipped: walk.skipped })
     }
@@ -132,6 +153,7 @@ impl SourceFile {
         metadata: &Metadata,
         md5: bool,
         buffer: &mut [u8],
+        note: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<SourceFile, SourceError> {
         let io_error = |source| SourceError::Io { path: path.clone(), source };
         let mut file = open(&path)?;
@@ -159,6 +181,9 @@ impl SourceFile {
                 hasher.update(&buffer[..n]);
             }
             length += n as u64;
+            if note(n as u64).is_break() {
+                return Err(SourceError::Stopped);
+            }
         }
         if length != stamp.length || Stamp::of(&file.metadata().map_err(io_error)?) != stamp {
             return Err(SourceError::Changed { path });
@@ -474,6 +499,9 @@ fn check_name(path: &Path, name: Option<&str>) -> Result<Name, SourceError> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
+    /// Who watched it wanted no more.
+    #[error("stopped while the files were hashed")]
+    Stopped,
     /// There is nothing in the set.
     #[error("there is nothing to send: give at least one file or folder")]
     Nothing,
@@ -596,7 +624,7 @@ mod tests {
             walk.add_root(&temporary.path().join("tree")).expect("readable");
             fs::rename(&path, temporary.path().join("old")).expect("ours");
             change().expect("it can be put there");
-            SourceSet::hash(walk, false)
+            SourceSet::hash(walk, false, &mut |_, _| ControlFlow::Continue(()))
         };
         let pipe = || nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).map_err(io::Error::from);
         let changes: [&dyn Fn() -> io::Result<()>; 3] =
@@ -607,6 +635,29 @@ mod tests {
         }
         let same = sent_after(&|| fs::rename(temporary.path().join("old"), &path));
         assert_eq!(names(&same.expect("the same file")), ["tree/a"]);
+    }
+
+    #[test]
+    fn whoever_watches_hears_how_far_it_is_and_can_stop_it() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let paths = ["a", "b"].map(|name| temporary.path().join(name));
+        paths.iter().for_each(|path| fs::write(path, vec![7; 2 * HASH_BUFFER + 1]).expect("file"));
+        let all = 2 * (2 * HASH_BUFFER as u64 + 1);
+        let mut told = Vec::new();
+        let mut watch = |hashed, of| {
+            told.push((hashed, of));
+            ControlFlow::Continue(())
+        };
+        SourceSet::collect_watched(&paths, false, &mut watch).expect("readable");
+        assert_eq!((told.len(), told.last()), (6, Some(&(all, all))));
+        assert!(told.is_sorted() && told.iter().all(|(_, of)| *of == all), "{told:?}");
+        let mut calls = 0;
+        let mut stop = |_, _| {
+            calls += 1;
+            if calls == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let stopped = SourceSet::collect_watched(&paths, false, &mut stop);
+        assert!(matches!(stopped, Err(SourceError::Stopped)) && calls == 2);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use common::*;
 use proptest::prelude::*;
 use weir_object::{CarouselOptions, Event, SecretKey, StoreOptions};
@@ -86,6 +89,35 @@ fn the_store_works_with_hardly_any_memory_for_its_maps() {
     let mut store = open(out.path(), &StoreOptions { memory_limit: 150_000, ..Default::default() });
     receive(&mut sender, &mut store, 3, 0.05, 1);
     assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn blocks_that_threads_decode_arrive_with_hardly_any_memory_for_their_maps() {
+    let bytes = content(2_000_000, 6);
+    let options = CarouselOptions { block_symbols: 20, symbol_size: 512, ..options(ladder(5, 1.5)) };
+    let mut sender = Sender::new(&[("big", &bytes), ("small", &bytes[..70_000])], &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let options = StoreOptions { memory_limit: 150_000, decoding_threads: 2, ..Default::default() };
+    let mut store = open(out.path(), &options);
+    receive(&mut sender, &mut store, 3, 0.05, 1);
+    assert!(store.progress().decoded_blocks > 100, "{:?}", store.progress());
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_sender_can_end_while_encoding_waits_for_the_end_of_the_first_cycle() {
+    // Two batches, of which the first is being sent when the next thing to do is to encode.
+    let options = CarouselOptions { memory_limit: 1 << 20, ..options(ladder(1, 2.0)) };
+    let mut sender = Sender::new(&[("a", &content(100_000, 7))], &options);
+    while sender.next().1.toi == 0 {}
+    let ((told, ended), (_nobody_tells, never)) = (channel::<()>(), channel::<()>());
+    // Until it waits.
+    let _ = never.recv_timeout(Duration::from_millis(300));
+    std::thread::spawn(move || {
+        drop(sender);
+        told.send(())
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(30)), Ok(()), "it waits for ever");
 }
 
 #[test]

@@ -259,7 +259,7 @@ pub struct SendFile {
     #[command(flatten)]
     pub rates: Rates,
 
-    /// Stop after this long, such as 30s, 10m or 1h30m [default: go on until --receipts or Ctrl-C].
+    /// Stop this long after the first packet, such as 30s, 10m or 1h30m [default: go on until --receipts or Ctrl-C].
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub duration: Option<Duration>,
 

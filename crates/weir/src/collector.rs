@@ -4,7 +4,7 @@
 //! makes up for them, and congestion control is none of this thread's business.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
 };
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
@@ -36,6 +37,53 @@ pub(crate) struct Collector {
 struct Shared {
     progress: Mutex<Progress>,
     is_complete: AtomicBool,
+    effort: Effort,
+}
+
+/// What the time of the disk's thread went to while it had something to do.
+#[derive(Debug, Default)]
+struct Effort {
+    busy_nanos: AtomicU64,
+    /// Of these, with the processor: hashing, decoding, copying.
+    computing_nanos: AtomicU64,
+}
+
+impl Effort {
+    fn note(&self, busy: Duration, computing: Duration) {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.busy_nanos.fetch_add(nanos(busy), Ordering::Relaxed);
+        self.computing_nanos.fetch_add(nanos(computing), Ordering::Relaxed);
+    }
+
+    fn bottleneck(&self) -> Bottleneck {
+        let (busy, computing) = (self.busy_nanos.load(Ordering::Relaxed), self.computing_nanos.load(Ordering::Relaxed));
+        if computing >= busy / 2 { Bottleneck::Processor } else { Bottleneck::Disk }
+    }
+}
+
+/// Why symbols were thrown away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bottleneck {
+    /// The thread that keeps them mostly waited: for the disk, or for a turn on a busy machine.
+    Disk,
+    /// It mostly computed.
+    Processor,
+}
+
+impl Bottleneck {
+    /// What to tell of so many symbols, of so many packets.
+    pub(crate) fn words(self, overrun: u64, packets: u64) -> String {
+        let cause = match self {
+            Bottleneck::Disk => "the disk was too slow",
+            Bottleneck::Processor => "this host's processor was too slow to decode and hash what came, not the disk,",
+        };
+        format!("{cause} for {overrun} of {packets} packets; they had to come again")
+    }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Symbols on their way to the disk, in one allocation.
@@ -169,7 +217,12 @@ impl Collector {
         self.shared.is_complete.load(Ordering::Acquire)
     }
 
-    /// Symbols that were thrown away because the disk was slower than the network.
+    /// What symbols were thrown away for.
+    pub(crate) fn bottleneck(&self) -> Bottleneck {
+        self.shared.effort.bottleneck()
+    }
+
+    /// Symbols that were thrown away because they could not be kept as fast as they came.
     pub(crate) fn overrun_symbols(&self) -> u64 {
         self.overrun_symbols
     }
@@ -224,7 +277,9 @@ fn collect(
     let clock = Clock::new();
     let mut written = Time::ZERO;
     loop {
-        let outcome = match next_batch(full, &mut store) {
+        let next = next_batch(full, &mut store);
+        let (begun, computed) = (clock.now(), thread_time());
+        let outcome = match next {
             Ok(Ok(batch)) => {
                 store.set_time(date());
                 add_all(&mut store, batch, empty)
@@ -236,6 +291,7 @@ fn collect(
         let now = clock.now();
         let is_due = now.since(written) >= WRITE_INTERVAL;
         let outcome = if is_due { outcome.and_then(|()| store.flush()) } else { outcome };
+        shared.effort.note(clock.now().since(begun), thread_time().saturating_sub(computed));
         // The receiving side decides whether to go on without the disk; if it has gone, so do we.
         if outcome.is_err_and(|error| events.send(Err(error)).is_err()) {
             break;
@@ -309,6 +365,19 @@ mod tests {
         assert_eq!([3, 3, 299, 1].map(|number| addresses.origin(address(number)).0), [3, 3, 255, 1]);
     }
 
+    #[test]
+    fn a_thread_that_computed_does_not_blame_the_disk() {
+        let effort = Effort::default();
+        let millis = Duration::from_millis;
+        effort.note(millis(100), millis(80));
+        assert_eq!(effort.bottleneck(), Bottleneck::Processor);
+        let words = effort.bottleneck().words(7, 100);
+        assert!(words.starts_with("this host's processor") && words.contains("7 of 100 packets"), "{words}");
+        effort.note(millis(300), millis(20));
+        assert_eq!(effort.bottleneck(), Bottleneck::Disk);
+        assert!(effort.bottleneck().words(7, 100).starts_with("the disk was too slow"));
+    }
+
     const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
     fn content(toi: u128) -> Content {
@@ -376,7 +445,10 @@ mod tests {
         // Ten years ahead at first.
         let mut ahead = [315_360_000; 3].into_iter();
         let date = || u64::from(now) + ahead.next().unwrap_or(0);
-        let store = collect(store, &full_end, &empty_end, &events_end, &Shared::default(), date);
+        let shared = Shared::default();
+        let store = collect(store, &full_end, &empty_end, &events_end, &shared, date);
+        let effort = [&shared.effort.busy_nanos, &shared.effort.computing_nanos];
+        assert!(effort.iter().all(|nanos| nanos.load(Ordering::Relaxed) > 0), "{effort:?}");
         assert!(store.is_complete() && store.progress().old_manifests > 0, "{:?}", store.progress());
         drop(events_end);
         let told: Vec<Event> = events.iter().map(|event| event.expect("the disk works")).collect();

@@ -108,7 +108,9 @@ impl<'a> Troupe<'a> {
             Message::Sender(SenderEvent::Progress(progress)) => self.board.sender(&progress, &self.records),
             Message::Sender(SenderEvent::Receipt(receipt)) => self.sender_receipts = receipt.receipts,
             Message::Sender(SenderEvent::Error(trouble)) => self.board.say(&format!("the sender: {}", trouble.message)),
-            Message::Sender(SenderEvent::Start(_) | SenderEvent::Result(_) | SenderEvent::End(_)) => {}
+            Message::Sender(
+                SenderEvent::Hashing(_) | SenderEvent::Start(_) | SenderEvent::Result(_) | SenderEvent::End(_),
+            ) => {}
             Message::Garbled(party, line) => {
                 return Err(Failure::new(Exit::Internal, format!("{party} printed what is not an event: {line}")));
             }

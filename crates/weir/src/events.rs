@@ -42,6 +42,8 @@ pub enum ReceiverEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum SenderEvent {
+    /// How much of the files has been hashed, where that takes a while.
+    Hashing(Hashing),
     /// The session is described and the sender starts.
     Start(SenderStart),
     /// How it stands, several times a second.
@@ -434,6 +436,17 @@ pub enum Top {
     Other,
 }
 
+/// How far a sender is that looks through its files before it sends.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Hashing {
+    /// Seconds since the command started.
+    pub t_s: f64,
+    /// Bytes that have been hashed.
+    pub hashed_bytes: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
 /// How a sender stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SenderProgress {
@@ -566,6 +579,7 @@ mod tests {
 
     fn sender_events() -> Vec<SenderEvent> {
         let all = vec![
+            SenderEvent::Hashing(Hashing::default()),
             SenderEvent::Start(SenderStart { role: Role::Sender, ..Default::default() }),
             SenderEvent::Progress(SenderProgress::default()),
             SenderEvent::Receipt(ReceiptReceived::default()),
@@ -574,7 +588,7 @@ mod tests {
             SenderEvent::End(SenderEnd::default()),
         ];
         all.iter().for_each(|event| match event {
-            SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
+            SenderEvent::Hashing(_) | SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
             SenderEvent::Result(_) | SenderEvent::Error(_) | SenderEvent::End(_) => {}
         });
         all

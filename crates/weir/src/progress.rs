@@ -148,7 +148,12 @@ impl Display {
             return self.json(event);
         }
         match event {
+            SenderEvent::Hashing(hashing) => {
+                let share = words::share(hashing.hashed_bytes, Some(hashing.bytes));
+                self.progress(hashing.t_s, share, || words::hashing(hashing));
+            }
             SenderEvent::Start(start) => {
+                self.panel.set_style(bar(WAITING));
                 self.receipts_wanted = start.receipts_wanted.unwrap_or(0);
                 self.say(&words::sender_start(start));
             }

@@ -4,6 +4,7 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -163,6 +164,7 @@ fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
         least_epoch: description.epoch.unwrap_or(0),
         memory_limit: memory(args) - memory(args) / QUEUE_SHARE,
         overwrite: args.overwrite,
+        decoding_threads: std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_DECODERS),
         ..StoreOptions::default()
     };
     Store::open(&wanted.out, options).map_err(Failure::of(Exit::Files, "cannot receive"))
@@ -609,7 +611,7 @@ impl FileReceiver<'_> {
         let (overrun, store) = (self.collector.overrun_symbols(), self.collector.progress());
         if overrun > 0 {
             let packets = self.statistics.received.packets;
-            let message = format!("the disk was too slow for {overrun} of {packets} packets; they had to come again");
+            let message = self.collector.bottleneck().words(overrun, packets);
             self.trouble(now, message, None);
         }
         if let Err(error) = self.collector.finish()
@@ -677,7 +679,10 @@ const SHORTEST_TURN: Duration = Duration::from_millis(10);
 const LARGEST_BUFFER: Bytes = Bytes::new(64 << 20);
 
 /// The share of the memory for symbols that wait for the disk is one in this number.
-const QUEUE_SHARE: u64 = 2;
+const QUEUE_SHARE: u64 = 4;
+
+/// More threads than this decode faster than any interface brings symbols.
+const MOST_DECODERS: usize = 8;
 
 /// How much the last quarter second counts in the pace.
 const PACE_GAIN: f64 = 0.1;

@@ -1,6 +1,7 @@
 //! `weir send file`: hashes, describes, and sends until the time is up or enough receivers have everything.
 
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,13 +17,15 @@ use weir_net::session::SessionConfig;
 use weir_net::{Interface, LinkSpeed, NetError};
 use weir_object::carousel::{Carousel, CarouselOptions};
 use weir_object::keys::PublicKey;
-use weir_object::source::SourceSet;
+use weir_object::source::{SourceError, SourceSet};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
-use crate::events::{ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble};
+use crate::events::{
+    Hashing, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
+};
 use crate::exit::{Exit, Failure};
 use crate::hosts::{self, Expected};
 use crate::observer::Observer;
@@ -51,11 +54,11 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
     sealing::seal(&mut tenant, &offer)?;
     let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
-    let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
+    let mut report = Report { observer, started, is_unheard: false };
+    let sources = collect(args, &clock, &mut report)?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
 
-    let mut report = Report { observer, started, is_unheard: false };
     for (path, reason) in sources.skipped() {
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
@@ -90,7 +93,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         wanted,
         expected,
         complete: (0, 0),
-        ends: args.duration.map(|duration| started + duration),
+        duration: args.duration,
+        ends: None,
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
@@ -102,6 +106,24 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
+}
+
+/// Finds and hashes what is to be sent, and tells how far that is where it takes a while.
+fn collect(args: &SendFile, clock: &Clock, report: &mut Report<'_>) -> Result<SourceSet, Failure> {
+    let mut shown = report.started;
+    let mut watch = |hashed_bytes, bytes| {
+        let now = clock.now();
+        if now.since(shown) >= PROGRESS_INTERVAL {
+            shown = now;
+            report.show(&SenderEvent::Hashing(Hashing { t_s: report.t_s(now), hashed_bytes, bytes }));
+        }
+        let is_over = report.is_unheard || report.observer.is_interrupted();
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    SourceSet::collect_watched(&args.paths, args.md5, &mut watch).map_err(|error| match error {
+        SourceError::Stopped => Failure::new(Exit::Interrupted, error.to_string()),
+        _ => Failure::new(Exit::Files, format!("cannot send: {error}")),
+    })
 }
 
 /// What to tell of a source-specific session to groups of any source.
@@ -273,6 +295,8 @@ struct FileSender<'a> {
     expected: Vec<Expected>,
     /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
     complete: (u64, u64),
+    /// How long to send, from the first packet on, and when that is over.
+    duration: Option<Duration>,
     ends: Option<Time>,
     shown: Time,
     shown_bytes: u64,
@@ -285,7 +309,8 @@ struct FileSender<'a> {
 }
 
 impl Application<Content> for FileSender<'_> {
-    fn payload(&mut self, _now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+    fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
+        self.ends = self.ends.or_else(|| self.duration.map(|duration| now + duration));
         self.carousel.next(channel?.0)
     }
 
@@ -354,7 +379,7 @@ impl FileSender<'_> {
             Some(if self.wanted.is_some() { Exit::Receipts } else { Exit::Done })
         } else if self.report.observer.is_interrupted() {
             // Without a reason to end of its own, a sender is ended so.
-            Some(if self.wanted.is_some() || self.ends.is_some() { Exit::Interrupted } else { Exit::Done })
+            Some(if self.wanted.is_some() || self.duration.is_some() { Exit::Interrupted } else { Exit::Done })
         } else if self.report.is_unheard {
             Some(Exit::Done)
         } else {

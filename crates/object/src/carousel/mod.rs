@@ -18,7 +18,7 @@ mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -158,7 +158,8 @@ impl Carousel {
             !options.base_channel,
         );
         let plan = Arc::new(plan);
-        let (batch_sender, batches) = sync_channel(1);
+        // The worker bounds what waits here.
+        let (batch_sender, batches) = channel();
         let (used, used_receiver) = channel();
         let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles);
         let worker = (!plan.blocks.is_empty())
@@ -296,8 +297,9 @@ impl Carousel {
 
 impl Drop for Carousel {
     fn drop(&mut self) {
-        // The worker ends when nobody takes its batches.
+        // The worker ends when nobody takes its batches, and none of them comes back.
         self.batches = None;
+        self.used = channel().0;
         if let Some(worker) = self.worker.take() {
             // Its panic, if that was it, has been reported by the panic hook.
             let _ = worker.join();

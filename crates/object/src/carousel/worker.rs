@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, Sender};
 
 use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEncodingPlan};
 
@@ -69,6 +69,42 @@ impl Batch {
     }
 }
 
+/// The batches that are made and not yet sent, and those that came back to be filled again.
+#[derive(Debug, Default)]
+struct Stock {
+    out: usize,
+    out_bytes: usize,
+    spare: Vec<Batch>,
+}
+
+impl Stock {
+    fn note_out(&mut self, bytes: usize) {
+        self.out += 1;
+        self.out_bytes += bytes;
+    }
+
+    fn take_back(&mut self, batch: Batch) {
+        self.out -= 1;
+        self.out_bytes -= batch.data.len();
+        if self.spare.len() < SPARE_BATCHES {
+            self.spare.push(batch);
+        }
+    }
+
+    /// Takes back what has been sent, and waits while more than so many batches of more than so many bytes are left to be sent; whether
+    /// anybody still sends.
+    fn wait(&mut self, used: &Receiver<Batch>, batches: usize, bytes: usize) -> bool {
+        while let Ok(batch) = used.try_recv() {
+            self.take_back(batch);
+        }
+        while self.out > batches && self.out_bytes > bytes {
+            let Ok(batch) = used.recv() else { return false };
+            self.take_back(batch);
+        }
+        true
+    }
+}
+
 /// The worker's state.
 pub(crate) struct Worker {
     plan: Arc<Plan>,
@@ -103,44 +139,47 @@ impl Worker {
     }
 
     /// Makes batches until nobody wants them or one fails. Used batches come back through `used`.
-    pub(crate) fn run(mut self, batches: &SyncSender<Result<Batch, SourceError>>, used: &Receiver<Batch>) {
+    pub(crate) fn run(mut self, batches: &Sender<Result<Batch, SourceError>>, used: &Receiver<Batch>) {
         let mut progress = 0;
-        let mut out = 0;
-        let mut spare = Vec::new();
+        let mut stock = Stock::default();
+        let most = self.most_waiting();
         for heads in self.lots_of_heads() {
             let batch = self.head_batch(&heads);
             let failed = batch.is_err();
+            stock.note_out(batch.as_ref().map_or(0, |batch| batch.data.len()));
             if batches.send(batch).is_err() || failed {
                 return;
             }
-            out += 1;
         }
         for round in 0.. {
-            // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
-            while progress == CYCLE && out > 1 {
-                let Ok(batch) = used.recv() else { return };
-                spare.push(batch);
-                out -= 1;
-            }
             let next = progress + self.step(progress, round);
             for window in 0..self.plan.windows.len() {
-                while let Ok(batch) = used.try_recv() {
-                    spare.push(batch);
-                    out -= 1;
+                // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
+                let (batches_ahead, bytes_ahead) =
+                    if progress == CYCLE && window == 0 { (1, most / LEAD) } else { (2, most) };
+                if !stock.wait(used, batches_ahead, bytes_ahead) {
+                    return;
                 }
-                let recycled = spare.pop().unwrap_or_default();
+                let recycled = stock.spare.pop().unwrap_or_default();
                 let batch = self.batch(window, progress, next, recycled);
                 let failed = batch.is_err();
                 if batch.as_ref().is_ok_and(|batch| batch.left == 0) {
                     continue;
                 }
+                stock.note_out(batch.as_ref().map_or(0, |batch| batch.data.len()));
                 if batches.send(batch).is_err() || failed {
                     return;
                 }
-                out += 1;
             }
             progress = next;
         }
+    }
+
+    /// Bytes of symbols that may wait to be sent: where encoders are made again, what was encoded ahead lets nobody wait for them.
+    fn most_waiting(&self) -> usize {
+        let batch =
+            usize::try_from(self.plan.batch_symbols).unwrap_or(usize::MAX).saturating_mul(self.plan.symbol_size);
+        if self.plan.keep_encoders { 0 } else { batch.saturating_mul(BATCHES_AHEAD) }
     }
 
     /// How much of a cycle every window gets in the round that starts at `progress`.
@@ -352,6 +391,12 @@ const FIRST_CYCLE_VISITS: u64 = 16;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
+/// How many batches of the largest kind wait to be sent at most, in bytes, where encoders are not kept.
+const BATCHES_AHEAD: usize = 2;
+/// Encoding begins when this part of what may wait is left of the first cycle.
+const LEAD: usize = 2;
+/// More are not kept to be filled again.
+const SPARE_BATCHES: usize = 4;
 /// Any worker may take the last part of a batch, one in this number.
 const REST: usize = 64;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
@@ -378,5 +423,19 @@ mod tests {
         batch.take(1);
         let rest: Vec<u32> = std::iter::from_fn(|| batch.steal_rest()).map(|slot| slot.symbol).collect();
         assert_eq!((rest, batch.left()), (vec![252, 253, 254, 255], 0));
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_is_bounded_by_bytes_and_batches() {
+        let (sent, used) = std::sync::mpsc::channel();
+        let batch = || Batch { data: vec![0; 10], ..Batch::default() };
+        let mut stock = Stock::default();
+        (0..3).for_each(|_| stock.note_out(10));
+        assert!(stock.wait(&used, 1, 30) && stock.wait(&used, 3, 0), "so many bytes, or batches, may wait");
+        (0..2).for_each(|_| sent.send(batch()).expect("somebody takes them"));
+        assert!(stock.wait(&used, 1, 19));
+        assert_eq!((stock.out, stock.out_bytes, stock.spare.len()), (1, 10, 2));
+        drop(sent);
+        assert!(!stock.wait(&used, 0, 0), "nobody sends any more");
     }
 }

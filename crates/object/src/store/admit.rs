@@ -9,6 +9,7 @@ use md5::Digest;
 use weir_wire::alc::Content;
 use weir_wire::fec::Oti;
 
+use super::decoders::DECODING_MEMORY;
 use super::digest;
 use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
@@ -108,6 +109,7 @@ impl Store {
         self.open_files.clear();
         self.loaded.clear();
         self.changed.clear();
+        self.decoders.begin_set();
         self.window.clear();
         self.loaded_bytes = 0;
         self.folder.begin_set();
@@ -509,8 +511,6 @@ pub(super) enum Target {
     Other,
 }
 
-/// Bytes of memory for each byte of a block that is decoded: the block, its packets, the codec's copies, the result.
-const DECODING_MEMORY: u64 = 6;
 /// What an entry of a map of names takes, besides the name itself twice; and one of objects.
 const NAME_MEMORY: u64 = 400;
 const OBJECT_MEMORY: u64 = 64;

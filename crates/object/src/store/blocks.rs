@@ -183,7 +183,6 @@ impl Store {
         let symbols = self.symbols_of(file, index, part).map_err(|source| self.file_error(file, source))?;
         match self.decode_without_forged(file, index, part, symbols)? {
             Ok(decoded) => {
-                self.incoming(file).blocks[index as usize].leaves = None;
                 self.write_back(file, index, part, &decoded, true)?;
                 self.take_block(file, index)
             }

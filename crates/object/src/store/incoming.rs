@@ -186,6 +186,8 @@ pub(crate) struct Block {
     /// Symbols in its slots.
     pub(crate) have: u32,
     pub(crate) done: bool,
+    /// It is being decoded or waits for that.
+    pub(crate) is_decoding: bool,
     /// It was done in an earlier run, and has not been looked at in this one.
     pub(crate) unchecked: bool,
     /// Whether it was touched since the memory was last looked through.
@@ -455,6 +457,7 @@ fn blocks(spec: &Spec) -> Vec<Block> {
                 symbols,
                 have: 0,
                 done: false,
+                is_decoding: false,
                 unchecked: false,
                 touched: false,
                 first_slot,

@@ -19,13 +19,14 @@
 //! block, which is noticed by the block's digest and put right (`blocks.rs`). Everything that waits has its share of the memory
 //! (`budget.rs`).
 //!
-//! Not here: sockets, clocks, threads.
+//! Not here: sockets, clocks, threads but for those that decode (`decoders.rs`).
 
 mod admit;
 mod ahead;
 mod believe;
 mod blocks;
 mod budget;
+mod decoders;
 mod digest;
 mod epochs;
 mod fdt;
@@ -49,6 +50,7 @@ use std::path::{Path, PathBuf};
 use weir_wire::alc::Content;
 
 use self::budget::Budget;
+use self::decoders::Decoders;
 use self::epochs::Epochs;
 use self::fdt::FdtAssembler;
 use self::folder::OutFolder;
@@ -86,6 +88,8 @@ pub struct StoreOptions {
     pub max_fdt_bytes: usize,
     /// Bytes of symbols that are kept while nothing is known of their object.
     pub early_bytes: usize,
+    /// Threads that decode blocks, so that what comes meanwhile is kept; without any, [`Store::add`] does, and takes milliseconds then.
+    pub decoding_threads: usize,
     /// Whether a finished file is written through to the disk before it takes its name.
     pub sync: bool,
     /// Identity of the system's start, by which a power loss is noticed; `None` reads the system's own.
@@ -103,6 +107,7 @@ impl Default for StoreOptions {
             max_files: MAX_TABLE_ENTRIES,
             max_fdt_bytes: 8 << 20,
             early_bytes: 8 << 20,
+            decoding_threads: 0,
             sync: true,
             boot_id: None,
         }
@@ -366,6 +371,7 @@ pub struct Store {
     /// The object of the last packet, which is mostly that of the next.
     last_object: Option<(u128, u32, u32)>,
     window: Window,
+    decoders: Decoders,
     /// Packets of objects that nothing is known of yet.
     early: VecDeque<(Content, Box<[u8]>, Origin)>,
     early_bytes: usize,
@@ -452,6 +458,7 @@ impl Store {
             unusable: Default::default(),
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
+            decoders: Decoders::new(options.decoding_threads, options.memory_limit),
             early: VecDeque::new(),
             early_bytes: 0,
             without_oti: BTreeMap::new(),
@@ -477,6 +484,7 @@ impl Store {
     /// [`StoreError`] when the disk is full or fails: receiving cannot go on, and what was received is kept. A packet that
     /// makes no sense is no error; it is counted in [`Progress`].
     pub fn add(&mut self, content: &Content, symbol: &[u8], origin: Origin) -> Result<(), StoreError> {
+        self.take_decoded()?;
         if content.toi == 0 {
             return self.add_fdt(content, symbol, origin);
         }
@@ -513,6 +521,7 @@ impl Store {
         size: usize,
         origin: Origin,
     ) -> Result<(), StoreError> {
+        self.take_decoded()?;
         if let Some((toi, file, part)) = self.last_object
             && toi == content.toi
             && symbols.len() > size
@@ -571,6 +580,7 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.take_decoded()?;
         self.write_out()?;
         self.flushes = self.flushes.wrapping_add(1);
         // Files of bundles that come slowly do not wait for others.
@@ -589,6 +599,7 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn close(mut self) -> Result<(), StoreError> {
+        self.finish_decoding()?;
         self.write_out()?;
         self.commit_all()?;
         for file in 0..self.files.len() as u32 {

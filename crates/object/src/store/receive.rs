@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use raptorq::{EncodingPacket, PayloadId, SourceBlockDecoder};
 use weir_wire::alc::Content;
 
+use super::decoders::MAX_EXTRA;
 use super::digest::Leaves;
 use super::forged::Symbol;
 use super::incoming::{Incoming, Part};
@@ -65,10 +66,8 @@ impl Store {
             return Ok(());
         }
         block.touched = true;
-        let (is_loaded, is_full) = (block.slots.is_some(), block.have == block.symbols);
-        if !is_loaded {
-            self.load_slots(file, index, &part)?;
-        }
+        let is_full = block.have == block.symbols;
+        self.keep_slots(file, index, &part)?;
         if is_full {
             return self.add_extra((file, index), &part, content.payload_id.symbol, symbol, origin);
         }
@@ -143,6 +142,14 @@ impl Store {
             self.complete_block(file, index, &part)?;
         }
         Ok(true)
+    }
+
+    /// Brings the map of a block into memory if it is not there.
+    pub(super) fn keep_slots(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+        if self.incoming(file).blocks[index as usize].slots.is_some() {
+            return Ok(());
+        }
+        self.load_slots(file, index, part)
     }
 
     /// Brings the map of a block into memory, and others out of it.
@@ -274,13 +281,20 @@ impl Store {
     ) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
         let is_searched = block.wanted_extra.is_some();
+        let is_decoding = block.is_decoding;
+        let is_enough = is_decoding && block.extra.len() >= MAX_EXTRA;
         let known = block.slots.as_ref().is_some_and(|slots| slots.contains(number))
             || block.extra.iter().any(|(extra, _)| *extra == number);
-        if known {
+        if known || is_enough {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
         if !self.budget.take(symbol.len() as u64) {
+            if is_decoding {
+                // It is most likely not needed.
+                self.counts.surplus_symbols += 1;
+                return Ok(());
+            }
             if is_searched {
                 // It would wait for ever.
                 self.counts.surplus_symbols += 1;
@@ -292,44 +306,13 @@ impl Store {
         let block = &mut self.incoming(file).blocks[index as usize];
         block.extra.push((number, symbol.to_vec()));
         block.note_use(origin);
+        if is_decoding {
+            // In case that its symbols are not enough.
+            self.counts.surplus_symbols += 1;
+            return Ok(());
+        }
         self.counts.useful_symbols += 1;
         if is_searched { self.search_with_extra(file, index, part) } else { self.decode_block(file, index, part) }
-    }
-
-    /// Decodes a block and, if it is what the manifest says, writes its source symbols over those that it was decoded from.
-    pub(super) fn decode_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
-        self.write_out()?;
-        self.open_handles(file)?;
-        let result = self.try_decode(file, index, part).map_err(|source| self.file_error(file, source))?;
-        let Some(decoded) = result else {
-            let extra = self.incoming(file).blocks[index as usize].extra.len();
-            return if extra >= MAX_EXTRA { self.reject_block(file, index, part) } else { Ok(()) };
-        };
-        self.counts.decoded_blocks += 1;
-        if !self.is_block_right(file, index, &decoded)? {
-            return self.reject_block(file, index, part);
-        }
-        // It is known now; what is written back need not be hashed again.
-        self.incoming(file).blocks[index as usize].leaves = None;
-        self.write_back(file, index, part, &decoded, false)?;
-        self.take_block(file, index)
-    }
-
-    /// The source symbols of a block, if the symbols in its slots and beyond are enough to know them.
-    fn try_decode(&mut self, file: u32, index: u32, part: &Part) -> io::Result<Option<Vec<u8>>> {
-        let symbols = self.symbols_of(file, index, part)?;
-        let incoming = self.incoming(file);
-        let block = &incoming.blocks[index as usize];
-        let mut decoded = decode(part, block.symbols, symbols.iter().map(|(symbol, bytes)| (*symbol, &bytes[..])));
-        if let Some(decoded) = decoded.as_mut().filter(|_| part.layout.in_order()) {
-            // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
-            let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
-            let pairs = decoded.chunks_exact_mut(part.layout.symbol_size()).zip(&symbols).enumerate();
-            for (_, (symbol, (_, in_slot))) in pairs.filter(|(slot, _)| slots.is_in_place(*slot as u32)) {
-                symbol.copy_from_slice(in_slot);
-            }
-        }
-        Ok(decoded)
     }
 
     /// The symbols of a block that is full: those in its slots, in the order of the slots, and those beyond.
@@ -357,8 +340,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.set_state(file, index, BlockState::WritingBack)?;
         let incoming = self.incoming(file);
-        let block = &incoming.blocks[index as usize];
+        let block = &mut incoming.blocks[index as usize];
         let start = block.start;
+        // It is known now; what is written back need not be hashed again.
+        block.leaves = None;
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
         let is_there = |slot: &u32| !all && part.layout.in_order() && slots.is_in_place(*slot);
         let missing: Vec<u32> = (0..slots.len()).filter(|slot| !is_there(slot)).collect();
@@ -536,8 +521,5 @@ fn fits(part: &Part, content: &Content, symbol: &[u8]) -> bool {
         && symbol.len() < layout.symbol_size()
 }
 
-/// A block holds forged symbols if it cannot be decoded from this many more than it has source symbols: with honest ones the
-/// chance is below 10^-60.
-const MAX_EXTRA: usize = 24;
 /// Each file takes two descriptors.
 pub(super) const MAX_OPEN_FILES: usize = 100;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::events::{
-    Cause, FileDone, Level, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
-    Trouble,
+    Cause, FileDone, Hashing, Level, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress,
+    SenderStart, Top, Trouble,
 };
 use std::sync::{Arc, Mutex};
 
@@ -128,6 +128,14 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
     }
     assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
+}
+
+#[test]
+fn a_sender_that_hashes_is_not_silent() {
+    let (mut display, _, err) = display(Style::Lines);
+    let hashing = Hashing { t_s: 6.0, hashed_bytes: 1_000_000_000, bytes: 4_000_000_000 };
+    assert_eq!(display.sender(&SenderEvent::Hashing(hashing)), Stdout::Open);
+    assert_eq!(err.text(), "   0:06  25.0 %  hashed 1.00 GB of 4.00 GB\n");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use weir_units::{Bytes, Rate, is_unprintable};
 
 use crate::events::{
-    FileDone, HookDone, HostOutcome, HostResult, Level, Listening, ReceiptReceived, ReceiptSent, ReceiverEnd,
+    FileDone, Hashing, HookDone, HostOutcome, HostResult, Level, Listening, ReceiptReceived, ReceiptSent, ReceiverEnd,
     ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
 };
 use crate::top;
@@ -191,6 +191,10 @@ fn highest(start: &SenderStart) -> Option<String> {
         }
         (Top::Asked | Top::Other | Top::Interface, _) => None,
     }
+}
+
+pub(super) fn hashing(hashing: &Hashing) -> String {
+    format!("hashed {} of {}", Bytes::new(hashing.hashed_bytes), Bytes::new(hashing.bytes))
 }
 
 pub(super) fn sender_progress(p: &SenderProgress, wanted: u64) -> String {

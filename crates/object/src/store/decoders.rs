@@ -1,0 +1,345 @@
+//! Decoding on threads of its own, so that symbols go to disk meanwhile.
+//!
+//! A block that has enough symbols waits its turn. What is decoded at a time is bounded by the number of threads and by memory, as is
+//! what waits to be taken back; what waits to be decoded is in the file and takes none. Symbols of a block that come meanwhile are kept, a few of them, in case it needs one more.
+//! Without threads a block is decoded at once.
+//!
+//! Not here: what becomes of a block (`receive.rs`, `blocks.rs`).
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::digest::{self, Content, Expected, Leaves};
+use super::forged::Symbol;
+use super::incoming::Part;
+use super::receive::decode;
+use super::{FileState, Store, StoreError};
+
+/// A block to be decoded: it has as many symbols as it needs.
+#[derive(Debug)]
+pub(super) struct Task {
+    file: u32,
+    index: u32,
+    part: Part,
+    /// Which set the file is of.
+    set: u64,
+    /// Where in the file its slots are, and the symbol in each.
+    start: u64,
+    slots: Vec<u32>,
+    extra: Vec<Symbol>,
+    data: File,
+    /// The bytes of the file in it, what they must be, and what of that is known.
+    length: u64,
+    expected: Option<Expected>,
+    leaves: Option<Box<Leaves>>,
+}
+
+/// What came of a task.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    file: u32,
+    index: u32,
+    part: Part,
+    set: u64,
+    /// How many symbols beyond those in its slots it was tried with.
+    extras: usize,
+    leaves: Option<Box<Leaves>>,
+    /// Bytes of the block.
+    bytes: u64,
+    /// The source symbols, if the symbols were enough, and whether they are what the manifest says.
+    outcome: io::Result<Option<(Vec<u8>, bool)>>,
+}
+
+impl Task {
+    fn bytes(&self) -> u64 {
+        (self.slots.len() * self.part.layout.symbol_size()) as u64
+    }
+
+    fn run(self) -> Decoded {
+        let outcome = self.decode();
+        let (bytes, extras) = (self.bytes(), self.extra.len());
+        let Task { file, index, part, set, leaves, .. } = self;
+        Decoded { file, index, part, set, extras, leaves, bytes, outcome }
+    }
+
+    fn decode(&self) -> io::Result<Option<(Vec<u8>, bool)>> {
+        let size = self.part.layout.symbol_size();
+        let mut bytes = vec![0; self.slots.len() * size];
+        self.data.read_exact_at(&mut bytes, self.start)?;
+        let in_slots = self.slots.iter().copied().zip(bytes.chunks_exact(size));
+        let extra = self.extra.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
+        let decoded = decode(&self.part, self.slots.len() as u32, in_slots.clone().chain(extra));
+        let Some(mut decoded) = decoded else { return Ok(None) };
+        if self.part.layout.in_order() {
+            // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
+            let pairs = decoded.chunks_exact_mut(size).zip(in_slots).enumerate();
+            for (_, (symbol, (_, in_slot))) in pairs.filter(|(slot, (_, (number, _)))| *slot == *number as usize) {
+                symbol.copy_from_slice(in_slot);
+            }
+        }
+        let Some(expected) = &self.expected else { return Ok(Some((decoded, true))) };
+        let mut content = Content::Memory(self.start, &decoded);
+        let range = self.start..self.start + self.length;
+        let is_right = digest::is_block(expected, range, self.leaves.as_deref(), &mut content)?;
+        Ok(Some((decoded, is_right)))
+    }
+}
+
+/// The blocks that wait to be decoded, and who decodes them.
+#[derive(Debug)]
+pub(super) struct Decoders {
+    /// Threads to start when there is something to do.
+    wanted: usize,
+    threads: Vec<JoinHandle<()>>,
+    tasks: Option<Sender<Task>>,
+    results: Receiver<Decoded>,
+    results_end: Sender<Decoded>,
+    waiting: VecDeque<(u32, u32, Part)>,
+    /// Tasks that threads have, and the bytes of their blocks.
+    out: usize,
+    out_bytes: u64,
+    /// Most of these, though a single one may have more.
+    most_bytes: u64,
+    room: Arc<Room>,
+    /// Counts the sets: what comes of an earlier one is of no use.
+    set: u64,
+}
+
+impl Decoders {
+    /// So many threads, none of which is started yet, where `memory_limit` bytes are for all of the store.
+    pub(super) fn new(threads: usize, memory_limit: u64) -> Decoders {
+        let (results_end, results) = channel();
+        Decoders {
+            wanted: threads,
+            threads: Vec::new(),
+            tasks: None,
+            results,
+            results_end,
+            waiting: VecDeque::new(),
+            out: 0,
+            out_bytes: 0,
+            most_bytes: memory_limit / RESULTS_SHARE,
+            room: Arc::new(Room { limit: memory_limit / RUNNING_SHARE, used: Mutex::new(0), is_less: Condvar::new() }),
+            set: 0,
+        }
+    }
+
+    /// Nothing of what waits or is being decoded counts any more.
+    pub(super) fn begin_set(&mut self) {
+        self.set += 1;
+        self.waiting.clear();
+    }
+
+    /// The next result that is there.
+    fn poll(&mut self) -> Option<Decoded> {
+        if self.out == 0 {
+            return None;
+        }
+        let result = self.results.try_recv().ok()?;
+        self.note_back(&result);
+        Some(result)
+    }
+
+    /// The next result, waited for, while there is to be one.
+    fn wait(&mut self) -> Option<Decoded> {
+        if self.out == 0 {
+            return None;
+        }
+        let result = self.results.recv().ok()?;
+        self.note_back(&result);
+        Some(result)
+    }
+
+    fn note_back(&mut self, result: &Decoded) {
+        self.out -= 1;
+        self.out_bytes -= result.bytes;
+    }
+
+    /// The next block to begin with, if threads are to have one more: they have more than they work at, as nobody tells them at once that
+    /// they have done something.
+    fn next(&mut self) -> Option<(u32, u32, Part)> {
+        let bytes = self
+            .waiting
+            .front()
+            .map_or(0, |(_, _, part)| u64::from(part.layout.largest_block()) * part.layout.symbol_size() as u64);
+        let is_full = self.out >= self.wanted * TASKS_PER_THREAD || self.out_bytes + bytes > self.most_bytes;
+        if self.out > 0 && is_full { None } else { self.waiting.pop_front() }
+    }
+
+    /// Has a thread do a task, or does it, where the system gives no thread.
+    fn begin(&mut self, task: Task) -> Option<Decoded> {
+        self.start_threads();
+        let Some(tasks) = &self.tasks else { return Some(task.run()) };
+        self.out += 1;
+        self.out_bytes += task.bytes();
+        tasks.send(task).expect("the threads take tasks as long as this lives");
+        None
+    }
+
+    fn start_threads(&mut self) {
+        if self.tasks.is_some() || self.wanted == 0 {
+            return;
+        }
+        let (tasks, tasks_end) = channel();
+        let tasks_end = Arc::new(Mutex::new(tasks_end));
+        for _ in 0..self.wanted {
+            let (tasks, results, room) = (Arc::clone(&tasks_end), self.results_end.clone(), Arc::clone(&self.room));
+            let thread = std::thread::Builder::new().name("decoder".into());
+            let thread = thread.spawn(move || work(&tasks, &results, &room));
+            self.threads.extend(thread);
+        }
+        self.wanted = self.threads.len();
+        self.tasks = (self.wanted > 0).then_some(tasks);
+    }
+}
+
+impl Drop for Decoders {
+    fn drop(&mut self) {
+        self.tasks = None;
+        // A panic has been reported by the panic hook.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn work(tasks: &Mutex<Receiver<Task>>, results: &Sender<Decoded>, room: &Room) {
+    loop {
+        let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(task) = task else { return };
+        let memory = task.bytes() * DECODING_MEMORY;
+        room.take(memory);
+        let decoded = task.run();
+        room.give(memory);
+        if results.send(decoded).is_err() {
+            return;
+        }
+    }
+}
+
+/// Memory for what is being decoded.
+#[derive(Debug)]
+struct Room {
+    limit: u64,
+    used: Mutex<u64>,
+    is_less: Condvar,
+}
+
+impl Room {
+    /// Takes so much of it, waiting for others to be done. Who is alone may take more than there is.
+    fn take(&self, bytes: u64) {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_too_much = |used: &mut u64| *used > 0 && *used + bytes > self.limit;
+        *self.is_less.wait_while(used, is_too_much).unwrap_or_else(PoisonError::into_inner) += bytes;
+    }
+
+    fn give(&self, bytes: u64) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) -= bytes;
+        self.is_less.notify_all();
+    }
+}
+
+impl Store {
+    /// Has a block decoded that has enough symbols, and, if it is what the manifest says, its source symbols written over those that it
+    /// was decoded from: at once, or when a thread has time.
+    pub(super) fn decode_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+        let block = &mut self.incoming(file).blocks[index as usize];
+        if !std::mem::replace(&mut block.is_decoding, true) {
+            self.decoders.waiting.push_back((file, index, *part));
+        }
+        self.begin_decoding()
+    }
+
+    /// Takes what threads have decoded, and gives them more.
+    pub(super) fn take_decoded(&mut self) -> Result<(), StoreError> {
+        while let Some(decoded) = self.decoders.poll() {
+            self.settle_decoded(decoded)?;
+            self.begin_decoding()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what is being decoded. What has not been begun is left to the next run.
+    pub(super) fn finish_decoding(&mut self) -> Result<(), StoreError> {
+        self.decoders.waiting.clear();
+        while let Some(decoded) = self.decoders.wait() {
+            self.settle_decoded(decoded)?;
+        }
+        Ok(())
+    }
+
+    fn begin_decoding(&mut self) -> Result<(), StoreError> {
+        while let Some((file, index, part)) = self.decoders.next() {
+            let task = self.task(file, index, part)?;
+            if let Some(decoded) = task.and_then(|task| self.decoders.begin(task)) {
+                self.settle_decoded(decoded)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the task of a block, unless something else has become of it.
+    fn task(&mut self, file: u32, index: u32, part: Part) -> Result<Option<Task>, StoreError> {
+        let is_wanted = |incoming: &super::Incoming| incoming.blocks[index as usize].is_decoding;
+        if !matches!(self.files.get(file as usize), Some(FileState::Incoming(incoming)) if is_wanted(incoming)) {
+            return Ok(None);
+        }
+        self.keep_slots(file, index, &part)?;
+        self.write_out()?;
+        self.open_handles(file)?;
+        let set = self.decoders.set;
+        let incoming = self.incoming(file);
+        let data = incoming.handles.as_ref().expect("was just opened").data.try_clone();
+        let expected = incoming.spec.expected(index);
+        let block = &mut incoming.blocks[index as usize];
+        let slots = block.slots.as_ref().expect("was just loaded").symbols().to_vec();
+        let (start, length, extra, leaves) = (block.start, block.length, block.extra.clone(), block.leaves.take());
+        let data = data.map_err(|source| self.file_error(file, source))?;
+        Ok(Some(Task { file, index, part, set, start, slots, extra, data, length, expected, leaves }))
+    }
+
+    /// A block has been decoded, or could not be.
+    fn settle_decoded(&mut self, decoded: Decoded) -> Result<(), StoreError> {
+        let Decoded { file, index, part, set, extras, leaves, outcome, .. } = decoded;
+        let Some(FileState::Incoming(incoming)) = self.files.get_mut(file as usize) else { return Ok(()) };
+        if set != self.decoders.set || !std::mem::take(&mut incoming.blocks[index as usize].is_decoding) {
+            return Ok(());
+        }
+        let outcome = outcome.map_err(|source| self.file_error(file, source))?;
+        self.keep_slots(file, index, &part)?;
+        self.incoming(file).blocks[index as usize].leaves = leaves;
+        let Some((decoded, is_right)) = outcome else {
+            let more = self.incoming(file).blocks[index as usize].extra.len();
+            return match () {
+                () if extras >= MAX_EXTRA => self.reject_block(file, index, &part),
+                () if more > extras => self.decode_block(file, index, &part),
+                () => Ok(()),
+            };
+        };
+        self.counts.decoded_blocks += 1;
+        if !is_right {
+            return self.reject_block(file, index, &part);
+        }
+        self.write_back(file, index, &part, &decoded, false)?;
+        self.take_block(file, index)
+    }
+}
+
+/// A block holds forged symbols if it cannot be decoded from this many more than it has source symbols: with honest ones the
+/// chance is below 10^-60.
+pub(super) const MAX_EXTRA: usize = 24;
+/// Bytes of memory for each byte of a block that is decoded: the block, its packets, the codec's copies, the result.
+pub(super) const DECODING_MEMORY: u64 = 6;
+/// One in this number is the share of the memory for blocks that are being decoded. One block may take more.
+const RUNNING_SHARE: u64 = 4;
+/// The same for what they decode to, until it is taken.
+const RESULTS_SHARE: u64 = 10;
+/// Tasks that a thread may have before it. (At 800 Mbit/s what was decoded is taken 100 times a second; with one task, a thread waited
+/// half of the time.)
+const TASKS_PER_THREAD: usize = 4;
+
+#[cfg(test)]
+mod tests;
