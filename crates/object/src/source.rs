@@ -18,6 +18,7 @@ use weir_units::Hex;
 
 use crate::attributes::{Attributes, USUAL_FOLDER};
 use crate::bundle::BundleEntry;
+use crate::exclude::{Exclude, Excluded, Pattern};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
@@ -30,6 +31,7 @@ pub struct SourceSet {
     pub(crate) folders: Vec<FolderEntry>,
     pub(crate) links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
+    excluded: Excluded,
 }
 
 /// One file to be sent.
@@ -80,7 +82,16 @@ impl SourceSet {
     /// [`SourceError`] for a path that is missing, unreadable, cannot be named at a receiver, or too large, for two
     /// paths that would arrive under one name, and for an empty set.
     pub fn collect(paths: &[PathBuf], md5: bool) -> Result<SourceSet, SourceError> {
-        let mut walk = Walk::default();
+        SourceSet::collect_without(paths, &[], md5)
+    }
+
+    /// The same without what these patterns match in the folders: see [`SourceSet::excluded`]. The paths themselves are sent, whatever
+    /// their names.
+    ///
+    /// # Errors
+    /// As [`SourceSet::collect`].
+    pub fn collect_without(paths: &[PathBuf], patterns: &[Pattern], md5: bool) -> Result<SourceSet, SourceError> {
+        let mut walk = Walk { exclude: Exclude::new(patterns), ..Walk::default() };
         for path in paths {
             walk.add_root(path)?;
         }
@@ -96,7 +107,8 @@ impl SourceSet {
         for (name, (path, metadata)) in walk.files {
             files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer)?);
         }
-        Ok(SourceSet { files, folders: walk.folders, links: walk.links, skipped: walk.skipped })
+        let (folders, links, skipped) = (walk.folders, walk.links, walk.skipped);
+        Ok(SourceSet { files, folders, links, skipped, excluded: walk.exclude.finish() })
     }
 
     /// The files, in the order of their names.
@@ -122,6 +134,11 @@ impl SourceSet {
     /// What was found and not taken, with the reason.
     pub fn skipped(&self) -> &[(PathBuf, &'static str)] {
         &self.skipped
+    }
+
+    /// What patterns have left out.
+    pub fn excluded(&self) -> &Excluded {
+        &self.excluded
     }
 }
 
@@ -385,6 +402,14 @@ struct Walk {
     folders: Vec<FolderEntry>,
     links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
+    exclude: Exclude,
+}
+
+/// A folder that is given.
+struct Top<'a> {
+    path: &'a Path,
+    /// The same without links.
+    canonical: PathBuf,
 }
 
 impl Walk {
@@ -400,8 +425,8 @@ impl Walk {
         };
         let name = check_name(path, last.to_str())?;
         if metadata.is_dir() {
-            let root = path.canonicalize().map_err(io_error)?;
-            self.add_folder(&root, path, &name)
+            let canonical = path.canonicalize().map_err(io_error)?;
+            self.add_folder(&Top { path, canonical }, path, &name)
         } else if metadata.is_file() {
             let is_link = fs::symlink_metadata(path).map_err(io_error)?.is_symlink();
             let file = if is_link { path.canonicalize().map_err(io_error)? } else { path.to_owned() };
@@ -436,10 +461,9 @@ impl Walk {
         Ok(())
     }
 
-    fn add_folder(&mut self, root: &Path, folder: &Path, name: &Name) -> Result<(), SourceError> {
+    fn add_folder(&mut self, top: &Top<'_>, folder: &Path, name: &Name) -> Result<(), SourceError> {
         let io_error = |source| SourceError::Io { path: folder.to_owned(), source };
-        let mut entries: Vec<_> =
-            fs::read_dir(folder).map_err(io_error)?.collect::<Result<_, _>>().map_err(io_error)?;
+        let mut entries = self.entries(top, folder).map_err(io_error)?;
         entries.sort_by_key(fs::DirEntry::file_name);
         let attributes = Attributes::of(&fs::metadata(folder).map_err(io_error)?).mode_only();
         if entries.is_empty() || attributes.mode != Some(USUAL_FOLDER) {
@@ -452,9 +476,9 @@ impl Walk {
             let child = check_name(&path, component.to_str().map(|text| format!("{name}/{text}")).as_deref())?;
             let metadata = fs::symlink_metadata(&path).map_err(io_error)?;
             if metadata.is_symlink() {
-                self.add_link(root, &path, child).map_err(io_error)?;
+                self.add_link(&top.canonical, &path, child).map_err(io_error)?;
             } else if metadata.is_dir() {
-                self.add_folder(root, &path, &child)?;
+                self.add_folder(top, &path, &child)?;
             } else if metadata.is_file() {
                 self.add_file(path, child, metadata)?;
             } else {
@@ -462,6 +486,20 @@ impl Walk {
             }
         }
         Ok(())
+    }
+
+    /// What is in a folder, without what is left out.
+    fn entries(&mut self, top: &Top<'_>, folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let inside = path.strip_prefix(top.path).unwrap_or(&path);
+            if !self.exclude.takes(inside, entry.file_type()?.is_dir()) {
+                entries.push(entry);
+            }
+        }
+        Ok(entries)
     }
 }
 
@@ -579,6 +617,28 @@ mod tests {
         let links = set.links.iter().map(|link| (link.name.as_str(), link.target.as_str()));
         assert_eq!(links.collect::<Vec<_>>(), [("tree/inside", "a"), ("tree/loop", ".")]);
         assert_eq!(set.skipped().len(), 3);
+    }
+
+    #[test]
+    fn what_patterns_match_is_left_out_and_the_folder_that_it_was_in_stays() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let tree = temporary.path().join("tree.o");
+        fs::create_dir_all(tree.join("out/deep")).expect("folders");
+        fs::create_dir_all(tree.join("sub")).expect("folders");
+        for file in ["out/deep/a", "sub/a.o", "a.c", "b.o"] {
+            fs::write(tree.join(file), file).expect("file");
+        }
+        // A name that could not be sent, and a link that would be told of.
+        fs::write(tree.join("b.part"), b"b").expect("file");
+        symlink("/etc/passwd", tree.join("link")).expect("link");
+        let patterns = ["*.o", "/out", "*.part", "link", "*.obj"].map(|text| text.parse().expect("a pattern"));
+        let set = SourceSet::collect_without(&[tree], &patterns, false).expect("readable");
+        assert_eq!(names(&set), ["tree.o/a.c"]);
+        let folders: Vec<_> = set.folders.iter().map(|folder| folder.name.as_str()).collect();
+        assert_eq!(folders, ["tree.o/sub"], "it is empty now");
+        assert!(set.skipped().is_empty(), "{:?}", set.skipped());
+        let Excluded { count, idle } = set.excluded();
+        assert_eq!((*count, &idle[..]), (5, &["*.obj".to_owned()][..]));
     }
 
     /// Somebody who may write to the folder changes it between the first look at a file and its reading.

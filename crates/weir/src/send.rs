@@ -51,13 +51,17 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
     sealing::seal(&mut tenant, &offer)?;
     let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
-    let sources = SourceSet::collect(&args.paths, args.md5).map_err(Failure::of(Exit::Files, "cannot send"))?;
+    let sources = SourceSet::collect_without(&args.paths, &args.exclude, args.md5);
+    let sources = sources.map_err(Failure::of(Exit::Files, "cannot send"))?;
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
 
     let mut report = Report { observer, started, is_unheard: false };
     for (path, reason) in sources.skipped() {
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
+    }
+    for pattern in &sources.excluded().idle {
+        report.trouble(started, format!("--exclude {pattern} matches nothing in the folders that are sent"), None);
     }
     let wanted = args.expect.as_ref().map(|_| expected.len() as u64).or(args.receipts.map(u64::from));
     let announced = plan.as_ref().map(|plan| plan.group.to_string());
@@ -163,6 +167,7 @@ fn start_event(
         interface_speed_bps: stated(offer.speed).map(Rate::bps),
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
+        excluded: sources.excluded().count,
         description: args.session.display().to_string(),
         announced: None,
         receipts_wanted,
