@@ -17,6 +17,7 @@ pub mod partition;
 pub mod pieces;
 pub mod signed;
 pub mod source;
+mod sparse;
 pub mod store;
 
 pub use carousel::{Carousel, CarouselError, CarouselOptions};

@@ -23,6 +23,7 @@ use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
 use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
+use crate::sparse;
 
 /// The files and folders of a session, in the order of their names, hashed.
 #[derive(Debug, Clone)]
@@ -160,6 +161,7 @@ impl SourceFile {
         if stamp.length > MAX_FILE_BYTES {
             return Err(SourceError::TooLarge { path, length: stamp.length });
         }
+        let is_sparse = sparse::has_holes(&file, &opened).map_err(io_error)?;
         let mut md5_hasher = md5.then(md5::Md5::new);
         let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
         loop {
@@ -182,7 +184,7 @@ impl SourceFile {
         }
         let digest = if length <= LEAF { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
         Ok(SourceFile {
-            attributes: Attributes::of(&opened),
+            attributes: Attributes { sparse: is_sparse, ..Attributes::of(&opened) },
             digest,
             md5: md5_hasher.map(|hasher| hasher.finalize().into()),
             path,
