@@ -1,4 +1,4 @@
-//! What a file is besides its content: who may do what with it, and when it was changed.
+//! What a file is besides its content: who may do what with it, when it was changed, and whether it has holes.
 //!
 //! A file arrives with the permissions that it had, less those that the receiver's umask takes from every new file: never more open than
 //! it was, but that its owner can always read it. Set-user-ID, set-group-ID and sticky bits do not travel. Owners do not either. Some file
@@ -16,6 +16,8 @@ pub struct Attributes {
     pub mode: Option<u16>,
     /// When its content was last changed.
     pub modified: Option<Modified>,
+    /// It has holes, which are to take no room at the receiver either.
+    pub sparse: bool,
 }
 
 /// A time of the wall clock, since 1970 in UTC.
@@ -34,6 +36,7 @@ impl Attributes {
         Attributes {
             mode: Some((metadata.mode() & PERMISSIONS) as u16),
             modified: Some(Modified { secs: metadata.mtime(), nanos }),
+            sparse: false,
         }
     }
 
@@ -51,10 +54,13 @@ impl Attributes {
         if let Some(Modified { secs, nanos }) = self.modified {
             out.push_str(&format!(" weir:modified=\"{secs}.{nanos:09}\""));
         }
+        if self.sparse {
+            out.push_str(" weir:sparse=\"1\"");
+        }
         out
     }
 
-    /// Reads the texts of the two XML attributes. What is no such thing is left out: a file is not refused for it.
+    /// Reads the texts of the XML attributes for permissions and time. What is no such thing is left out: a file is not refused for it.
     pub(crate) fn read(mode: Option<&str>, modified: Option<&str>) -> Attributes {
         let mode = mode.and_then(|text| u16::from_str_radix(text, 8).ok()).map(|mode| mode & PERMISSIONS as u16);
         let modified = modified.and_then(|text| {
@@ -62,7 +68,7 @@ impl Attributes {
             let nanos = nanos.parse().ok().filter(|_| nanos.len() == 9)?;
             secs.parse().ok().map(|secs| Modified { secs, nanos })
         });
-        Attributes { mode, modified }
+        Attributes { mode, modified, sparse: false }
     }
 
     /// Gives them to a file that is complete. Without any it gets what a new file gets. Says why they are refused, if they are; what
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn attributes_come_back_from_their_text_and_bits_of_others_are_dropped() {
-        let before = Attributes { mode: Some(0o640), modified: Some(Modified { secs: -5, nanos: 7 }) };
+        let before = Attributes { mode: Some(0o640), modified: Some(Modified { secs: -5, nanos: 7 }), sparse: false };
         assert_eq!(before.to_xml(), r#" weir:mode="640" weir:modified="-5.000000007""#);
         assert_eq!(Attributes::read(Some("640"), Some("-5.000000007")), before);
         assert_eq!(Attributes::read(Some("6755"), None).mode, Some(0o755));
@@ -135,7 +141,7 @@ mod tests {
         let file = tempfile::tempfile().expect("temporary file");
         let modified = Some(Modified { secs: 1_000_000_000, nanos: 123_000_000 });
         let apply = |mode, umask| {
-            assert!(Attributes { mode, modified }.apply(&file, umask).expect("it is ours").is_none());
+            assert!(Attributes { mode, modified, sparse: false }.apply(&file, umask).expect("it is ours").is_none());
             let metadata = file.metadata().expect("readable");
             (metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec())
         };

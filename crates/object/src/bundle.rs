@@ -186,6 +186,7 @@ impl Index {
         let attributes = Attributes {
             mode: (mode != u16::MAX).then_some(mode & crate::attributes::PERMISSIONS as u16),
             modified: (nanos < 1_000_000_000).then_some(Modified { secs, nanos }),
+            sparse: false,
         };
         match kind {
             FILE => {

@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod bundle;
 pub mod carousel;
+pub mod exclude;
 pub mod keys;
 mod limits;
 pub mod links;
@@ -16,6 +17,7 @@ pub mod partition;
 pub mod pieces;
 pub mod signed;
 pub mod source;
+mod sparse;
 pub mod store;
 
 pub use carousel::{Carousel, CarouselError, CarouselOptions};

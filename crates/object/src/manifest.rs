@@ -354,9 +354,10 @@ fn read_bundle(node: roxmltree::Node<'_, '_>) -> Result<Option<BundleEntry>, Man
     Ok(Some(BundleEntry { files: total("files")?, index_bytes: total("index")?, index_digest }))
 }
 
-/// Permissions and time of a file or folder.
+/// Permissions and time of a file or folder, and whether it has holes.
 fn attributes(node: roxmltree::Node<'_, '_>) -> Attributes {
-    Attributes::read(node.attribute((NAMESPACE, "mode")), node.attribute((NAMESPACE, "modified")))
+    let read = Attributes::read(node.attribute((NAMESPACE, "mode")), node.attribute((NAMESPACE, "modified")));
+    Attributes { sparse: node.attribute((NAMESPACE, "sparse")) == Some("1"), ..read }
 }
 
 fn read_blocks(node: roxmltree::Node<'_, '_>) -> Result<Vec<BlockDigest>, ManifestError> {
@@ -508,7 +509,7 @@ mod tests {
             digest: Some([toi as u8; 32]),
             blocks: vec![[toi as u8; 16]; 3],
             md5: (toi == 1).then_some([9; 16]),
-            attributes: Attributes::read(Some("755"), Some("1700000000.000000005")),
+            attributes: Attributes { sparse: toi == 2, ..Attributes::read(Some("755"), Some("1700000000.000000005")) },
             bundle: (toi == 3).then_some(BundleEntry { files: 40, index_bytes: 900, index_digest: [3; 32] }),
         };
         Manifest {
@@ -524,7 +525,7 @@ mod tests {
             ],
             folders: vec![FolderEntry {
                 name: Name::new("x/empty").expect("valid"),
-                attributes: Attributes { mode: Some(0o700), modified: None },
+                attributes: Attributes { mode: Some(0o700), ..Attributes::default() },
             }],
             links: vec![LinkEntry::new(Name::new("x/link").expect("valid"), "a & \"b").expect("stays in x")],
             refused: Vec::new(),

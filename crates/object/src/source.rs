@@ -18,10 +18,12 @@ use weir_units::Hex;
 
 use crate::attributes::{Attributes, USUAL_FOLDER};
 use crate::bundle::{BUNDLE_NAME, BundleEntry};
+use crate::exclude::{Exclude, Excluded, Pattern};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
 use crate::partition::MAX_FILE_BYTES;
 use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
+use crate::sparse;
 
 /// The files and folders of a session, in the order of their names, hashed.
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub struct SourceSet {
     pub(crate) folders: Vec<FolderEntry>,
     pub(crate) links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
+    excluded: Excluded,
 }
 
 /// One file to be sent.
@@ -80,19 +83,21 @@ impl SourceSet {
     /// [`SourceError`] for a path that is missing, unreadable, cannot be named at a receiver, or too large, for two
     /// paths that would arrive under one name, and for an empty set.
     pub fn collect(paths: &[PathBuf], md5: bool) -> Result<SourceSet, SourceError> {
-        SourceSet::collect_watched(paths, md5, &mut |_, _| ControlFlow::Continue(()))
+        SourceSet::collect_without(paths, &[], md5, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// The same, and tells now and then how many bytes have been hashed, and of how many.
+    /// The same without what these patterns match in the folders: see [`SourceSet::excluded`]. The paths themselves are sent, whatever
+    /// their names. `watch` hears now and then how many bytes have been hashed, and of how many.
     ///
     /// # Errors
     /// As [`SourceSet::collect`], and [`SourceError::Stopped`] where `watch` breaks.
-    pub fn collect_watched(
+    pub fn collect_without(
         paths: &[PathBuf],
+        patterns: &[Pattern],
         md5: bool,
         watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<SourceSet, SourceError> {
-        let mut walk = Walk::default();
+        let mut walk = Walk { exclude: Exclude::new(patterns), ..Walk::default() };
         for path in paths {
             walk.add_root(path)?;
         }
@@ -117,7 +122,8 @@ impl SourceSet {
             };
             files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer, &mut note)?);
         }
-        Ok(SourceSet { files, folders: walk.folders, links: walk.links, skipped: walk.skipped })
+        let (folders, links, skipped) = (walk.folders, walk.links, walk.skipped);
+        Ok(SourceSet { files, folders, links, skipped, excluded: walk.exclude.finish() })
     }
 
     /// The files, in the order of their names.
@@ -144,6 +150,11 @@ impl SourceSet {
     pub fn skipped(&self) -> &[(PathBuf, &'static str)] {
         &self.skipped
     }
+
+    /// What patterns have left out.
+    pub fn excluded(&self) -> &Excluded {
+        &self.excluded
+    }
 }
 
 impl SourceFile {
@@ -165,6 +176,7 @@ impl SourceFile {
         if stamp.length > MAX_FILE_BYTES {
             return Err(SourceError::TooLarge { path, length: stamp.length });
         }
+        let is_sparse = sparse::has_holes(&file, &opened).map_err(io_error)?;
         let mut md5_hasher = md5.then(md5::Md5::new);
         let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
         loop {
@@ -190,7 +202,7 @@ impl SourceFile {
         }
         let digest = if length <= LEAF { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
         Ok(SourceFile {
-            attributes: Attributes::of(&opened),
+            attributes: Attributes { sparse: is_sparse, ..Attributes::of(&opened) },
             digest,
             md5: md5_hasher.map(|hasher| hasher.finalize().into()),
             path,
@@ -410,6 +422,14 @@ struct Walk {
     folders: Vec<FolderEntry>,
     links: Vec<LinkEntry>,
     skipped: Vec<(PathBuf, &'static str)>,
+    exclude: Exclude,
+}
+
+/// A folder that is given.
+struct Top<'a> {
+    path: &'a Path,
+    /// The same without links.
+    canonical: PathBuf,
 }
 
 impl Walk {
@@ -425,8 +445,8 @@ impl Walk {
         };
         let name = check_name(path, last.to_str())?;
         if metadata.is_dir() {
-            let root = path.canonicalize().map_err(io_error)?;
-            self.add_folder(&root, path, &name)
+            let canonical = path.canonicalize().map_err(io_error)?;
+            self.add_folder(&Top { path, canonical }, path, &name)
         } else if metadata.is_file() {
             let is_link = fs::symlink_metadata(path).map_err(io_error)?.is_symlink();
             let file = if is_link { path.canonicalize().map_err(io_error)? } else { path.to_owned() };
@@ -461,10 +481,9 @@ impl Walk {
         Ok(())
     }
 
-    fn add_folder(&mut self, root: &Path, folder: &Path, name: &Name) -> Result<(), SourceError> {
+    fn add_folder(&mut self, top: &Top<'_>, folder: &Path, name: &Name) -> Result<(), SourceError> {
         let io_error = |source| SourceError::Io { path: folder.to_owned(), source };
-        let mut entries: Vec<_> =
-            fs::read_dir(folder).map_err(io_error)?.collect::<Result<_, _>>().map_err(io_error)?;
+        let mut entries = self.entries(top, folder).map_err(io_error)?;
         entries.sort_by_key(fs::DirEntry::file_name);
         let attributes = Attributes::of(&fs::metadata(folder).map_err(io_error)?).mode_only();
         if entries.is_empty() || attributes.mode != Some(USUAL_FOLDER) {
@@ -477,9 +496,9 @@ impl Walk {
             let child = check_name(&path, component.to_str().map(|text| format!("{name}/{text}")).as_deref())?;
             let metadata = fs::symlink_metadata(&path).map_err(io_error)?;
             if metadata.is_symlink() {
-                self.add_link(root, &path, child).map_err(io_error)?;
+                self.add_link(&top.canonical, &path, child).map_err(io_error)?;
             } else if metadata.is_dir() {
-                self.add_folder(root, &path, &child)?;
+                self.add_folder(top, &path, &child)?;
             } else if metadata.is_file() {
                 self.add_file(path, child, metadata)?;
             } else {
@@ -487,6 +506,20 @@ impl Walk {
             }
         }
         Ok(())
+    }
+
+    /// What is in a folder, without what is left out.
+    fn entries(&mut self, top: &Top<'_>, folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let inside = path.strip_prefix(top.path).unwrap_or(&path);
+            if !self.exclude.takes(inside, entry.file_type()?.is_dir()) {
+                entries.push(entry);
+            }
+        }
+        Ok(entries)
     }
 }
 
@@ -609,6 +642,29 @@ mod tests {
         assert_eq!(set.skipped().len(), 3);
     }
 
+    #[test]
+    fn what_patterns_match_is_left_out_and_the_folder_that_it_was_in_stays() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let tree = temporary.path().join("tree.o");
+        fs::create_dir_all(tree.join("out/deep")).expect("folders");
+        fs::create_dir_all(tree.join("sub")).expect("folders");
+        for file in ["out/deep/a", "sub/a.o", "a.c", "b.o"] {
+            fs::write(tree.join(file), file).expect("file");
+        }
+        // A name that could not be sent, and a link that would be told of.
+        fs::write(tree.join("b.part"), b"b").expect("file");
+        symlink("/etc/passwd", tree.join("link")).expect("link");
+        let patterns = ["*.o", "/out", "*.part", "link", "*.obj"].map(|text| text.parse().expect("a pattern"));
+        let set = SourceSet::collect_without(&[tree], &patterns, false, &mut |_, _| ControlFlow::Continue(()))
+            .expect("readable");
+        assert_eq!(names(&set), ["tree.o/a.c"]);
+        let folders: Vec<_> = set.folders.iter().map(|folder| folder.name.as_str()).collect();
+        assert_eq!(folders, ["tree.o/sub"], "it is empty now");
+        assert!(set.skipped().is_empty(), "{:?}", set.skipped());
+        let Excluded { count, idle } = set.excluded();
+        assert_eq!((*count, &idle[..]), (5, &["*.obj".to_owned()][..]));
+    }
+
     /// Somebody who may write to the folder changes it between the first look at a file and its reading.
     #[test]
     fn what_is_put_in_the_place_of_a_file_is_not_sent() {
@@ -648,7 +704,7 @@ mod tests {
             told.push((hashed, of));
             ControlFlow::Continue(())
         };
-        SourceSet::collect_watched(&paths, false, &mut watch).expect("readable");
+        SourceSet::collect_without(&paths, &[], false, &mut watch).expect("readable");
         assert_eq!((told.len(), told.last()), (6, Some(&(all, all))));
         assert!(told.is_sorted() && told.iter().all(|(_, of)| *of == all), "{told:?}");
         let mut calls = 0;
@@ -656,7 +712,7 @@ mod tests {
             calls += 1;
             if calls == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let stopped = SourceSet::collect_watched(&paths, false, &mut stop);
+        let stopped = SourceSet::collect_without(&paths, &[], false, &mut stop);
         assert!(matches!(stopped, Err(SourceError::Stopped)) && calls == 2);
     }
 

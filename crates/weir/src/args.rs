@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weir_core::registry::{OfferedRates, Scheme, Setting};
 use weir_link::LinkConfig;
+use weir_object::exclude::Pattern;
 use weir_units::{Bytes, Rate};
 
 use examples::{
@@ -234,6 +235,10 @@ pub struct SendFile {
     /// Files and folders to send; a folder goes with everything in it.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
+
+    /// Leave out what this matches in the folders, by the rules of gitignore: *.o by name, /build by path from the folder on, build/ folders alone, !keep.o takes back; may be given several times.
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<Pattern>,
 
     /// Multicast group and port of the base layer; the other layers take the groups that follow it, receipts and round-trip probes come to the next port.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]

@@ -409,6 +409,9 @@ pub struct SenderStart {
     pub files: u64,
     /// Their size.
     pub bytes: u64,
+    /// How many files, folders and links in the folders `--exclude` left out; a folder is one, with everything in it.
+    #[serde(default)]
+    pub excluded: u64,
     /// Where the session description was written.
     pub description: String,
     /// Group and port where the session is announced; null if it is not.

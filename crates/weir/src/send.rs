@@ -62,6 +62,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     for (path, reason) in sources.skipped() {
         report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
     }
+    for pattern in &sources.excluded().idle {
+        report.trouble(started, format!("--exclude {pattern} matches nothing in the folders that are sent"), None);
+    }
     let wanted = args.expect.as_ref().map(|_| expected.len() as u64).or(args.receipts.map(u64::from));
     let announced = plan.as_ref().map(|plan| plan.group.to_string());
     let start = SenderStart { announced, ..start_event(args, &offer, &interface, &sources, wanted)? };
@@ -120,7 +123,7 @@ fn collect(args: &SendFile, clock: &Clock, report: &mut Report<'_>) -> Result<So
         let is_over = report.is_unheard || report.observer.is_interrupted();
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    SourceSet::collect_watched(&args.paths, args.md5, &mut watch).map_err(|error| match error {
+    SourceSet::collect_without(&args.paths, &args.exclude, args.md5, &mut watch).map_err(|error| match error {
         SourceError::Stopped => Failure::new(Exit::Interrupted, error.to_string()),
         _ => Failure::new(Exit::Files, format!("cannot send: {error}")),
     })
@@ -185,6 +188,7 @@ fn start_event(
         interface_speed_bps: stated(offer.speed).map(Rate::bps),
         files: sources.files().len() as u64,
         bytes: sources.bytes(),
+        excluded: sources.excluded().count,
         description: args.session.display().to_string(),
         announced: None,
         receipts_wanted,

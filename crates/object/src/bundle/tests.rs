@@ -6,13 +6,14 @@ fn name(text: &str) -> Name {
 }
 
 fn modified(secs: i64) -> Attributes {
-    Attributes { mode: Some(0o640), modified: Some(Modified { secs, nanos: 5 }) }
+    Attributes { mode: Some(0o640), modified: Some(Modified { secs, nanos: 5 }), sparse: false }
 }
 
 /// An index of three files, a folder and a link, and what the table says of its bundle.
 fn example() -> (Vec<u8>, BundleEntry, u64) {
     let names = ["t/a", "t/ab", "t/d/e"].map(name);
-    let folder = FolderEntry { name: name("t/c"), attributes: Attributes { mode: Some(0o700), modified: None } };
+    let folder =
+        FolderEntry { name: name("t/c"), attributes: Attributes { mode: Some(0o700), ..Attributes::default() } };
     let link = LinkEntry::new(name("t/f"), "d/e").expect("stays in t");
     let file = |at: usize, length| Entry::File {
         name: &names[at],

@@ -320,7 +320,10 @@ impl Incoming {
         // Truncated first: old symbols must not be taken for zeros, nor the other way round.
         folder::remove_at(&parent, &journal_name)?;
         data.set_len(0)?;
-        folder::allocate(&data, incoming.spec.padded_length())?;
+        match incoming.spec.attributes.sparse {
+            true => data.set_len(incoming.spec.padded_length())?,
+            false => folder::allocate(&data, incoming.spec.padded_length())?,
+        }
         let file = folder::open_at(&parent, &journal_name, How::Create)?;
         let journal = Journal::create(file, header, incoming.spec.slots())?;
         incoming.handles = Some(Handles { data, journal });

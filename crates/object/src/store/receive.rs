@@ -16,6 +16,7 @@ use super::window::STRETCH;
 use super::{FileState, Origin, Store, StoreError};
 use crate::name::Name;
 use crate::pieces::LEAF;
+use crate::sparse;
 
 impl Incoming {
     /// Bytes of the file that are there.
@@ -418,7 +419,11 @@ impl Store {
         self.open_handles(file)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
         let data = &incoming.handles.as_ref().expect("was just opened").data;
-        let result = self.window.write(place, |bytes, offset| data.write_all_at(bytes, offset));
+        let is_sparse = incoming.spec.attributes.sparse;
+        let result = self.window.write(place, |bytes, offset| match is_sparse {
+            true => sparse::write(data, bytes, offset),
+            false => data.write_all_at(bytes, offset),
+        });
         result.map_err(|source| self.file_error(file, source))
     }
 

@@ -172,3 +172,13 @@ fn help_gives_every_option_a_sentence_and_names_the_exit_codes() {
         assert!(help.contains("Examples:"), "{path}");
     }
 }
+
+#[test]
+fn a_pattern_that_cannot_be_read_is_refused_before_anything_is_sent() {
+    let exclude = send("tree --to 239.255.0.1:5004 --exclude *.o --exclude !keep.o --exclude /build/").exclude;
+    assert_eq!(exclude.len(), 3);
+    for (pattern, expected) in [("[z-a]", "[z-a]"), ("#a", "\\#")] {
+        let told = parse(&format!("send file tree --to 239.255.0.1:5004 --exclude {pattern}")).expect_err("no pattern");
+        assert!(told.contains("--exclude") && told.contains(expected), "{told}");
+    }
+}

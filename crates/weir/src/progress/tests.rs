@@ -120,12 +120,13 @@ fn a_closed_pipe_is_reported_not_fatal() {
 #[test]
 fn a_sender_counts_receipts_against_what_it_waits_for() {
     let (mut display, out, err) = display(Style::Lines);
-    let start = crate::events::SenderStart { receipts_wanted: Some(4), files: 1, ..Default::default() };
+    let start = crate::events::SenderStart { receipts_wanted: Some(4), files: 1, excluded: 3, ..Default::default() };
     let at = SenderProgress { receipts: 1, rate_bps: 100_000_000, passes: 1.5, ..Default::default() };
     let end = SenderEnd { receipts: 4, seconds: 61.0, passes: 2.0, sent_bytes: 21_000_000, ..Default::default() };
     for event in [SenderEvent::Start(start), SenderEvent::Progress(at), SenderEvent::End(end)] {
         assert_eq!(display.sender(&event), Stdout::Open);
     }
+    assert!(err.text().starts_with("sending 1 file without 3 excluded, "), "{}", err.text());
     assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
 }

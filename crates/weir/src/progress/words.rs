@@ -156,8 +156,12 @@ pub(super) fn sender_start(start: &SenderStart) -> String {
         Some(wanted) => format!(", stops at {}", count(wanted, "receipt")),
         None => String::new(),
     };
+    let without = match start.excluded {
+        0 => String::new(),
+        excluded => format!(" without {excluded} excluded"),
+    };
     format!(
-        "sending {}, {}, to {} (session {}, {}): {}{until}\n{}receivers need {}",
+        "sending {}{without}, {}, to {} (session {}, {}): {}{until}\n{}receivers need {}",
         count(start.files, "file"),
         Bytes::new(start.bytes),
         start.address,

@@ -1,0 +1,132 @@
+//! Holes: parts of a file that are zero and take no room on the disk.
+//!
+//! The sender says of a file that it has some, and the receiver leaves them where zeros come: it claims no room for such a file in
+//! advance and writes no zeros where there are some already. That holds on every file system. Where one cannot tell holes from data, it
+//! gets the zeros.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::unistd::{Whence, lseek};
+
+/// Whether the file has holes. Moves its position to its start.
+pub(crate) fn has_holes(file: &File, metadata: &Metadata) -> io::Result<bool> {
+    let length = metadata.len();
+    // Less room than bytes may also come from compression, or from an inode that holds a few bytes itself.
+    if metadata.blocks().saturating_mul(BLOCK) >= length {
+        return Ok(false);
+    }
+    let hole = lseek(file, 0, Whence::SeekHole);
+    lseek(file, 0, Whence::SeekSet)?;
+    Ok(hole.is_ok_and(|hole| (hole as u64) < length))
+}
+
+/// Writes `bytes` from `at` on, but for zeros where the file has some. What lies in pages of zeros gives its room back.
+///
+/// The file must be as long as where they end. Its position moves.
+pub(crate) fn write(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    for (range, is_zero) in runs(bytes, at) {
+        if !(is_zero && is_or_becomes_hole(file, &range)) {
+            file.write_all_at(&bytes[(range.start - at) as usize..(range.end - at) as usize], range.start)?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts `bytes` into runs of pages that are zero and of pages that are not, as far as these bytes tell.
+fn runs(bytes: &[u8], at: u64) -> Vec<(Range<u64>, bool)> {
+    let mut runs: Vec<(Range<u64>, bool)> = Vec::new();
+    let end = at + bytes.len() as u64;
+    let mut start = at;
+    while start < end {
+        let next = (start / PAGE + 1).saturating_mul(PAGE).min(end);
+        let is_zero = bytes[(start - at) as usize..(next - at) as usize].iter().all(|byte| *byte == 0);
+        match runs.last_mut() {
+            Some((last, was_zero)) if *was_zero == is_zero => last.end = next,
+            _ => runs.push((start..next, is_zero)),
+        }
+        start = next;
+    }
+    runs
+}
+
+fn is_or_becomes_hole(file: &File, range: &Range<u64>) -> bool {
+    let (Ok(start), Ok(length)) = (i64::try_from(range.start), i64::try_from(range.end - range.start)) else {
+        return false;
+    };
+    match lseek(file, start, Whence::SeekData) {
+        // Nothing but holes up to the end of the file.
+        Err(Errno::ENXIO) => true,
+        Ok(data) if data as u64 >= range.end => true,
+        // Less than a page gives no room back.
+        _ if range.start.next_multiple_of(PAGE) + PAGE > range.end => false,
+        _ => {
+            let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+            fallocate(file.as_fd(), flags, start, length).is_ok()
+        }
+    }
+}
+
+/// What file systems mostly give out room by.
+const PAGE: u64 = 4096;
+/// The unit of [`MetadataExt::blocks`], whatever the file system.
+const BLOCK: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn room(file: &File) -> u64 {
+        file.metadata().expect("readable").blocks() * BLOCK
+    }
+
+    #[test]
+    fn zeros_take_no_room_and_what_was_there_before_is_gone() {
+        let file = tempfile::tempfile().expect("temporary file");
+        file.set_len(64 * PAGE).expect("it is ours");
+        write(&file, &vec![0; 64 * PAGE as usize], 0).expect("it can be written");
+        assert_eq!(room(&file), 0, "zeros were written");
+        // A symbol that was put there for another, or was forged.
+        write(&file, &vec![7; 4 * PAGE as usize], 8 * PAGE).expect("it can be written");
+        write(&file, &vec![0; 16 * PAGE as usize], 0).expect("it can be written");
+        let mut content = vec![1; 64 * PAGE as usize];
+        file.read_exact_at(&mut content, 0).expect("readable");
+        assert!(content.iter().all(|byte| *byte == 0) && room(&file) == 0, "{} bytes of room", room(&file));
+    }
+
+    #[test]
+    fn a_file_has_holes_only_where_it_was_left_out() {
+        let file = tempfile::tempfile().expect("temporary file");
+        let is_sparse = || has_holes(&file, &file.metadata().expect("readable")).expect("it can be asked");
+        assert!(!is_sparse(), "it is empty");
+        file.write_all_at(&[0; 100_000], 0).expect("it can be written");
+        file.sync_all().expect("it can be written");
+        assert!(!is_sparse(), "zeros are data, too");
+        file.set_len(1 << 30).expect("it is ours");
+        assert!(is_sparse());
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_is_what_was_written_last(
+            writes in proptest::collection::vec((0usize..60_000, 1usize..20_000, 0u8..2), 1..30),
+        ) {
+            let file = tempfile::tempfile().expect("temporary file");
+            file.set_len(80_000).expect("it is ours");
+            let mut expected = vec![0; 80_000];
+            for (at, length, byte) in writes {
+                expected[at..at + length].fill(byte);
+                write(&file, &expected[at..at + length], at as u64).expect("it can be written");
+            }
+            let mut content = vec![9; 80_000];
+            file.read_exact_at(&mut content, 0).expect("readable");
+            prop_assert_eq!(content, expected);
+        }
+    }
+}
