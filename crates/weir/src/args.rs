@@ -522,6 +522,10 @@ pub struct Output {
     /// Write every packet to this file (pcapng), for Wireshark.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub pcap: Option<PathBuf>,
+
+    /// Serve metrics for Prometheus over HTTP at this address and port, or at this port of the loopback interface; anybody who reaches it can read them. docs/metrics.md lists them.
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = values::local_listener, help_heading = "Output")]
+    pub metrics: Option<SocketAddr>,
 }
 
 /// `weir describe`.
