@@ -78,6 +78,12 @@ pub enum ValueError {
     /// Not an address and port.
     #[error("expected rtp:// or udp:// with an address and a port, such as rtp://127.0.0.1:5004")]
     RtpAddress,
+    /// Another protocol.
+    #[error(
+        "expected -, a file, rtp://ADDR:PORT or udp://ADDR:PORT; other protocols have programs of their own, such as \
+         ffmpeg -i srt://HOST:PORT -c copy -f mpegts udp://127.0.0.1:6000?pkt_size=1316, or srt-live-transmit"
+    )]
+    Protocol,
     /// Too few bytes.
     #[error("expected a number of bytes above zero, such as 256M or 64kB")]
     Size,
