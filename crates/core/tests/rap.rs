@@ -140,6 +140,36 @@ fn the_rate_does_not_grow_when_the_application_has_less_to_send() {
     assert!((499..=501).contains(&sent), "{sent} packets sent of 500 offered");
 }
 
+/// Video: bursts of many round trips that use all that is allowed, and pauses between them.
+#[test]
+fn bursts_of_an_application_save_up_no_more_than_twice_what_it_uses() {
+    let allowed = |validate| {
+        let mut path = Path::new(&[("validate", validate)]);
+        for burst in 0..120 {
+            path.offer(60);
+            path.run_until(secs(0.5 * f64::from(burst + 1)));
+        }
+        let sent = path.sent_between(secs(20.0), secs(60.0));
+        assert!((4_700..=4_800).contains(&sent), "{sent} packets sent of 4800 offered");
+        pace_of(&path, |_| true).rate.packets_per_sec(path.packet_size())
+    };
+    let (bounded, free) = (allowed("yes"), allowed("no"));
+    assert!((130.0..=250.0).contains(&bounded), "{bounded} packets/s allowed for 120 used");
+    assert!(free > 1.5 * bounded, "{free} packets/s without the bound");
+}
+
+#[test]
+fn congestion_halves_what_was_used_and_not_what_was_allowed() {
+    let mut path = Path::new(&[]);
+    path.lose(|sent| (20.0..20.2).contains(&sent.at.as_secs_f64()));
+    path.offer_every(Duration::from_millis(20));
+    path.run_until(secs(22.0));
+    assert!(path.lost() > 3, "the losses did not happen");
+    let backoffs = [path.paces(PaceCause::Loss), path.paces(PaceCause::Timeout)].concat();
+    let after = backoffs.iter().map(|(_, pace)| pace.rate.packets_per_sec(path.packet_size())).next();
+    assert!(after.is_some_and(|after| (24.0..=55.0).contains(&after)), "{after:?} packets/s after 50 used");
+}
+
 #[test]
 fn after_idling_the_rate_begins_low_and_doubles_back_to_what_it_was() {
     let mut path = Path::new(&[("start_up", "additive")]);

@@ -236,7 +236,11 @@ impl Application<()> for Storing<'_> {
                 self.shared.known.fetch_add(usize::from(peer != PeerId(0)), Ordering::Relaxed);
             }
             PeerChange::Down(_) => self.present -= 1,
-            PeerChange::Reached | PeerChange::Busy | PeerChange::OtherKey(_) | PeerChange::Unanswered { .. } => {}
+            PeerChange::Reached
+            | PeerChange::Busy
+            | PeerChange::Later
+            | PeerChange::OtherKey(_)
+            | PeerChange::Unanswered { .. } => {}
         }
     }
 

@@ -192,8 +192,8 @@ pub struct SendLive {
     #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
     pub unicast: SocketAddr,
 
-    /// What to send: - for standard input, a file, or RTP that another program sends to an address of this host.
-    #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT", default_value = "-")]
+    /// What to send: - for standard input, a file, or RTP or bare datagrams that another program sends to an address of this host.
+    #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT|udp://ADDR:PORT", default_value = "-")]
     pub input: Input,
 
     /// RTP payload type, 0 to 127 [default: 33 for an MPEG transport stream, that of RTP that comes in, else 96].
@@ -531,6 +531,10 @@ pub struct Output {
     /// Write every packet to this file (pcapng), for Wireshark.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub pcap: Option<PathBuf>,
+
+    /// Serve metrics for Prometheus over HTTP at this address and port, or at this port of the loopback interface; anybody who reaches it can read them. docs/metrics.md lists them.
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = values::local_listener, help_heading = "Output")]
+    pub metrics: Option<SocketAddr>,
 }
 
 /// `weir describe`.

@@ -57,10 +57,11 @@ pub(crate) fn receive(
     let config = session_config(args, receive_buffer(&wanted.description))?;
     let mut tenant = weir_net::session::receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    sealing::open(&mut tenant, 0, &wanted.description, args.name.as_deref())?;
+    let store = open_store(args, wanted)?;
+    sealing::open(&mut tenant, 0, &wanted.description, store.least_epoch(), args.name.as_deref())?;
     let clock = Clock::new();
     let buffer = tenant.capabilities().buffer;
-    let mut run = FileReceiver::begin(args, wanted, observer, 0, clock.now())?;
+    let mut run = FileReceiver::begin(args, wanted, store, observer, 0, clock.now())?;
     if buffer.granted < highest_rate(&wanted.description) * SHORTEST_TURN {
         run.trouble(run.started, format!("the receive buffer is small for this rate: {buffer}"), None);
     }
@@ -147,7 +148,8 @@ fn highest_rate(description: &Description) -> Rate {
     rates.and_then(|rates| rates.last()).copied().unwrap_or(Rate::ZERO)
 }
 
-fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
+/// Opens the folder of a session's files.
+pub(crate) fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
     let Wanted { source, description, .. } = wanted;
     let public_key = match (&description.public_key, args.any_sender) {
         (Some(key), false) => Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, source))?),
@@ -367,6 +369,7 @@ impl<'a> FileReceiver<'a> {
     pub(crate) fn begin(
         args: &Recv,
         wanted: &Wanted,
+        store: Store,
         observer: &'a mut dyn Observer<ReceiverEvent>,
         number: usize,
         started: Time,
@@ -376,11 +379,7 @@ impl<'a> FileReceiver<'a> {
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
-            collector: Collector::start(
-                open_store(args, wanted)?,
-                memory(args) / QUEUE_SHARE,
-                description.sender_address(),
-            ),
+            collector: Collector::start(store, memory(args) / QUEUE_SHARE, description.sender_address()),
             started,
             ends: args.duration.map(|duration| started + duration),
             idle_timeout: args.idle_timeout,

@@ -119,11 +119,13 @@ pub(crate) fn seal(tenant: &mut Tenant<AlcProfile>, offer: &Offer) -> Result<(),
     Ok(())
 }
 
-/// Opens what comes of a session, the tenant's by this number, for the receiver of this name.
+/// Opens what comes of a session, the tenant's by this number, for the receiver of this name: packets of starts of the sender that are not
+/// before `least_epoch`.
 pub(crate) fn open(
     tenant: &mut Tenant<AlcProfile>,
     number: usize,
     description: &Description,
+    least_epoch: u64,
     name: Option<&str>,
 ) -> Result<(), Failure> {
     let Description { sealing, tsi, .. } = description;
@@ -139,7 +141,7 @@ pub(crate) fn open(
     if let Some((_, master)) = &members {
         tenant.tag(number, &ControlKey::new(master, *tsi));
     }
-    tenant.open(number, Opener::new(*tsi, description.epoch.unwrap_or(0), members, verify));
+    tenant.open(number, Opener::new(*tsi, least_epoch, members, verify));
     Ok(())
 }
 

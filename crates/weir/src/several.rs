@@ -20,7 +20,7 @@ use crate::args::{Recv, SessionSource};
 use crate::console::Console;
 use crate::exit::{Exit, Failure};
 use crate::hook::{Hook, Hooked};
-use crate::recv::{FileReceiver, Wanted, out_folder, receive_buffer, session_config};
+use crate::recv::{FileReceiver, Wanted, open_store, out_folder, receive_buffer, session_config};
 use crate::sealing;
 use crate::trust::Trust;
 
@@ -49,8 +49,11 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     let network = |error| Failure::of(Exit::Network, "cannot receive")(error);
     let descriptions = wanted.iter().map(|wanted| &wanted.description);
     let mut tenant = session::managed(descriptions, manager, &session_config(args, buffer)?).map_err(network)?;
+    let mut stores = Vec::new();
     for (number, wanted) in wanted.iter().enumerate() {
-        sealing::open(&mut tenant, number, &wanted.description, args.name.as_deref())?;
+        let store = open_store(args, wanted)?;
+        sealing::open(&mut tenant, number, &wanted.description, store.least_epoch(), args.name.as_deref())?;
+        stores.push(store);
     }
 
     let clock = Clock::new();
@@ -58,10 +61,10 @@ pub(crate) fn files(args: &Recv) -> Result<Exit, Failure> {
     let mut hooked: Vec<Hooked<'_>> = consoles.iter_mut().map(|console| Hooked::new(Hook::of(args), console)).collect();
     let mut first_channel = 0;
     let mut members = Vec::new();
-    for (number, (wanted, console)) in wanted.iter().zip(&mut hooked).enumerate() {
+    for (number, ((wanted, console), store)) in wanted.iter().zip(&mut hooked).zip(stores).enumerate() {
         first_channel += u16::try_from(wanted.description.channels.len()).unwrap_or(u16::MAX);
         members.push(Member {
-            run: FileReceiver::begin(args, wanted, console, number, clock.now())?,
+            run: FileReceiver::begin(args, wanted, store, console, number, clock.now())?,
             channels_end: first_channel,
             control: wanted.description.control_address,
             progress: Progress::Continue,

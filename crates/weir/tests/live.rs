@@ -19,7 +19,8 @@ fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
     sender.event("start", LIMIT, |_| true);
     let sdp = scratch.join("live.sdp");
     let viewer = recv(&format!("127.0.0.1:{ask_port}"), Path::new(&to)).arg("--sdp").arg(&sdp).start();
-    viewer.event("meeting", LIMIT, |event| event["stage"] == "running");
+    // What the stream is, the program's first packet tells, and not before that is a viewer told.
+    viewer.event("meeting", LIMIT, |event| event["stage"] == "later");
 
     let program = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let packet = |number: u16| {
@@ -40,7 +41,7 @@ fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
     }
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{numbers:?}");
     let text = std::fs::read_to_string(&sdp).expect("it was written");
-    assert!(text.contains("RTP/AVP"), "{text}");
+    assert!(text.contains("RTP/AVP 97"), "{text}");
 
     // An input without an end is ended by the user, and that is no failure.
     let (sender, viewer) = (sender.terminate(), viewer.wait(LIMIT));
@@ -49,6 +50,29 @@ fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
         (&viewer.last_event("end")["reason"], &sender.last_event("end")["sent_packets"]),
         (&"bye".into(), &30.into())
     );
+}
+
+/// As `ffmpeg -f mpegts udp://127.0.0.1:PORT` sends it, with a viewer that was there before.
+#[test]
+fn datagrams_of_a_transport_stream_reach_a_player_as_they_were() {
+    let scratch = Scratch::new();
+    let [ask_port, port] = [free_port(), free_port()].map(|port| port.to_string());
+    let input = format!("udp://127.0.0.1:{port}");
+    let sender = send(&["--unicast", &ask_port, "--in", &input]).start();
+    sender.event("start", LIMIT, |_| true);
+    let out = scratch.join("out.ts");
+    let viewer = recv(&format!("127.0.0.1:{ask_port}"), &out).start();
+    viewer.event("meeting", LIMIT, |event| event["stage"] == "later");
+    let program = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let datagram: Vec<u8> = (0..7 * 188).map(|at| if at % 188 == 0 { 0x47 } else { at as u8 }).collect();
+    program.send_to(&datagram, format!("127.0.0.1:{port}")).expect("it goes");
+    let met = viewer.event("meeting", LIMIT, |event| event["stage"] == "running");
+    assert_eq!(met["payload_type"], 33, "a transport stream");
+    program.send_to(&datagram, format!("127.0.0.1:{port}")).expect("it goes");
+    sender.event("progress", LIMIT, |event| event["sent_packets"].as_u64() >= Some(2));
+    let (sender, viewer) = (sender.terminate(), viewer.wait(LIMIT));
+    assert_eq!((sender.code(), viewer.code()), (Some(DONE), Some(DONE)), "{}\n{}", sender.told(), viewer.told());
+    assert_eq!(std::fs::read(&out).expect("it was written"), datagram.repeat(2));
 }
 
 #[test]
@@ -68,6 +92,7 @@ fn the_user_is_told_what_cannot_be_and_what_to_do() {
         (recv("localhost:9", nowhere).args(["--sdp", "a.sdp"]), USAGE, "--out rtp://"),
         (recv("no-such-host.invalid:9", nowhere), NETWORK, "HOST:PORT"),
         (recv("localhost:9", &old), FILES, "--overwrite"),
+        (send(&["--unicast", &port, "--in", "srt://127.0.0.1:9"]), USAGE, "srt-live-transmit"),
         (send(&["--unicast", &port, "--in", file]), FILES, "none.ts"),
         (send(&["--unicast", &port, "--in", "/dev/null", "--cc-set", "warp=9"]), USAGE, "weir schemes"),
         (send(&["--unicast", &taken, "--in", "/dev/null"]), NETWORK, "choose another port"),

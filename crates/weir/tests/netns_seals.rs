@@ -131,7 +131,7 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
     if !require_root() {
         return;
     }
-    let network = Network::new().links([LINK; 2]).build();
+    let network = Network::new().links([LINK; 3]).build();
     let scratch = Scratch::new();
     let transfer = transfer(&scratch, 0, &["--authenticate", "group", "--for", "30s"]);
     transfer.session.describe(network.sender());
@@ -143,7 +143,7 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
         std::fs::write(&path, lines.map(|line| line + "\r\n").collect::<String>()).expect("room for a description");
         let host = network.receiver(index);
         let command =
-            host.command(WEIR).arg("recv").arg(&path).arg("--out").arg(scratch.folder(name.to_owned() + ".out"));
+            host.command(WEIR).arg("recv").arg(&path).arg("--out").arg(scratch.join(name.to_owned() + ".out"));
         command.args(["--iface", host.interface(), "--json"]).start()
     };
     let key = format!("a=weir-seal-key:{}", "5a".repeat(32));
@@ -153,8 +153,14 @@ fn a_receiver_with_the_key_of_another_session_is_told_so() {
     let old_start = recv(1, "old", &|line| {
         if line.starts_with("a=flute-tsi") { line.to_owned() + &later } else { line.to_owned() }
     });
+    // A receiver that starts anew with the old description, and remembers a later start.
+    let key = text.lines().find_map(|line| line.strip_prefix("a=weir-key:ed25519 ")).expect("the sender's key");
+    let tsi = text.lines().find_map(|line| line.strip_prefix("a=flute-tsi:")).expect("the session's number");
+    let heard = format!("{key} {tsi} {}\n", 1_u64 << 47);
+    std::fs::write(scratch.folder("remembers.out").join(".weir-epochs"), heard).expect("room for a line");
+    let remembers = recv(2, "remembers", &str::to_owned);
     let sender = transfer.session.send(network.sender()).start();
-    for (process, what) in [(other_key, "forged"), (old_start, "replayed")] {
+    for (process, what) in [(other_key, "forged"), (old_start, "replayed"), (remembers, "replayed")] {
         let waiting = process.event("waiting", MINUTE, |_| true);
         assert_eq!(waiting["seen"][0]["what"], what, "{waiting}");
     }

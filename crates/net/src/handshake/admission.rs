@@ -86,7 +86,7 @@ impl Admission {
             (Kind::Start, _) if self.knows(now, client, &message.cookie) => Verdict::Admit,
             // Most likely it is too old.
             (Kind::Start, _) => offer(),
-            (Kind::Offer | Kind::Alive | Kind::Busy, _) => Verdict::Ignore,
+            (Kind::Offer | Kind::Alive | Kind::Busy | Kind::Later, _) => Verdict::Ignore,
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_only_servers_say_is_ignored() {
-        for kind in [Kind::Offer, Kind::Alive, Kind::Busy] {
+        for kind in [Kind::Offer, Kind::Alive, Kind::Busy, Kind::Later] {
             let verdict = ask(&Admission::new([1; 32]), NOW, client(1), kind, [0; 16], Standing::Stranger);
             assert_eq!(verdict, Verdict::Ignore);
         }

@@ -49,6 +49,8 @@ pub enum News {
     Offered(Terms),
     /// The server serves as many peers as it can.
     Busy,
+    /// The server does not know yet what its stream is like.
+    Later,
 }
 
 impl Contact {
@@ -123,6 +125,12 @@ impl Contact {
                 (self.next, self.interval) = (now + LAST_INTERVAL, LAST_INTERVAL);
                 self.note_sign_of_life(now);
                 Some(News::Busy)
+            }
+            (Kind::Later, Stage::Asking | Stage::Starting { .. }) => {
+                self.stage = Stage::Asking;
+                (self.next, self.interval) = (now + FIRST_INTERVAL, FIRST_INTERVAL);
+                self.note_sign_of_life(now);
+                Some(News::Later)
             }
             (Kind::Alive, stage) if stage.stream_ssrc() == Some(message.ssrc) => {
                 self.run(now);
@@ -279,6 +287,14 @@ mod tests {
         let mut contact = contact();
         assert_eq!(contact.on_message(Time::ZERO, &Message::plain(Kind::Busy, 9)), Some(News::Busy));
         assert_eq!(sent_until(&mut contact, Time::from_secs(5)), [(4_000, Kind::Hello)]);
+    }
+
+    #[test]
+    fn a_server_without_a_stream_yet_is_asked_again_soon() {
+        let mut contact = contact();
+        assert_eq!(contact.on_message(Time::ZERO, &Message::plain(Kind::Later, 9)), Some(News::Later));
+        let soon = Time::ZERO + FIRST_INTERVAL;
+        assert_eq!(sent_until(&mut contact, soon).len(), 1);
     }
 
     #[test]

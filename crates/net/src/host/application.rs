@@ -48,9 +48,9 @@ pub trait Application<L> {
         None
     }
 
-    /// What a stream from here to `peer` is like, which asks.
-    fn terms(&self, _peer: SocketAddr) -> Terms {
-        Terms::default()
+    /// What a stream from here to `peer` is like, which asks; `None` while that is not known yet, so that it asks again.
+    fn terms(&self, _peer: SocketAddr) -> Option<Terms> {
+        Some(Terms::default())
     }
 
     /// A host has proved its address, or offers a stream on these terms, and this tenant has no endpoint: the endpoint for it.
@@ -143,6 +143,8 @@ pub enum PeerChange {
     OtherKey([u8; 32]),
     /// It serves as many peers as it can; it is asked again.
     Busy,
+    /// It does not know yet what its stream is like; it is asked again.
+    Later,
     /// It has proved its address, or its stream has begun.
     Up,
     /// The endpoint has contacted it, and it has answered.

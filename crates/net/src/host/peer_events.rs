@@ -74,7 +74,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.statistics.peers += 1;
         self.associate(peer);
         if self.is_per_peer {
-            let terms = self.application.terms(address);
+            let terms = self.application.terms(address).unwrap_or_default();
             self.open(now, peer, address, &terms)
         } else {
             self.event(now, Event::PeerUp(peer), None)

@@ -262,14 +262,14 @@ impl<A: Copy> Peers<A> {
         self.outbox.pop_front()
     }
 
-    /// A message of the handshake came. `terms` are those of a stream from here. Whether it was for this host.
+    /// A message of the handshake came. `terms` are those of a stream from here, once they are known. Whether it was for this host.
     pub(super) fn on_message(
         &mut self,
         now: Time,
         socket: usize,
         from: SocketAddr,
         message: &Message,
-        terms: Terms,
+        terms: Option<Terms>,
     ) -> bool {
         let is_contact = |id: &PeerId| self.all.get(id).is_some_and(|peer| matches!(peer.state, State::Contact(_)));
         let Some(id) = self.find(from).filter(is_contact) else {
@@ -301,8 +301,9 @@ impl<A: Copy> Peers<A> {
         let has_begun = contact.is_running() && !was_running;
         match news {
             Some(ContactNews::Offered(terms)) => self.news.push_back((id, News::Offered(terms))),
-            Some(ContactNews::Busy) if wanted_until.is_some() => return self.forget(id),
+            Some(ContactNews::Busy | ContactNews::Later) if wanted_until.is_some() => return self.forget(id),
             Some(ContactNews::Busy) => self.tell(id, PeerChange::Busy),
+            Some(ContactNews::Later) => self.tell(id, PeerChange::Later),
             None => {}
         }
         if has_begun {
@@ -323,12 +324,18 @@ impl<A: Copy> Peers<A> {
     }
 
     /// A message came to the server's side. Whether there is one, and it is for it.
-    fn serve(&mut self, now: Time, socket: usize, from: SocketAddr, message: &Message, terms: Terms) -> bool {
+    fn serve(&mut self, now: Time, socket: usize, from: SocketAddr, message: &Message, terms: Option<Terms>) -> bool {
         let client = Client { address: from, ssrc: message.ssrc };
         let standing = self.standing(client);
         let Some(Server { admission, .. }) = &self.server else { return false };
-        let terms = self.keys.terms(terms);
         let (local_ssrc, first_sequence) = (admission.stream_ssrc(client), admission.first_sequence(client));
+        let is_asked = standing == Standing::Stranger && matches!(message.kind, Kind::Hello | Kind::Start);
+        let Some(terms) = terms.or((!is_asked).then(Terms::default)) else {
+            let bytes = Message::plain(Kind::Later, local_ssrc).encode().to_vec();
+            self.outbox.push_back(Outbound { socket, to: from, bytes, is_goodbye: false });
+            return true;
+        };
+        let terms = self.keys.terms(terms);
         let answer = match admission.on_message(now, client, message, standing, terms) {
             Verdict::Ignore => return false,
             Verdict::Answer(answer) => answer,
@@ -549,12 +556,12 @@ mod tests {
         let mut peers = Peers::new(SILENCE);
         peers.admit(Admission::new([1; 32]), 1);
         let hello = Message::plain(Kind::Hello, 7);
-        assert!(peers.on_message(Time::ZERO, 0, client(), &hello, Terms::default()));
+        assert!(peers.on_message(Time::ZERO, 0, client(), &hello, Some(Terms::default())));
         let answer = peers.next_outbound().expect("an answer").bytes;
         let offer = weir_wire::rtcp::packets(&answer).next().expect("one").expect("a packet");
         let offer = Message::decode(&offer).expect("an offer");
         let start = Message { cookie: offer.cookie, ..Message::plain(Kind::Start, 7) };
-        assert!(peers.on_message(Time::ZERO, 0, client(), &start, Terms::default()));
+        assert!(peers.on_message(Time::ZERO, 0, client(), &start, Some(Terms::default())));
         let (id, news) = peers.next_news().expect("it is admitted");
         assert_eq!(news, News::Changed(PeerChange::Up));
         (peers, id, start)
@@ -570,7 +577,7 @@ mod tests {
         let (mut peers, id, start) = admitted();
         (1..60).find(|second| {
             let now = Time::from_secs(*second);
-            peers.on_message(now, 0, client(), &start, Terms::default());
+            peers.on_message(now, 0, client(), &start, Some(Terms::default()));
             if gets && *second >= 5 {
                 peers.on_sent(now, id);
             }

@@ -135,9 +135,9 @@ impl Application<Rtp> for Numbers {
         self.end < u64::MAX
     }
 
-    fn terms(&self, peer: SocketAddr) -> Terms {
+    fn terms(&self, peer: SocketAddr) -> Option<Terms> {
         let size = header_len(peer.ip()) as u16 + Rtp::LEN as u16 + self.bytes.len() as u16;
-        Terms::new(96, size, "metronome").expect("a short name")
+        Terms::new(96, size, "metronome")
     }
 
     fn open(&mut self, _now: Time, _peer: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {

@@ -473,6 +473,11 @@ impl Store {
         })
     }
 
+    /// The earliest start of the sender that is believed: the one that the options say, or the last one that is remembered next to the files.
+    pub fn least_epoch(&self) -> u64 {
+        self.epochs.as_ref().map_or(0, Epochs::highest).max(self.options.least_epoch)
+    }
+
     /// Says what time it is, seconds of the NTP era: signed tables that have expired do not count. Without it none has.
     pub fn set_time(&mut self, ntp_secs: u64) {
         self.now = Some(ntp_secs as u32);

@@ -1,6 +1,6 @@
 //! Values on the command line: how each is written, and what is said when it is not.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -41,6 +41,11 @@ pub enum ValueError {
     /// Not a duration.
     #[error("expected a duration with its unit, such as 30s, 10m, 1h30m or 500ms")]
     Span,
+    /// Not where to listen.
+    #[error(
+        "expected an address and a port, such as 0.0.0.0:9469 or [::1]:9469, or a port of the loopback interface, such as 9469"
+    )]
+    LocalListener,
     /// Not a rate range.
     #[error("expected lowest..highest rate, such as 256k..100M or 256k.., or one rate, such as 4M, each 1k or more")]
     Rates,
@@ -73,6 +78,12 @@ pub enum ValueError {
     /// Not an address and port.
     #[error("expected rtp:// or udp:// with an address and a port, such as rtp://127.0.0.1:5004")]
     RtpAddress,
+    /// Another protocol.
+    #[error(
+        "expected -, a file, rtp://ADDR:PORT or udp://ADDR:PORT; other protocols have programs of their own, such as \
+         ffmpeg -i srt://HOST:PORT -c copy -f mpegts udp://127.0.0.1:6000?pkt_size=1316, or srt-live-transmit"
+    )]
+    Protocol,
     /// Too few bytes.
     #[error("expected a number of bytes above zero, such as 256M or 64kB")]
     Size,
@@ -135,6 +146,14 @@ pub(crate) fn listener(text: &str) -> Result<SocketAddr, ValueError> {
     let any = text.parse().ok().map(|port| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
     let address = any.or_else(|| text.parse().ok()).ok_or(ValueError::Listener)?;
     if address.port() == 0 || address.ip().is_multicast() { Err(ValueError::Listener) } else { Ok(address) }
+}
+
+/// Where to listen: an address and a port, or a port of the loopback interface.
+pub(crate) fn local_listener(text: &str) -> Result<SocketAddr, ValueError> {
+    match text.parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => text.parse().map_err(|_| ValueError::LocalListener),
+    }
 }
 
 /// A duration: spans with units in a row, as in `1h30m`. A bare number is refused: people mean different units by it.

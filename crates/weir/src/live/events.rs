@@ -131,7 +131,7 @@ pub struct ViewStart {
 pub struct MeetingChange {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// `unanswered`, `refused`, `busy` or `running`.
+    /// `unanswered`, `refused`, `busy`, `later` or `running`.
     pub stage: String,
     /// Congestion control scheme; null before the sender has said.
     pub scheme: Option<String>,

@@ -1,4 +1,4 @@
-//! What a live stream is made of: bytes from a file or a pipe, or RTP from another program.
+//! What a live stream is made of: bytes from a file or a pipe, or RTP or bare datagrams from another program.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,16 +25,35 @@ pub enum Input {
     File(PathBuf),
     /// RTP that is sent to this address.
     Rtp(SocketAddr),
+    /// Datagrams of payload that are sent to this address.
+    Udp(SocketAddr),
+}
+
+impl Input {
+    /// Whether another program sends it, which neither waits nor says when it ends.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self, Input::Rtp(_) | Input::Udp(_))
+    }
+}
+
+/// Whether a text looks like an address of some protocol rather than the name of a file.
+pub(crate) fn is_url(text: &str) -> bool {
+    let is_scheme =
+        |scheme: &str| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
 impl FromStr for Input {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Input, ValueError> {
-        match text.strip_prefix("rtp://") {
-            Some(address) => address.parse().map(Input::Rtp).map_err(|_| ValueError::RtpAddress),
-            None if text == "-" => Ok(Input::Stdin),
-            None => Ok(Input::File(text.into())),
+        let address = |text: &str| text.parse().map_err(|_| ValueError::RtpAddress);
+        match (text.strip_prefix("rtp://"), text.strip_prefix("udp://")) {
+            (Some(at), _) => address(at).map(Input::Rtp),
+            (_, Some(at)) => address(at).map(Input::Udp),
+            _ if text == "-" => Ok(Input::Stdin),
+            _ if is_url(text) => Err(ValueError::Protocol),
+            _ => Ok(Input::File(text.into())),
         }
     }
 }
@@ -45,6 +64,7 @@ impl fmt::Display for Input {
             Input::Stdin => f.write_str("standard input"),
             Input::File(path) => write!(f, "{}", path.display()),
             Input::Rtp(address) => write!(f, "RTP to {address}"),
+            Input::Udp(address) => write!(f, "datagrams to {address}"),
         }
     }
 }
@@ -71,8 +91,8 @@ pub(crate) trait Supply {
         0
     }
 
-    /// RTP payload type of the stream.
-    fn payload_type(&self) -> u8;
+    /// RTP payload type of the stream; `None` until the first bytes tell.
+    fn payload_type(&self) -> Option<u8>;
 
     /// Bytes of a full payload.
     fn payload_len(&self) -> usize;
@@ -83,8 +103,8 @@ pub(crate) trait Supply {
 pub(crate) enum Source {
     /// Cut from bytes.
     Bytes(Box<ByteSource>),
-    /// As they come.
-    Rtp(Box<RtpSource>),
+    /// As they come, one a datagram.
+    Datagrams(Box<DatagramSource>),
 }
 
 impl Source {
@@ -99,12 +119,15 @@ impl Source {
             Input::File(path) => {
                 Source::Bytes(Box::new(ByteSource::new(File::open(path)?, room, payload_type, random)))
             }
-            Input::Rtp(address) => {
-                let socket = UdpSocket::bind(address)?;
-                socket.set_nonblocking(true)?;
-                Source::Rtp(Box::new(RtpSource::new(socket, room, payload_type)))
-            }
+            Input::Rtp(address) => Source::datagrams(*address, room, payload_type, None)?,
+            Input::Udp(address) => Source::datagrams(*address, room, payload_type, Some(random))?,
         })
+    }
+
+    fn datagrams(at: SocketAddr, room: usize, wanted_type: Option<u8>, bare_from: Option<u32>) -> io::Result<Source> {
+        let socket = UdpSocket::bind(at)?;
+        socket.set_nonblocking(true)?;
+        Ok(Source::Datagrams(Box::new(DatagramSource::new(socket, room, wanted_type, bare_from))))
     }
 
     /// The bytes of this file, for payloads of `room` bytes.
@@ -116,7 +139,7 @@ impl Source {
     pub(crate) fn too_large(&self) -> u64 {
         match self {
             Source::Bytes(_) => 0,
-            Source::Rtp(source) => source.too_large,
+            Source::Datagrams(source) => source.too_large,
         }
     }
 
@@ -124,21 +147,21 @@ impl Source {
     pub(crate) fn failure(&self) -> Option<&io::Error> {
         match self {
             Source::Bytes(source) => source.failure.as_ref(),
-            Source::Rtp(source) => source.failure.as_ref(),
+            Source::Datagrams(source) => source.failure.as_ref(),
         }
     }
 
     fn supply(&self) -> &dyn Supply {
         match self {
             Source::Bytes(source) => &**source,
-            Source::Rtp(source) => &**source,
+            Source::Datagrams(source) => &**source,
         }
     }
 
     fn supply_mut(&mut self) -> &mut dyn Supply {
         match self {
             Source::Bytes(source) => &mut **source,
-            Source::Rtp(source) => &mut **source,
+            Source::Datagrams(source) => &mut **source,
         }
     }
 }
@@ -168,7 +191,7 @@ impl Supply for Source {
         self.supply().dropped()
     }
 
-    fn payload_type(&self) -> u8 {
+    fn payload_type(&self) -> Option<u8> {
         self.supply().payload_type()
     }
 
@@ -280,10 +303,10 @@ impl Supply for ByteSource {
             return None;
         }
         let len = self.payload_len().min(self.unread().len());
-        let payload_type = self.payload_type();
+        let payload_type = self.payload_type()?;
         let start = self.start;
         self.start += len;
-        let timestamp = self.timestamp_at_zero.wrapping_add((now.as_micros() * 9 / 100) as u32);
+        let timestamp = timestamp(self.timestamp_at_zero, now);
         Some((Rtp { payload_type, timestamp, ..Rtp::default() }, &self.bytes[start..start + len]))
     }
 
@@ -291,10 +314,11 @@ impl Supply for ByteSource {
         self.is_at_end
     }
 
-    fn payload_type(&self) -> u8 {
-        self.wanted_type.unwrap_or(match self.cut {
-            Cut::TransportStream { .. } => MP2T,
-            Cut::Unknown { .. } | Cut::Plain { .. } => DYNAMIC,
+    fn payload_type(&self) -> Option<u8> {
+        self.wanted_type.or(match self.cut {
+            Cut::TransportStream { .. } => Some(MP2T),
+            Cut::Plain { .. } => Some(DYNAMIC),
+            Cut::Unknown { .. } => None,
         })
     }
 
@@ -305,10 +329,12 @@ impl Supply for ByteSource {
     }
 }
 
-/// RTP that another program sends. It does not wait for us, so what has waited for a second makes room.
+/// RTP, or bare payloads, that another program sends. It does not wait for us, so what has waited for a second makes room.
 #[derive(Debug)]
-pub(crate) struct RtpSource {
+pub(crate) struct DatagramSource {
     socket: UdpSocket,
+    /// Where RTP timestamps begin, if datagrams have none of their own.
+    bare_from: Option<u32>,
     queue: Queue,
     room: usize,
     wanted_type: Option<u8>,
@@ -340,10 +366,11 @@ impl Queue {
     }
 }
 
-impl RtpSource {
-    fn new(socket: UdpSocket, room: usize, wanted_type: Option<u8>) -> RtpSource {
-        RtpSource {
+impl DatagramSource {
+    fn new(socket: UdpSocket, room: usize, wanted_type: Option<u8>, bare_from: Option<u32>) -> DatagramSource {
+        DatagramSource {
             socket,
+            bare_from,
             queue: Queue::default(),
             room,
             wanted_type,
@@ -353,9 +380,35 @@ impl RtpSource {
             failure: None,
         }
     }
+
+    /// A datagram came.
+    fn take(&mut self, now: Time, datagram: &[u8]) {
+        let (header, payload) = match self.bare_from {
+            None if rtcp::is_rtcp(datagram) => return,
+            None => match Rtp::decode(datagram) {
+                Ok(packet) => packet,
+                Err(_) => return,
+            },
+            Some(from) => {
+                let payload_type = if is_transport_stream(datagram) { MP2T } else { DYNAMIC };
+                (Rtp { payload_type, timestamp: timestamp(from, now), ..Rtp::default() }, datagram)
+            }
+        };
+        self.seen_type.get_or_insert(header.payload_type);
+        if payload.len() <= self.room {
+            self.queue.push(now, header, payload.to_vec());
+        } else {
+            self.too_large += 1;
+        }
+    }
 }
 
-impl Supply for RtpSource {
+/// The time in RTP's units of a 90 kHz clock.
+fn timestamp(at_zero: u32, now: Time) -> u32 {
+    at_zero.wrapping_add((now.as_micros() * 9 / 100) as u32)
+}
+
+impl Supply for DatagramSource {
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.failure.is_none().then(|| self.socket.as_fd())
     }
@@ -364,16 +417,7 @@ impl Supply for RtpSource {
         let mut datagram = [0; 65_536];
         for _ in 0..READS {
             match self.socket.recv(&mut datagram) {
-                Ok(len) if rtcp::is_rtcp(&datagram[..len]) => {}
-                Ok(len) => {
-                    let Ok((header, payload)) = Rtp::decode(&datagram[..len]) else { continue };
-                    self.seen_type.get_or_insert(header.payload_type);
-                    if payload.len() <= self.room {
-                        self.queue.push(now, header, payload.to_vec());
-                    } else {
-                        self.too_large += 1;
-                    }
-                }
+                Ok(len) => self.take(now, &datagram[..len]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused) => {
                 }
@@ -403,8 +447,8 @@ impl Supply for RtpSource {
         self.queue.dropped + self.too_large
     }
 
-    fn payload_type(&self) -> u8 {
-        self.wanted_type.or(self.seen_type).unwrap_or(DYNAMIC)
+    fn payload_type(&self) -> Option<u8> {
+        self.wanted_type.or(self.seen_type)
     }
 
     fn payload_len(&self) -> usize {
@@ -459,7 +503,7 @@ mod tests {
     #[test]
     fn a_transport_stream_is_cut_into_seven_packets() {
         let mut stream = source(&transport_stream(16), 1_396);
-        assert_eq!((stream.payload_type(), stream.waiting()), (MP2T, 3));
+        assert_eq!((stream.payload_type(), stream.waiting()), (Some(MP2T), 3));
         assert_eq!(lengths(&mut stream), [1_316, 1_316, 376]);
         assert!(stream.is_over() && stream.waiting() == 0);
         assert_eq!(lengths(&mut source(&transport_stream(4), 500)), [376, 376], "as many as fit");
@@ -468,10 +512,10 @@ mod tests {
     #[test]
     fn anything_else_is_cut_into_full_payloads() {
         let mut text = source(&[b'x'; 3_000], 1_396);
-        assert_eq!((text.payload_type(), lengths(&mut text)), (DYNAMIC, vec![1_396, 1_396, 208]));
+        assert_eq!((text.payload_type(), lengths(&mut text)), (Some(DYNAMIC), vec![1_396, 1_396, 208]));
         let mut almost = transport_stream(16);
         almost[TS_PACKET] = 0;
-        assert_eq!(source(&almost, 1_396).payload_type(), DYNAMIC);
+        assert_eq!(source(&almost, 1_396).payload_type(), Some(DYNAMIC));
         assert!(lengths(&mut source(b"", 1_396)).is_empty());
     }
 

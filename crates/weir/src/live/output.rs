@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use weir_wire::rtp::Rtp;
 
-use super::input::MP2T;
+use super::input::{MP2T, is_url};
 use crate::args::ValueError;
 
 /// Where a live stream goes, as the user says it.
@@ -35,6 +35,9 @@ impl FromStr for Output {
         }
         if let Some(to) = text.strip_prefix("udp://") {
             return address(to).map(Output::Udp);
+        }
+        if is_url(text) {
+            return Err(ValueError::Protocol);
         }
         Ok(if text == "-" { Output::Stdout } else { Output::File(text.into()) })
     }
@@ -148,6 +151,7 @@ mod tests {
         assert_eq!("rtp://[::1]:5004".parse(), Ok(Output::Rtp((Ipv6Addr::LOCALHOST, 5004).into())));
         assert_eq!("udp://127.0.0.1:1".parse(), Ok(Output::Udp((Ipv4Addr::LOCALHOST, 1).into())));
         assert_eq!("udp://127.0.0.1".parse::<Output>(), Err(ValueError::RtpAddress));
+        assert_eq!("srt://127.0.0.1:1".parse::<Output>(), Err(ValueError::Protocol));
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             PeerChange::Unanswered { is_refused: false } => "unanswered",
             PeerChange::Unanswered { is_refused: true } => "refused",
             PeerChange::Busy => "busy",
+            PeerChange::Later => "later",
             PeerChange::OtherKey(key) => return self.refused(now, key),
             PeerChange::Up | PeerChange::Reached => "running",
             PeerChange::Down(why) => {

@@ -20,7 +20,7 @@ use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange};
-use super::input::{Input, Source, Supply};
+use super::input::{Source, Supply};
 use crate::args::SendLive;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -142,9 +142,9 @@ impl Application<Rtp> for LiveSender<'_> {
         self.source.fill(now);
     }
 
-    fn terms(&self, viewer: SocketAddr) -> Terms {
+    fn terms(&self, viewer: SocketAddr) -> Option<Terms> {
         let size = u16::try_from(self.packet_size(viewer.ip()).count()).unwrap_or(u16::MAX);
-        Terms::new(self.source.payload_type(), size, self.args.cc.name).unwrap_or_default()
+        Some(Terms::new(self.source.payload_type()?, size, self.args.cc.name).unwrap_or_default())
     }
 
     fn open(&mut self, _now: Time, viewer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
@@ -164,7 +164,11 @@ impl Application<Rtp> for LiveSender<'_> {
                 (self.viewer, self.last_departure) = (None, Some(why));
                 word(why)
             }
-            PeerChange::Reached | PeerChange::Unanswered { .. } | PeerChange::OtherKey(_) | PeerChange::Busy => return,
+            PeerChange::Reached
+            | PeerChange::Unanswered { .. }
+            | PeerChange::OtherKey(_)
+            | PeerChange::Busy
+            | PeerChange::Later => return,
         };
         let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned() };
         self.show(&LiveSenderEvent::Viewer(event));
@@ -184,8 +188,7 @@ impl Application<Rtp> for LiveSender<'_> {
         }
         if self.outcome.is_none() && self.observer.is_interrupted() {
             // An input without an end is ended so.
-            let is_endless = matches!(self.args.input, Input::Rtp(_));
-            self.outcome = Some(if is_endless { Exit::Done } else { Exit::Interrupted });
+            self.outcome = Some(if self.args.input.is_endless() { Exit::Done } else { Exit::Interrupted });
         }
         let is_sent = self.viewer.is_none() && self.source.is_over() && self.source.waiting() == 0;
         if self.outcome.is_some() || self.is_unheard || is_sent { Progress::Stop } else { Progress::Continue }
@@ -239,7 +242,7 @@ impl LiveSender<'_> {
         }
         if self.source.too_large() > 0 {
             let message = format!(
-                "{} RTP packets were not sent, as they are larger than --packet-size {} allows",
+                "{} payloads were not sent, as they are larger than --packet-size {} allows",
                 self.source.too_large(),
                 self.args.packet_size
             );

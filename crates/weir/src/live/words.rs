@@ -64,6 +64,7 @@ pub(crate) fn meeting(change: &MeetingChange, address: &str) -> String {
             let payload_type = change.payload_type.map_or_else(String::new, |it| format!(", RTP payload type {it}"));
             format!("the stream runs ({scheme}{payload_type})")
         }
+        "later" => format!("{address} has nothing to send yet; asking again until it has"),
         "busy" => format!("{address} has another viewer; asking again every few seconds"),
         "refused" => format!("nobody answers at {address} yet: no program listens on that port; asking on"),
         _ => format!("nobody answers at {address} yet; asking on"),

@@ -70,7 +70,7 @@ impl<'a> Node<'a> {
                 return;
             }
             PeerChange::Unanswered { .. } => "unanswered",
-            PeerChange::Busy => "busy",
+            PeerChange::Busy | PeerChange::Later => "busy",
             // Members of a tree share no keys.
             PeerChange::OtherKey(_) => return,
             PeerChange::Down(why) => return self.gone(now, peer, address, why),

@@ -22,15 +22,17 @@ use super::seal::{Tally, wrap};
 use crate::args::SendStream;
 use crate::events::Role;
 use crate::exit::{Exit, Failure};
-use crate::live::Input;
 use crate::live::{Source, Supply};
 use crate::observer::Observer;
 use crate::{key, session};
 
 /// Sends bytes in order to all members of a tree, until all have them.
 pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Result<Exit, Failure> {
-    if matches!(args.input, Input::Rtp(_)) {
-        return Err(Failure::new(Exit::Usage, "a stream is made of bytes: RTP can be sent with `weir send live`"));
+    if args.input.is_endless() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "a stream is made of bytes: datagrams can be sent with `weir send live`",
+        ));
     }
     let open = |room: usize| Source::open(&args.input, room, None, 0);
     from(args, open, &args.input.to_string(), observer)

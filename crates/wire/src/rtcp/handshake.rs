@@ -34,6 +34,8 @@ pub enum Kind {
     Alive = 4,
     /// Server: it serves as many peers as it can already.
     Busy = 5,
+    /// Server: there will be a stream, and it is not known yet what it is like.
+    Later = 6,
 }
 
 /// What a stream is like.
@@ -119,6 +121,7 @@ impl Message {
             3 => Kind::Start,
             4 => Kind::Alive,
             5 => Kind::Busy,
+            6 => Kind::Later,
             other => return Err(DecodeError::Value { field: "message kind", value: u64::from(other) }),
         };
         let mut rest = app.data;
@@ -156,7 +159,7 @@ mod tests {
             payload_type in any::<u8>(), packet_size in any::<u16>(), ephemeral in any::<[u8; KEY_LEN]>(),
             identity in any::<[u8; KEY_LEN]>(),
         ) {
-            for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy] {
+            for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy, Kind::Later] {
                 let terms = Terms { payload_type, packet_size, scheme, ephemeral, identity };
                 let message = Message { kind, ssrc, cookie, terms };
                 prop_assert_eq!(decoded(&message.encode()), Ok(message));
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn other_names_versions_kinds_and_lengths_are_refused() {
         let good = Message::plain(Kind::Hello, 7).encode();
-        for (at, value) in [(0, 0x80), (0, 0x86), (8, b'X'), (12, 1), (3, good[3] - 1)] {
+        for (at, value) in [(0, 0x80), (0, 0x87), (8, b'X'), (12, 1), (3, good[3] - 1)] {
             let mut bad = good;
             bad[at] = value;
             assert!(decoded(&bad).is_err(), "byte {at}");

@@ -26,6 +26,8 @@ pub struct Config {
     pub steps_from_start: bool,
     /// Whether packets say that they can be marked instead of dropped, and marks count as loss (decision 7).
     pub ecn: bool,
+    /// Whether the rate of an application that has less to send is bounded by what it used lately (decision 13).
+    pub validates: bool,
     /// The rate never falls below this; `None` is below a packet in two seconds.
     pub min_rate: Option<Rate>,
     /// The rate never grows above this.
@@ -109,6 +111,7 @@ impl Config {
             moves_the_waiting: true,
             steps_from_start: false,
             ecn: sockets,
+            validates: true,
             min_rate: None,
             max_rate: Rate::from_mbps(10_000),
             catch_up: Duration::from_millis(if sockets { 5 } else { 0 }),
@@ -135,6 +138,7 @@ impl Config {
             loss: LossRule::Distance,
             moves_the_waiting: false,
             steps_from_start: true,
+            validates: false,
             ..self
         }
     }

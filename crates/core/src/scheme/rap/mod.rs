@@ -13,6 +13,7 @@ mod round_trip;
 mod settings;
 mod sink;
 mod source;
+mod usage;
 
 pub use config::{Config, FineGrain, Growth, LossRule, Timing};
 pub use sink::Sink;

@@ -63,21 +63,25 @@ impl Pace {
     /// A step of `round_trip` seconds without congestion is over: one packet more in each round trip (Eq. 1 with C = SRTT,
     /// Eq. 5), or twice as many.
     pub(super) fn increase(&mut self, round_trip: f64) {
-        match self.growth {
-            Growth::Additive => self.set(self.gap * round_trip / (self.gap + round_trip)),
-            Growth::Doubling => {
-                self.set((self.gap / 2.0).max(self.doubles_to));
-                if self.gap <= self.doubles_to {
-                    self.growth = Growth::Additive;
-                }
-            }
+        self.set(self.increased(round_trip));
+        if self.growth == Growth::Doubling && self.gap <= self.doubles_to {
+            self.growth = Growth::Additive;
         }
     }
 
-    /// Congestion (Eq. 3).
-    pub(super) fn back_off(&mut self) {
+    /// What the gap would be after that, seconds.
+    pub(super) fn increased(&self, round_trip: f64) -> f64 {
+        match self.growth {
+            Growth::Additive => self.gap * round_trip / (self.gap + round_trip),
+            Growth::Doubling => (self.gap / 2.0).max(self.doubles_to),
+        }
+    }
+
+    /// Congestion (Eq. 3), of a rate of which at most `used` packets a second can have been used, where that is known.
+    pub(super) fn back_off(&mut self, used: Option<f64>) {
         self.growth = Growth::Additive;
-        self.set(self.gap / self.decrease);
+        let gap = used.map_or(self.gap, |used| self.gap.max(1.0 / used));
+        self.set(gap / self.decrease);
     }
 
     /// Begins again with this gap, and doubles from step to step until the gap is `doubles_to`; both in seconds.
@@ -128,7 +132,7 @@ mod tests {
         pace.increase(0.1);
         pace.increase(0.1);
         assert_eq!(pace.rate(), Rate::from_bps(32_000));
-        pace.back_off();
+        pace.back_off(None);
         assert_eq!(pace.rate(), Rate::from_bps(16_000));
         pace.increase(0.1);
         assert_eq!(pace.rate(), Rate::from_bps(24_000));
@@ -159,14 +163,15 @@ mod tests {
         }
 
         #[test]
-        fn the_rate_stays_between_floor_and_ceiling(moves in proptest::collection::vec(0u8..4, 0..200)) {
+        fn the_rate_stays_between_floor_and_ceiling(moves in proptest::collection::vec(0u8..5, 0..200)) {
             let size = Bytes::new(1000);
             let (low, high) = (Rate::from_kbps(16), Rate::from_mbps(2));
             let config = Config { min_rate: Some(low), max_rate: high, ..Config::new(Habitat::Sockets) };
             let mut pace = Pace::new(size, &config);
             for one in moves {
                 match one {
-                    0 => pace.back_off(),
+                    0 => pace.back_off(None),
+                    4 => pace.back_off(Some(10.0)),
                     1 => pace.restart(0.3, 1e-6),
                     2 => pace.rest(),
                     _ => pace.increase(0.02),

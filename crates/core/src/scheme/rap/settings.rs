@@ -78,6 +78,11 @@ const TABLE: Table<Config> = &[&[
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.ecn },
     },
     Entry {
+        key: "validate",
+        help: "whether an application that has less to send is allowed at most twice what was acknowledged lately",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
+    },
+    Entry {
         key: "initial_rtt",
         help: "round-trip time until one is measured",
         value: &Span { range: ms(1)..=secs(10), field: |c| &mut c.timing.initial },

@@ -9,6 +9,7 @@ use super::config::{Config, Growth, SILENT_TIMEOUTS};
 use super::history::History;
 use super::pace::Pace;
 use super::round_trip::RoundTrip;
+use super::usage::Usage;
 use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Packet, PeerId};
 use crate::observation::{Observation, PaceCause, PaceReport};
@@ -24,6 +25,7 @@ pub struct Source {
     config: Config,
     pace: Pace,
     round_trip: RoundTrip,
+    usage: Usage,
     history: History,
     /// Payloads that the application has.
     offered: u64,
@@ -90,6 +92,7 @@ impl Source {
             pace: Pace::new(stream.packet_size, &config),
             round_trip: RoundTrip::new(config.timing, config.fine_grain),
             config,
+            usage: Usage::default(),
             history: History::default(),
             offered: 0,
             path: Path::Unknown,
@@ -106,6 +109,9 @@ impl Source {
     fn offer(&mut self, now: Time, packets: u64) {
         if self.offered == 0 && packets > 0 && now > self.due {
             self.step.limited = self.anchor.is_some();
+            if self.step.limited {
+                self.usage.limited(now);
+            }
             self.end_idleness(now);
             self.due = now;
         }
@@ -197,21 +203,29 @@ impl Source {
     /// A step is over: the rate grows, if it was used and something came back.
     fn end_step(&mut self, now: Time) {
         let Step { end, heard, limited } = self.step;
+        let round_trip = self.round_trip.smoothed();
+        let bound = self.bound(now);
+        let limited = limited || bound.is_some_and(|bound| self.pace.increased(round_trip) * bound < 1.0);
         let cause = match self.pace.growth() {
             _ if limited => PaceCause::ApplicationLimited,
             Growth::Additive => PaceCause::Step,
             Growth::Doubling => PaceCause::StartUp,
         };
-        let round_trip = Duration::from_secs_f64(self.round_trip.smoothed());
-        self.begin_step(if now > end + round_trip { now } else { end });
+        let late = end + Duration::from_secs_f64(round_trip);
+        self.begin_step(if now > late { now } else { end });
         if !heard && !self.config.steps_from_start {
             return;
         }
         if !limited {
-            self.pace.increase(self.round_trip.smoothed());
+            self.pace.increase(round_trip);
             self.reschedule();
         }
         self.observe(cause);
+    }
+
+    /// The most that may be allowed, packets a second, where the application has less to send (decision 13).
+    fn bound(&mut self, now: Time) -> Option<f64> {
+        self.usage.bound(now, self.round_trip.smoothed()).filter(|_| self.config.validates)
     }
 
     /// Looks for packets whose acknowledgement is overdue, as before every packet (§III); tells whether it backed off.
@@ -259,7 +273,9 @@ impl Source {
 
     fn back_off(&mut self, now: Time, cause: PaceCause) {
         self.reacted_to = self.history.last();
-        self.pace.back_off();
+        // What was not used was not tried.
+        let used = self.bound(now);
+        self.pace.back_off(used);
         self.begin_step(now);
         self.reschedule();
         self.observe(cause);
@@ -271,7 +287,7 @@ impl Source {
         if newest > last || feedback.arrived & 1 == 0 {
             return;
         }
-        let heard = self.acknowledge(newest, feedback);
+        let heard = self.acknowledge(now, newest, feedback);
         if !heard.anything {
             return;
         }
@@ -290,7 +306,7 @@ impl Source {
         }
     }
 
-    fn acknowledge(&mut self, newest: Seq, feedback: &Feedback) -> Heard {
+    fn acknowledge(&mut self, now: Time, newest: Seq, feedback: &Feedback) -> Heard {
         let mut heard = Heard::default();
         for back in 0..u32::from(feedback.reports.min(Feedback::MAX_REPORTS)) {
             let Some(number) = newest.value().checked_sub(u64::from(back)) else { break };
@@ -299,6 +315,7 @@ impl Source {
             }
             let Some(sent) = self.history.acknowledge(Seq::new(number)) else { continue };
             heard.anything = true;
+            self.usage.acknowledged(now, self.round_trip.smoothed());
             if back == 0 {
                 heard.newest_sent = Some(sent);
             }

@@ -113,8 +113,8 @@ impl Application<Rtp> for Supply {
         Some(if self.has_started { u64::MAX } else { 0 })
     }
 
-    fn terms(&self, _peer: SocketAddr) -> Terms {
-        Terms::new(0, PACKET_SIZE as u16, self.scheme.name).expect("names of schemes are short")
+    fn terms(&self, _peer: SocketAddr) -> Option<Terms> {
+        Terms::new(0, PACKET_SIZE as u16, self.scheme.name)
     }
 
     fn open(&mut self, _now: Time, _peer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
