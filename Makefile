@@ -6,9 +6,10 @@
 # make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
 #
 # make install    the program, manual pages, completions and service into PREFIX, /usr/local if not given; DESTDIR for packagers
+# make deb        a package for this Debian or Ubuntu, in target/deb
 
-.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files
-.PHONY: need-cargo need-test-tools need-bench-tools
+.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb
+.PHONY: need-cargo need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
 PREFIX ?= /usr/local
@@ -83,6 +84,9 @@ uninstall:
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service))) $(SHARE)/doc/weir/copyright $(SHARE)/doc/weir/examples/recv.conf
 	rmdir $(SHARE)/doc/weir/examples $(SHARE)/doc/weir 2>/dev/null || true
 
+deb: build need-package-tools
+	packaging/deb $(BINARY)
+
 need-cargo:
 	@for tool in cargo rustc; do command -v $$tool >/dev/null || { echo "Weir is built with Rust $(RUST) or later, and $$tool is not in PATH: install it with rustup (https://rustup.rs)"; exit 1; }; done
 	@for tool in cargo rustc; do found=$$($$tool --version | sed 's/^[a-z]* \([0-9.]*\).*/\1/'); \
@@ -103,3 +107,6 @@ need-bench-tools: need-test-tools
 	$(call need,ns,ns2)
 	$(call need,taskset,util-linux)
 	$(call need,ethtool,ethtool)
+
+need-package-tools:
+	$(call need,dpkg-shlibdeps,dpkg-dev)
