@@ -7,14 +7,16 @@
 #
 # make install    the program, manual pages, completions and service into PREFIX, /usr/local if not given; DESTDIR for packagers
 # make deb        a package for this Debian or Ubuntu, in target/deb
+# make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
 
-.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb
+.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb static
 .PHONY: need-cargo need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+STATIC := $(shell uname -m)-unknown-linux-musl
 BINARY ?= target/release/weir
 REPRODUCTION := target/reproduction
 PAPERS := avmrc mtcp pslm rap stair
@@ -87,10 +89,17 @@ uninstall:
 deb: build need-package-tools
 	packaging/deb $(BINARY)
 
+# The linker is rustc's; ring and BLAKE3 have parts in C and assembly, which want a compiler for musl.
+static: need-cargo
+	$(call need,musl-gcc,musl-tools)
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" ] || { echo "this rustc has no $(STATIC): rustup target add $(STATIC), or your distribution's package of Rust's standard library for musl"; exit 1; }
+	cargo build --release --locked -p weir --target $(STATIC)
+	@echo "target/$(STATIC)/release/weir"
+
 need-cargo:
 	@for tool in cargo rustc; do command -v $$tool >/dev/null || { echo "Weir is built with Rust $(RUST) or later, and $$tool is not in PATH: install it with rustup (https://rustup.rs)"; exit 1; }; done
 	@for tool in cargo rustc; do found=$$($$tool --version | sed 's/^[a-z]* \([0-9.]*\).*/\1/'); \
-		[ "$$(printf '%s\n' $(RUST) $$found | sort -V | head -n 1)" = $(RUST) ] || { echo "Weir is built with Rust $(RUST) or later, and this $$tool is $$found: rustup (https://rustup.rs) has today's next to your distribution's"; exit 1; }; done
+		[ "$$(printf '%s\n' $(RUST) $$found | sort -V | head -n 1)" = $(RUST) ] || { echo "Weir is built with Rust $(RUST) or later, and this $$tool is $$found: rustup (https://rustup.rs) has today's next to your distribution's; make static on another machine makes a program that needs no Rust here"; exit 1; }; done
 
 # $(call need,COMMAND,PACKAGE): installs PACKAGE where we may, or says how to.
 define need
