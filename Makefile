@@ -8,8 +8,9 @@
 # make install    the program, manual pages, completions and service into PREFIX, /usr/local if not given; DESTDIR for packagers
 # make deb        a package for this Debian or Ubuntu, in target/deb
 # make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
+# make package-test  the package and the static program in bare Debian systems, from one to the other (needs root)
 
-.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb static
+.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb static package-test
 .PHONY: need-cargo need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
@@ -95,6 +96,11 @@ static: need-cargo
 	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" ] || { echo "this rustc has no $(STATIC): rustup target add $(STATIC), or your distribution's package of Rust's standard library for musl"; exit 1; }
 	cargo build --release --locked -p weir --target $(STATIC)
 	@echo "target/$(STATIC)/release/weir"
+
+package-test: deb static
+	$(call need,mmdebstrap,mmdebstrap)
+	$(call need,ip,iproute2)
+	packaging/test target/deb/weir_*_$$(dpkg --print-architecture).deb target/$(STATIC)/release/weir
 
 need-cargo:
 	@for tool in cargo rustc; do command -v $$tool >/dev/null || { echo "Weir is built with Rust $(RUST) or later, and $$tool is not in PATH: install it with rustup (https://rustup.rs)"; exit 1; }; done
