@@ -4,10 +4,21 @@
 # make yardstick  the default scheme, or SCHEME=name, on the networks of today (docs/yardstick.md)
 # make churn   a thousand hours of streams whose members come, leave, die and are cut off: two hours on two cores
 # make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
+#
+# make install    the program, manual pages, completions and service into PREFIX, /usr/local if not given; DESTDIR for packagers
+# make deb        a package for this Debian or Ubuntu, in target/deb
+# make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
+# make package-test  the package and the static program in bare Debian systems, from one to the other (needs root)
 
-.PHONY: demo test bench churn reproduce yardstick build need-cargo need-test-tools need-bench-tools
+.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb static package-test
+.PHONY: need-cargo need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+STATIC := $(shell uname -m)-unknown-linux-musl
+BINARY ?= target/release/weir
 REPRODUCTION := target/reproduction
 PAPERS := avmrc mtcp pslm rap stair
 
@@ -48,8 +59,53 @@ bench: build need-bench-tools
 	cargo build --release --locked -p weir-testkit
 	target/release/weir-bench
 
+# As root by sudo, cargo is often not in PATH: then what was built before is installed.
+install: $(if $(shell command -v cargo),build)
+	@[ -x $(BINARY) ] || { echo "there is no $(BINARY) yet: run make build, then sudo make install"; exit 1; }
+	$(MAKE) --no-print-directory install-files
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/weir; make uninstall takes it away"
+
+# What goes where, for install and for packages. What a service starts is where this puts it.
+SHARE := $(DESTDIR)$(PREFIX)/share
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+ZSH ?= $(SHARE)/zsh/site-functions
+install-files:
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/weir
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(ZSH) $(SHARE)/fish/vendor_completions.d
+	$(BINARY) man $(SHARE)/man/man1
+	$(BINARY) completions bash >$(SHARE)/bash-completion/completions/weir
+	$(BINARY) completions zsh >$(ZSH)/_weir
+	$(BINARY) completions fish >$(SHARE)/fish/vendor_completions.d/weir.fish
+	install -D -m 644 LICENSE $(SHARE)/doc/weir/copyright
+	install -D -m 644 packaging/recv.conf.example $(SHARE)/doc/weir/examples/recv.conf
+	@for unit in $(wildcard packaging/*.service); do \
+		install -d $(UNITS) && sed 's#/usr/bin/weir#$(PREFIX)/bin/weir#' $$unit >$(UNITS)/$${unit##*/} || exit 1; done
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(SHARE)/man/man1/weir.1 $(SHARE)/man/man1/weir-*.1
+	rm -f $(SHARE)/bash-completion/completions/weir $(ZSH)/_weir $(SHARE)/fish/vendor_completions.d/weir.fish
+	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service))) $(SHARE)/doc/weir/copyright $(SHARE)/doc/weir/examples/recv.conf
+	rmdir $(SHARE)/doc/weir/examples $(SHARE)/doc/weir 2>/dev/null || true
+
+deb: build need-package-tools
+	packaging/deb $(BINARY)
+
+# The linker is rustc's; ring and BLAKE3 have parts in C and assembly, which want a compiler for musl.
+static: need-cargo
+	$(call need,musl-gcc,musl-tools)
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" ] || { echo "this rustc has no $(STATIC): rustup target add $(STATIC), or your distribution's package of Rust's standard library for musl"; exit 1; }
+	cargo build --release --locked -p weir --target $(STATIC)
+	@echo "target/$(STATIC)/release/weir"
+
+package-test: deb static
+	$(call need,mmdebstrap,mmdebstrap)
+	$(call need,ip,iproute2)
+	packaging/test target/deb/weir_*_$$(dpkg --print-architecture).deb target/$(STATIC)/release/weir
+
 need-cargo:
-	@command -v cargo >/dev/null || { echo "Weir is built with Rust 1.88 or later and cargo is not in PATH: install it with rustup (https://rustup.rs) or your distribution's package"; exit 1; }
+	@for tool in cargo rustc; do command -v $$tool >/dev/null || { echo "Weir is built with Rust $(RUST) or later, and $$tool is not in PATH: install it with rustup (https://rustup.rs)"; exit 1; }; done
+	@for tool in cargo rustc; do found=$$($$tool --version | sed 's/^[a-z]* \([0-9.]*\).*/\1/'); \
+		[ "$$(printf '%s\n' $(RUST) $$found | sort -V | head -n 1)" = $(RUST) ] || { echo "Weir is built with Rust $(RUST) or later, and this $$tool is $$found: rustup (https://rustup.rs) has today's next to your distribution's; make static on another machine makes a program that needs no Rust here"; exit 1; }; done
 
 # $(call need,COMMAND,PACKAGE): installs PACKAGE where we may, or says how to.
 define need
@@ -66,3 +122,6 @@ need-bench-tools: need-test-tools
 	$(call need,ns,ns2)
 	$(call need,taskset,util-linux)
 	$(call need,ethtool,ethtool)
+
+need-package-tools:
+	$(call need,dpkg-shlibdeps,dpkg-dev)

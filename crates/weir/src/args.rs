@@ -73,6 +73,13 @@ pub(crate) enum Command {
         #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages of all commands, for packages.
+    #[command(hide = true)]
+    Man {
+        /// Folder to put them in, made if missing.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 /// What can be sent.

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{announce, demo, describe, doctor, key, lab, live, recv, schemes, send, several, stream};
+use crate::{announce, demo, describe, doctor, key, lab, live, man, recv, schemes, send, several, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -69,6 +69,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);
             Ok(shown(&String::from_utf8_lossy(&script)))
         }
+        Command::Man { folder } => man::write(Cli::command(), &folder),
     }
 }
 

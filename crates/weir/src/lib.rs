@@ -27,6 +27,7 @@ mod interrupt;
 mod key;
 mod lab;
 mod live;
+mod man;
 mod metrics;
 mod observer;
 mod progress;

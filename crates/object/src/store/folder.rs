@@ -11,13 +11,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{
-    AtFlags, FallocateFlags, Flock, FlockArg, OFlag, RenameFlags, fallocate, openat, readlinkat, renameat2,
-};
+use nix::fcntl::{AtFlags, FallocateFlags, Flock, FlockArg, OFlag, fallocate, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::attributes::{self, PERMISSIONS, USUAL_FOLDER};
 use crate::name::Name;
@@ -201,7 +200,7 @@ fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
         remove_at(parent, &new)?;
     }
     symlinkat(target, parent, new.as_str())?;
-    let exchange = || renameat2(parent, new.as_str(), parent, name, RenameFlags::RENAME_EXCHANGE);
+    let exchange = || rename_with(parent, new.as_str(), name, RenameFlags::EXCHANGE);
     match exchange() {
         Ok(()) if readlinkat(parent, new.as_str()).is_ok() => remove_at(parent, &new),
         Ok(()) => {
@@ -212,7 +211,7 @@ fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
         // A file system that cannot exchange.
         Err(Errno::EINVAL) => {
             remove_at(parent, name)?;
-            Ok(renameat2(parent, new.as_str(), parent, name, RenameFlags::empty())?)
+            Ok(rename_with(parent, new.as_str(), name, RenameFlags::empty())?)
         }
         Err(error) => {
             remove_at(parent, &new)?;
@@ -278,13 +277,18 @@ pub(crate) enum How {
     Create,
 }
 
+/// As rename(2) with flags, which nix has for the GNU C library alone.
+fn rename_with(parent: &OwnedFd, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+    renameat_with(parent, from, parent, to, flags).map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
 /// Renames within `parent`; an existing file is replaced only with `overwrite`.
 pub(crate) fn rename_at(parent: &OwnedFd, from: &str, to: &str, overwrite: bool) -> io::Result<()> {
-    let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::RENAME_NOREPLACE };
-    match renameat2(parent, from, parent, to, flags) {
+    let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+    match rename_with(parent, from, to, flags) {
         // Some file systems cannot refuse in the same step. There was nothing when the file was begun.
         Err(Errno::EINVAL) if !overwrite && stat_at(parent, to)?.is_none() => {
-            Ok(renameat2(parent, from, parent, to, RenameFlags::empty())?)
+            Ok(rename_with(parent, from, to, RenameFlags::empty())?)
         }
         renamed => Ok(renamed?),
     }

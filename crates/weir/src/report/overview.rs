@@ -26,7 +26,7 @@ pub(super) fn svg(report: &Report) -> String {
     svg.text("title", &[("id", &"overview-title")], &title);
     let words: Vec<String> = report.receivers.iter().map(in_words).collect();
     svg.text("desc", &[("id", &"overview-text")], words.join(" "));
-    svg.text("style", &[], STYLE);
+    svg.text("style", &[], plain(STYLE));
     svg.empty("rect", &[("class", &"card"), ("width", &"100%"), ("height", &"100%"), ("rx", &"10")]);
     svg.label("headline", (MARGIN, 34.0), "One sender, one file, each receiver at the rate of its own link");
     legend(&mut svg);
@@ -36,6 +36,18 @@ pub(super) fn svg(report: &Report) -> String {
     }
     svg.close();
     svg.finish()
+}
+
+/// The style with its light colours written out, for programs that show pictures and know no variables: the card is opaque, so that it
+/// is seen on any ground.
+fn plain(style: &str) -> String {
+    let (light, rest) = style.split_once('\n').expect("the light colours are the first line");
+    let (_dark, rules) = rest.split_once('\n').expect("the dark colours are the second");
+    let colours = light.trim_start_matches(":root{").trim_end_matches('}').split(';');
+    colours
+        .filter_map(|colour| colour.split_once(':'))
+        .filter(|(name, _)| name.starts_with("--"))
+        .fold(rules.to_owned(), |rules, (name, value)| rules.replace(&format!("var({name})"), value))
 }
 
 fn panel(svg: &mut Svg, series: &Series, at: (f64, f64), id: &str) {

@@ -132,6 +132,16 @@ fn the_overview_stands_alone_with_a_panel_for_each_receiver() {
 }
 
 #[test]
+fn the_overview_has_plain_colours_and_a_ground_of_its_own() {
+    let overview = report().overview();
+    for unknown in ["var(", "--", ":root", "@media"] {
+        assert!(!overview.contains(unknown), "{unknown} is not known everywhere");
+    }
+    assert!(overview.contains("rect.card{fill:#fff}") && overview.contains(".chart text{fill:#16202a}"), "{overview}");
+    assert!(report().html().contains("prefers-color-scheme:dark"), "the page follows the reader's choice");
+}
+
+#[test]
 fn a_receiver_that_did_not_make_it_is_shown_as_such() {
     let mut report = report();
     report.receivers[0].seconds = None;
