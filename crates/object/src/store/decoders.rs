@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -61,7 +62,10 @@ impl Task {
     }
 
     fn run(self) -> Decoded {
-        let outcome = self.decode();
+        // Who waits for it must not wait for ever. A panic has been reported by the panic hook.
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decode()));
+        let outcome =
+            outcome.unwrap_or_else(|_| Err(io::Error::other("decoding failed, which is a fault of this program")));
         let (bytes, extras) = (self.bytes(), self.extra.len());
         let Task { file, index, part, set, leaves, .. } = self;
         Decoded { file, index, part, set, extras, leaves, bytes, outcome }
