@@ -3,22 +3,8 @@
 //! A bundle is an index and after it the content of the files, one behind the other in the order of the index. The table says how many
 //! bytes of it the index takes, what it hashes to, and how many files are in it: nothing reads an index that is not what the table says.
 //!
-//! # The index
-//!
-//! Compressed (RFC 1951, raw). Unpacked, in network byte order: the number of entries, 32 bits; then the entries, by name, each of
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 1 | kind: 0 a file, 1 a folder, 2 a symbolic link |
-//! | 2 | bytes that the name has in common with the one before |
-//! | 2, and so many | the rest of the name |
-//! | 2 | permissions, or 65535 |
-//! | 8, 4 | seconds since 1970 and nanoseconds, or 2^32 − 1 nanoseconds where there is no time |
-//! | 8, 32 | of a file: its length, its BLAKE3 digest |
-//! | 2, and so many | of a link: its target |
-//!
-//! Names grow from entry to entry, so none comes twice. Where a file's bytes are follows from the lengths before it: files can neither
-//! overlap nor leave a gap, and all of them together have to be what is left of the bundle.
+//! Names grow from entry to entry, so none comes twice. The lengths of the files before it say where a file's bytes are: files can neither
+//! overlap nor leave a gap, and together they fill the rest of the bundle. docs/wire.md has the layout of the index.
 //!
 //! Not here: which files go into a bundle, and where they are put.
 
@@ -40,7 +26,7 @@ pub struct BundleEntry {
 }
 
 impl BundleEntry {
-    /// What the table says of a bundle of so many files with this index.
+    /// What the table says of a bundle of `files` files with this index.
     pub(crate) fn new(files: u64, index: &[u8]) -> BundleEntry {
         BundleEntry { files, index_bytes: index.len() as u64, index_digest: *blake3::hash(index).as_bytes() }
     }
@@ -145,7 +131,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Index {
-    /// Reads the index of a bundle of `length` bytes, of which the table says `entry`. Takes no more memory than an index of so many files
+    /// Reads the index of a bundle of `length` bytes, of which the table says `entry`. Takes no more memory than an index of that many files
     /// may.
     ///
     /// # Errors
@@ -330,7 +316,7 @@ pub(crate) const BUNDLE_NAME: &str = "weir-bundle-";
 /// Files below this number in a set travel each as an object of its own: a table of so few is a few packets, and receivers of other makers
 /// get them.
 pub(crate) const FEWEST_FILES: usize = 32;
-/// Most bytes of a bundle besides its index, about: so many that the index, which a receiver that comes back asks for first, is a small part,
+/// Most bytes of a bundle besides its index, about: large enough that the index, which a receiver that comes back asks for first, is a small part,
 /// and that a set of many files is still few objects.
 pub(crate) const BUNDLE_BYTES: u64 = 64 << 20;
 /// Most entries of a bundle: with files of 2 kB, as many as fill it. A receiver has them in memory.

@@ -1,11 +1,12 @@
 //! The sending side: a carousel of encoding symbols.
 //!
 //! Each call of [`Carousel::next`] gives the next fresh symbol for one channel. In the first cycle these are the source
-//! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode. Those in which
-//! the indexes of bundles are go before it, and repair symbols take their turns in it: so who comes later misses as much of any block;
-//! from then on they are repair symbols, never the same twice (until 2^24 of a block are used up), not even in a later run that is told
-//! what was sent before. Any set of channels
-//! sees all blocks of a window evenly.
+//! symbols, each exactly once over all channels, so a receiver of all channels that loses nothing has nothing to decode. From then on they
+//! are repair symbols, never the same twice (until 2^24 of a block are used up), not even in a later run that is told what was sent before.
+//! Any set of channels sees all blocks of a window evenly.
+//!
+//! The source symbols that hold the indexes of bundles are sent before the first cycle. Repair symbols of their blocks take their places
+//! in it, so that a receiver that joins later misses as much of these blocks as of others.
 //!
 //! Not here: time and rates, beyond the shares of the channels. Files that fit are encoded once and kept; larger ones are
 //! sent in windows of bounded size, each visited many times a cycle, so that memory does not grow with the file.

@@ -26,8 +26,8 @@ pub(crate) struct Plan {
     pub(crate) keep_encoders: bool,
     /// In how many visits a window's cycle is sent at least.
     pub(crate) visits: u64,
-    /// What is sent before the first cycle, and missing in none: blocks, and so many of their first symbols. These are the indexes of
-    /// bundles, with which receivers can unpack what comes while it comes.
+    /// What is sent before the first cycle: blocks, and how many of their first symbols. These symbols hold the indexes of bundles, with
+    /// which receivers unpack files while they arrive.
     pub(crate) heads: Vec<(usize, u32)>,
 }
 
@@ -253,7 +253,7 @@ struct Instances {
 }
 
 impl Instances {
-    /// The one for an entry of so many bytes: a new one if they are too many for the last.
+    /// The one for an entry of `bytes` bytes: a new one if the last has no room for it.
     fn with_room(&mut self, bytes: usize) -> &mut Manifest {
         if self.size + bytes > self.limit && self.size > 0 {
             self.manifests.push(self.empty.clone());
@@ -262,7 +262,7 @@ impl Instances {
         self.last(bytes)
     }
 
-    /// The last one, into which an entry of so many bytes goes.
+    /// The last one, into which an entry of `bytes` bytes goes.
     fn last(&mut self, bytes: usize) -> &mut Manifest {
         self.size += bytes;
         self.manifests.last_mut().expect("starts with one")

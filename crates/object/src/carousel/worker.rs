@@ -91,8 +91,8 @@ impl Stock {
         }
     }
 
-    /// Takes back what has been sent, and waits while more than so many batches of more than so many bytes are left to be sent; whether
-    /// anybody still sends.
+    /// Takes back what has been sent, and waits while more than `batches` batches with more than `bytes` bytes wait to be sent. Returns
+    /// whether anybody still sends.
     fn wait(&mut self, used: &Receiver<Batch>, batches: usize, bytes: usize) -> bool {
         while let Ok(batch) = used.try_recv() {
             self.take_back(batch);

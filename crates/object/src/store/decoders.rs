@@ -1,8 +1,8 @@
 //! Decoding on threads of its own, so that symbols go to disk meanwhile.
 //!
 //! A block that has enough symbols waits its turn. What is decoded at a time is bounded by the number of threads and by memory, as is
-//! what waits to be taken back; what waits to be decoded is in the file and takes none. Symbols of a block that come meanwhile are kept, a few of them, in case it needs one more.
-//! Without threads a block is decoded at once.
+//! what waits to be taken back; what waits to be decoded is in the file and takes none. A few of the symbols of the block that come meanwhile
+//! are kept, in case it needs one more. Without threads a block is decoded at once.
 //!
 //! Not here: what becomes of a block (`receive.rs`, `blocks.rs`).
 
