@@ -182,7 +182,7 @@ pub enum LevelCause {
     Drop,
     /// This host could not keep up with what the network delivered.
     HostDrops,
-    /// The manager of several sessions allots less.
+    /// The manager of several sessions allots less, or the application needs no more.
     Allotted,
     /// The sender sends no more.
     Ceiling,
@@ -200,6 +200,8 @@ pub enum CeilingCause {
     Futile,
     /// To see whether more does no harm any more.
     Trial,
+    /// The sender's host does not send more in time.
+    Busy,
 }
 
 /// A receiver's measurements at the end of a time slot.

@@ -284,7 +284,7 @@ fn collect(
                 store.set_time(date());
                 add_all(&mut store, batch, empty)
             }
-            Ok(Err(RecvTimeoutError::Timeout)) => Ok(()),
+            Ok(Err(RecvTimeoutError::Timeout)) => store.take_decoded(),
             Ok(Err(RecvTimeoutError::Disconnected)) => break,
             Err(error) => Err(error),
         };
@@ -317,7 +317,10 @@ fn next_batch(full: &Receiver<Batch>, store: &mut Store) -> Result<Result<Batch,
         Ok(batch) => Ok(Ok(batch)),
         Err(TryRecvError::Disconnected) => Ok(Err(RecvTimeoutError::Disconnected)),
         Err(TryRecvError::Empty) if store.unpack_some()? => Ok(Err(RecvTimeoutError::Timeout)),
-        Err(TryRecvError::Empty) => Ok(full.recv_timeout(WRITE_INTERVAL)),
+        Err(TryRecvError::Empty) => {
+            let patience = if store.is_decoding() { DECODED_INTERVAL } else { WRITE_INTERVAL };
+            Ok(full.recv_timeout(patience))
+        }
     }
 }
 
@@ -343,6 +346,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
 /// What was received this long ago is on disk, and in the account of progress.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// While little comes, it is looked this often for decoded blocks: threads have a few blocks before them, which take longer.
+const DECODED_INTERVAL: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {

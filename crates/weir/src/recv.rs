@@ -8,9 +8,9 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_core::PeerId;
 use weir_core::observation::{LevelCause, Observation, SlotReport};
 use weir_core::registry::{self, Scheme};
+use weir_core::{Allotment, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::{Control, Description};
 use weir_net::host::{Application, Delivery, Host, LinkInFront, Statistics, TenantConfig};
@@ -229,6 +229,10 @@ pub(crate) struct FileReceiver<'a> {
     /// What came of the files that the sender offers now.
     came: Came,
     completed: Option<Time>,
+    /// Nothing is missing but decoding, and the scheme has been told to take as little as it can.
+    only_decodes: bool,
+    /// What the scheme is to be told of that.
+    allotment: Option<Allotment>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
     out: PathBuf,
@@ -327,6 +331,7 @@ impl Application<Content> for FileReceiver<'_> {
         self.statistics.clone_from(statistics);
         self.collector.tick();
         self.drain_store(now);
+        self.look_for_surplus();
         if self.completed.is_none()
             && let Some(waiting) = self.silence.look(now, statistics, &self.collector.progress())
         {
@@ -349,6 +354,10 @@ impl Application<Content> for FileReceiver<'_> {
             }
             _ => host::Progress::Stop,
         }
+    }
+
+    fn next_event(&mut self, _now: Time) -> Option<weir_core::Event<'static>> {
+        self.allotment.take().map(weir_core::Event::Allot)
     }
 
     fn problem(&mut self, now: Time, problem: &NetError) {
@@ -393,6 +402,8 @@ impl<'a> FileReceiver<'a> {
             is_signed: description.public_key.is_some() && !args.any_sender,
             came: Came::default(),
             completed: None,
+            only_decodes: false,
+            allotment: None,
             receipt,
             out: wanted.out.clone(),
             tsi: description.tsi,
@@ -425,6 +436,16 @@ impl FileReceiver<'_> {
             Some(Exit::Incomplete)
         } else {
             None
+        }
+    }
+
+    /// What comes while blocks are only decoded is surplus: the receiver then has the lowest level, for a block that cannot be decoded
+    /// after all, and the processor for decoding.
+    fn look_for_surplus(&mut self) {
+        let only_decodes = self.completed.is_none() && self.collector.progress().only_decodes;
+        if only_decodes != std::mem::replace(&mut self.only_decodes, only_decodes) {
+            let least = Allotment { level: 1, ..Allotment::EVERYTHING };
+            self.allotment = Some(if only_decodes { least } else { Allotment::EVERYTHING });
         }
     }
 

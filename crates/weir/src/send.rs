@@ -257,6 +257,7 @@ fn ceiling(rate: Rate, cause: CeilingCause) -> String {
             "a receiver's path is full whatever it leaves: where a switch sends every channel to every port, the slowest port decides. No more than {rate} \
              is sent from here on. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the switch, or send with a lower --rates"
         ),
+        CeilingCause::Busy => format!("this host does not send more in time: only up to {rate} is sent for a while"),
         CeilingCause::Futile => {
             format!("the path is as full as before, so it is other traffic that fills it: up to {rate} is sent again")
         }

@@ -19,6 +19,7 @@ mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -127,6 +128,8 @@ pub struct Carousel {
     stats: CarouselStats,
     failure: Option<SourceError>,
     worker: Option<JoinHandle<()>>,
+    /// Tells the worker, in the middle of a batch too, to stop.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Carousel {
@@ -162,7 +165,8 @@ impl Carousel {
         // The worker bounds what waits here.
         let (batch_sender, batches) = channel();
         let (used, used_receiver) = channel();
-        let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles, Arc::clone(&is_over));
         let worker = (!plan.blocks.is_empty())
             .then(|| std::thread::Builder::new().name("weir-carousel".to_owned()))
             .map(|builder| builder.spawn(move || worker.run(&batch_sender, &used_receiver)))
@@ -185,6 +189,7 @@ impl Carousel {
             stats,
             failure: None,
             worker,
+            is_over,
         })
     }
 
@@ -298,6 +303,7 @@ impl Carousel {
 
 impl Drop for Carousel {
     fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
         // The worker ends when nobody takes its batches, and none of them comes back.
         self.batches = None;
         self.used = channel().0;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEncodingPlan};
@@ -117,11 +118,13 @@ pub(crate) struct Worker {
     /// The cycle that was walked last: its window and its runs.
     cycle: Option<(usize, u32, Cycle)>,
     scratch: Vec<u8>,
+    /// Nobody wants any more symbols.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Worker {
-    /// A worker that begins after so many cycles.
-    pub(crate) fn new(plan: Arc<Plan>, shares: Shares, skipped_cycles: u64) -> Worker {
+    /// A worker that begins after so many cycles, and stops where it is once `is_over` is set.
+    pub(crate) fn new(plan: Arc<Plan>, shares: Shares, skipped_cycles: u64, is_over: Arc<AtomicBool>) -> Worker {
         let skipped = |block: &Block| skipped_cycles.wrapping_mul(u64::from(block.symbols)) % u64::from(ESI_LIMIT);
         let mut fresh: Vec<u64> = plan.blocks.iter().map(skipped).collect();
         // Every run sends these before its first cycle.
@@ -135,6 +138,7 @@ impl Worker {
             open_file: None,
             cycle: None,
             scratch: Vec::new(),
+            is_over,
         }
     }
 
@@ -273,6 +277,10 @@ impl Worker {
         let mut data = std::mem::take(&mut batch.data);
         let mut rest = &mut data[..];
         for (i, count) in counts.iter().enumerate() {
+            if self.is_over.load(Ordering::Relaxed) {
+                // To encode the rest of a batch that nobody takes would cost seconds.
+                break;
+            }
             let (out, tail) = rest.split_at_mut(*count as usize * symbol_size);
             self.fill(blocks.start + i, out)?;
             rest = tail;

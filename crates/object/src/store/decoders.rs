@@ -257,8 +257,16 @@ impl Store {
         self.begin_decoding()
     }
 
-    /// Takes what threads have decoded, and gives them more.
-    pub(super) fn take_decoded(&mut self) -> Result<(), StoreError> {
+    /// Whether threads decode blocks, so that [`Store::take_decoded`] has something to do before long.
+    pub fn is_decoding(&self) -> bool {
+        self.decoders.out > 0
+    }
+
+    /// Takes what threads have decoded, and gives them more. [`Store::add`] does so too; this is for when nothing comes.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn take_decoded(&mut self) -> Result<(), StoreError> {
         while let Some(decoded) = self.decoders.poll() {
             self.settle_decoded(decoded)?;
             self.begin_decoding()?;

@@ -215,6 +215,11 @@ impl Block {
         self.start..self.start + self.length
     }
 
+    /// Whether more symbols would be of no use: it is being decoded, and there are spare ones should its own not be enough.
+    pub(crate) fn only_decodes(&self) -> bool {
+        self.is_decoding && self.extra.len() >= SPARE_SYMBOLS
+    }
+
     /// Bytes of memory for its map and its leaves.
     pub(crate) fn memory(&self) -> u64 {
         Slots::memory(self.symbols) + Leaves::memory(self.length)
@@ -481,3 +486,6 @@ fn blocks(spec: &Spec) -> Vec<Block> {
 /// What maps and lists take for a file and for an object, besides what they consist of.
 const FILE_OVERHEAD: usize = 200;
 const OBJECT_OVERHEAD: usize = 64;
+
+/// With two symbols more than it has source symbols, a block cannot be decoded once in a million times (RFC 6330, section 1).
+const SPARE_SYMBOLS: usize = 2;

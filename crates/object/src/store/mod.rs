@@ -131,6 +131,8 @@ pub struct Progress {
     pub bytes_needed: u64,
     /// Bytes of them that are here, in files or in symbols that will become files.
     pub bytes_useful: u64,
+    /// Nothing is missing but decoding: every block that is not done has symbols enough, and some to spare.
+    pub only_decodes: bool,
     /// Symbols that were of use when they came.
     pub useful_symbols: u64,
     /// Symbols that were not: duplicates, or of blocks and files that are complete.
@@ -637,10 +639,20 @@ impl Store {
         self.manifest_complete() && self.without_oti.is_empty() && self.unfinished == 0
     }
 
+    /// Whether nothing is missing but decoding.
+    fn only_decodes(&self) -> bool {
+        let waits = |file: &FileState| match file {
+            FileState::Incoming(incoming) => incoming.blocks.iter().all(|block| block.done || block.only_decodes()),
+            _ => true,
+        };
+        self.manifest_complete() && self.without_oti.is_empty() && self.unfinished > 0 && self.files.iter().all(waits)
+    }
+
     /// How far the session is. Walks all files; meant for displays, not for every packet.
     pub fn progress(&self) -> Progress {
         let waiting_bytes = self.budget.used() + self.fdt.used();
-        let mut progress = Progress { manifest_complete: self.manifest_complete(), waiting_bytes, ..self.counts };
+        let (manifest_complete, only_decodes) = (self.manifest_complete(), self.only_decodes());
+        let mut progress = Progress { manifest_complete, only_decodes, waiting_bytes, ..self.counts };
         for file in &self.files {
             match file {
                 FileState::Unpacked { done, refused, bytes } => {

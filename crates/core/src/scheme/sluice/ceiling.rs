@@ -66,7 +66,8 @@ impl Ceiling {
     }
 
     /// The levels that are not.
-    pub(super) fn withheld(&self) -> usize {
+    #[cfg(test)]
+    fn withheld(&self) -> usize {
         self.ladder.levels() - self.levels
     }
 

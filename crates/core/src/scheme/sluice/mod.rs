@@ -14,6 +14,7 @@ mod config;
 mod cycle;
 mod flood;
 mod others;
+mod pace;
 mod queue;
 mod receiver;
 mod rules;

@@ -10,10 +10,11 @@ use super::announce;
 use super::ceiling::{self, Ceiling};
 use super::config::{Config, StartUp};
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::pace::Pace;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::Ladder;
-use crate::observation::Observation;
+use crate::observation::{CeilingCause, Observation};
 use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
@@ -42,6 +43,7 @@ pub struct Sender {
     limit: Option<usize>,
     announcement: Announcement,
     ceiling: Ceiling,
+    pace: Pace,
     answers: Outbox,
     /// The channel whose packets are being emitted; beyond the last when there is nothing to emit.
     emitting: usize,
@@ -112,6 +114,7 @@ impl Sender {
             limit: None,
             announcement: Announcement::new(config.probes_per_sec),
             ceiling: Ceiling::new(ladder),
+            pace: Pace::new(ladder),
             answers: Outbox::default(),
             stamp: Layered::default(),
         }
@@ -128,7 +131,13 @@ impl Sender {
     fn on_deadline(&mut self, now: Time) {
         let Some(due) = self.next_period.filter(|due| *due <= now) else { return };
         let missed = (now.since(due).as_nanos() / self.period.as_nanos()) as u64;
-        self.schedule(now, due, (1 + missed).min(MOST_PERIODS_AT_ONCE) as u32);
+        let periods = (1 + missed).min(MOST_PERIODS_AT_ONCE);
+        if self.pace.on_periods(now, &self.ladder, 1 + missed, periods) {
+            let cause =
+                if self.pace.levels() < self.ladder.levels() { CeilingCause::Busy } else { CeilingCause::Trial };
+            self.tell(Some((self.ladder.level_rate(self.levels()), cause)));
+        }
+        self.schedule(now, due, periods as u32);
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
         self.announcement.on_time(now);
         let change = self.ceiling.on_time(now);
@@ -146,13 +155,18 @@ impl Sender {
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
         let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
         self.stamp = Layered {
-            slot: announce::field(number, self.announcement.interval(), self.ceiling.withheld(), self.limit),
+            slot: announce::field(
+                number,
+                self.announcement.interval(),
+                self.ladder.levels() - self.levels(),
+                self.limit,
+            ),
             clock_micros: now.as_micros(),
             ..Layered::default()
         };
         let span = (self.period * periods).as_secs_f64();
-        let (mut earned, mut sent) = (0.0, 0);
-        for channel in &mut self.channels[..self.ceiling.levels()] {
+        let (levels, mut earned, mut sent) = (self.levels(), 0.0, 0);
+        for channel in &mut self.channels[..levels] {
             let (factor, in_burst) = channel.factor(burst, within);
             earned += channel.rate.packets_per_sec(self.packet_size) * factor * span;
             channel.lacking += earned - f64::from(sent);
@@ -178,7 +192,7 @@ impl Sender {
     }
 
     fn begin_cycle(&mut self, number: u64) {
-        self.limit = cycle::limit(number, self.ceiling.levels().min(announce::MOST_TOLD));
+        self.limit = cycle::limit(number, self.levels().min(announce::MOST_TOLD));
         for (number, channel) in self.channels.iter_mut().enumerate() {
             channel.plain_factor = match channel.next_level_factor {
                 Some(factor) => cycle::plain_factor(factor, channel.next_level_length),
@@ -191,10 +205,16 @@ impl Sender {
     /// The ceiling is another from here on. Channels that are not sent any more owe nobody anything.
     fn tell(&mut self, change: ceiling::Change) {
         let Some((rate, cause)) = change else { return };
-        for channel in &mut self.channels[self.ceiling.levels()..] {
+        let levels = self.levels();
+        for channel in &mut self.channels[levels..] {
             (channel.lacking, channel.due) = (0.0, 0);
         }
         self.answers.push(Action::Observe(Observation::Ceiling { rate, cause }));
+    }
+
+    /// The levels that are sent.
+    fn levels(&self) -> usize {
+        self.ceiling.levels().min(self.pace.levels())
     }
 
     fn on_report(&mut self, now: Time, carried: f64) {

@@ -79,3 +79,40 @@ fn what_was_decoded_of_a_set_that_has_gone_is_of_no_use() {
     store.finish_decoding().expect("the disk works");
     assert_eq!((store.progress().decoded_blocks, store.incoming(0).left), (0, 4));
 }
+
+#[test]
+fn more_is_of_no_use_when_all_blocks_are_being_decoded_and_have_spare_symbols() {
+    let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+    let options = StoreOptions { decoding_threads: 1, ..Default::default() };
+    let (mut carousel, mut store) = transfer(sent.path(), out.path(), &options);
+    while store.decoders.out == 0 {
+        add_next(&mut carousel, &mut store, |block| block == 0);
+    }
+    assert!(!store.progress().only_decodes, "three blocks have nothing yet");
+    // Whatever the thread does meanwhile, nobody takes it: to the store all four blocks are being decoded.
+    for (number, block) in store.incoming(0).blocks.iter_mut().enumerate() {
+        (block.is_decoding, block.extra) = (true, vec![(number as u32, Vec::new()); 2]);
+    }
+    assert!(store.progress().only_decodes);
+    store.incoming(0).blocks[3].extra.pop();
+    assert!(!store.progress().only_decodes, "a block may need a second spare symbol");
+    store.incoming(0).blocks[3].done = true;
+    assert!(store.progress().only_decodes, "it needs nothing");
+    store.incoming(0).blocks[1].is_decoding = false;
+    assert!(!store.progress().only_decodes, "it could not be decoded");
+}
+
+#[test]
+fn what_was_decoded_is_taken_when_nothing_comes() {
+    let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+    let options = StoreOptions { decoding_threads: 1, ..Default::default() };
+    let (mut carousel, mut store) = transfer(sent.path(), out.path(), &options);
+    while store.decoders.out == 0 {
+        add_next(&mut carousel, &mut store, |block| block == 0);
+    }
+    while store.is_decoding() {
+        store.take_decoded().expect("the disk works");
+        std::thread::yield_now();
+    }
+    assert_eq!((store.progress().decoded_blocks, store.is_decoding()), (1, false));
+}

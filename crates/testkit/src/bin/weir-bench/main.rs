@@ -46,8 +46,8 @@ struct Options {
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
 
-    /// Cases of the speed table, as TOOL-RECEIVERS.
-    #[arg(long, value_delimiter = ',', default_value = "uftp-1,weir-1,uftp-16,weir-16")]
+    /// Cases of the speed table, as TOOL-RECEIVERS: weir at a fixed rate, weir with congestion control (`control`), uftp.
+    #[arg(long, value_delimiter = ',', default_value = "uftp-1,weir-1,control-1,uftp-16,weir-16,control-16")]
     only: Vec<speed::Case>,
 
     /// Bytes of the file in the speed table.
@@ -62,6 +62,10 @@ struct Options {
     /// receivers, the next, and so on; the last for all that follow.
     #[arg(long, value_delimiter = ',', default_value = "5G,800M")]
     rates: Vec<String>,
+
+    /// Rates between which receivers choose where weir controls congestion in the speed table.
+    #[arg(long, default_value = "10M..5G")]
+    control_rates: String,
 
     /// More words for `weir send file` in the speed table and for STAIR next to a TCP, and for `weir send stream`, separated by
     /// spaces.
@@ -112,7 +116,8 @@ struct Options {
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// weir and uftp over an unshaped bridge, to 1 and to 16 receivers.
+    /// weir at a fixed rate and with congestion control, uftp, and one TCP to each receiver over an unshaped bridge, to 1 and to 16
+    /// receivers.
     Speed,
     /// weir to four receivers behind links of 2, 8, 32 and 100 Mbit/s.
     Unequal,

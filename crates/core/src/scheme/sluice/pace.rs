@@ -1,0 +1,121 @@
+//! The sender's side of a host that cannot keep up: how much of the ladder it sends in time.
+
+use core::time::Duration;
+
+use weir_units::{Rate, Time};
+
+use super::announce::MOST_TOLD;
+use crate::layers::Ladder;
+
+/// How many levels the sender's host sends in time.
+///
+/// A host whose processor, or whose supply of symbols, is too slow sends all channels at less than their rates, and receivers take
+/// bursts that were cut short for what their paths carry. So the sender withholds the channels above what it manages. It tries twice
+/// the rate after a while, less and less often if that is too much again.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// Levels that are sent.
+    levels: usize,
+    /// Those that it never goes below.
+    floor: usize,
+    /// Periods of this window that were due, and those that were sent.
+    due: u64,
+    sent: u64,
+    /// The window before was too much.
+    was_late: bool,
+    try_at: Option<Time>,
+    wait: Duration,
+}
+
+impl Pace {
+    pub(super) fn new(ladder: &Ladder) -> Pace {
+        let floor = highest_within(ladder, FLOOR).max(ladder.levels().saturating_sub(MOST_TOLD));
+        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, try_at: None, wait: FIRST_WAIT }
+    }
+
+    /// The levels that are sent.
+    pub(super) const fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// So many periods were due, and so many are sent. Whether the levels are others now.
+    pub(super) fn on_periods(&mut self, now: Time, ladder: &Ladder, due: u64, sent: u64) -> bool {
+        let before = self.levels;
+        if self.try_at.take_if(|at| *at <= now).is_some() {
+            let more = highest_within(ladder, ladder.level_rate(self.levels).scale(2.0)).max(self.levels + 1);
+            self.levels = more.min(ladder.levels());
+            self.try_at = (self.levels < ladder.levels()).then_some(now + self.wait);
+        }
+        (self.due, self.sent) = (self.due + due, self.sent + sent);
+        if self.due >= WINDOW {
+            let part = self.sent as f64 / self.due as f64;
+            let is_late = part < IN_TIME;
+            // One window may be late for another reason: hosts stall now and then.
+            let is_too_much = is_late && self.was_late && self.levels > self.floor;
+            if is_too_much {
+                let kept = highest_within(ladder, ladder.level_rate(self.levels).scale(part.max(LEAST) * SHARE));
+                self.levels = kept.max(self.floor);
+                self.try_at = Some(now + self.wait);
+                self.wait = (self.wait * 2).min(LONGEST_WAIT);
+            }
+            (self.due, self.sent, self.was_late) = (0, 0, is_late && !is_too_much);
+        }
+        self.levels != before
+    }
+}
+
+fn highest_within(ladder: &Ladder, rate: Rate) -> usize {
+    ladder.rates().partition_point(|of| *of <= rate).max(1)
+}
+
+/// Periods that are judged together: a slot of 100 ms at periods of 5 ms, as that is what receivers measure.
+const WINDOW: u64 = 20;
+/// A receiver takes 0.93 of what a burst says, and a host is late by a period or two now and then. A tenth is more than either.
+const IN_TIME: f64 = 0.9;
+/// As below the ceiling of a network that floods: what was managed, less the part that bursts need above it.
+const SHARE: f64 = 0.9;
+/// A host that stood still for two windows says nothing of its rate: as a TCP would, the sender halves it and looks again.
+const LEAST: f64 = 0.5;
+/// A rate at which every host keeps up, if it is not busy with something else: then withholding levels would not help.
+const FLOOR: Rate = Rate::from_mbps(200);
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(320);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(mbps: u64) -> Ladder {
+        Ladder::geometric(Rate::from_mbps(1), Rate::from_mbps(mbps), 1.15).expect("valid")
+    }
+
+    /// The rate that is sent after so many deadlines from `first` on, each of which four of five periods met.
+    fn after_late(pace: &mut Pace, ladder: &Ladder, first: u64, deadlines: u64) -> Rate {
+        for number in first..first + deadlines {
+            pace.on_periods(Time::from_millis(number * 25), ladder, 5, 4);
+        }
+        ladder.level_rate(pace.levels())
+    }
+
+    #[test]
+    fn a_host_that_is_late_in_two_windows_sends_what_it_manages_and_tries_twice_that_later() {
+        let (ladder, mut pace) = (ladder(5_000), Pace::new(&ladder(5_000)));
+        assert_eq!(after_late(&mut pace, &ladder, 0, 4), Rate::from_mbps(5_000), "one window may be late");
+        assert!(!pace.on_periods(Time::from_millis(100), &ladder, 20, 20));
+        assert_eq!(after_late(&mut pace, &ladder, 4, 4), Rate::from_mbps(5_000), "and another, later");
+        let cut = after_late(&mut pace, &ladder, 8, 4);
+        assert!((3_000..=3_600).contains(&(cut.bps() / 1_000_000)), "{cut}: 0.8 · 0.9 of 5 Gbit/s, by a step at most");
+        assert!(!pace.on_periods(Time::from_millis(5_000), &ladder, 20, 20));
+        assert!(pace.on_periods(Time::from_millis(6_000), &ladder, 20, 20));
+        assert_eq!(pace.levels(), ladder.levels(), "more is tried");
+    }
+
+    #[test]
+    fn a_host_that_is_late_whatever_it_sends_sends_200_megabits_at_least() {
+        for (mbps, least) in [(100, 100), (5_000, 174)] {
+            let (ladder, mut pace) = (ladder(mbps), Pace::new(&ladder(mbps)));
+            let rate = after_late(&mut pace, &ladder, 0, 190);
+            assert!(rate.bps() >= least * 1_000_000 && rate.bps() <= 200_000_000, "{rate}");
+        }
+    }
+}
