@@ -4,14 +4,16 @@
 # make yardstick  the default scheme, or SCHEME=name, on the networks of today (docs/yardstick.md)
 # make churn   a thousand hours of streams whose members come, leave, die and are cut off: two hours on two cores
 # make bench   speed, next to uftp and ns-2 in the same run (needs root for network namespaces)
+# make python  the laboratory as a Python package, in a virtual environment of its own, target/python
+# make python-docs  its reference, from its docstrings, in target/python-docs
 #
 # make install    the program, manual pages, completions and service into PREFIX, /usr/local if not given; DESTDIR for packagers
 # make deb        a package for this Debian or Ubuntu, in target/deb
 # make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
 # make package-test  the package and the static program in bare Debian systems, from one to the other (needs root)
 
-.PHONY: demo test bench churn reproduce yardstick build install uninstall install-files deb static package-test
-.PHONY: need-cargo need-test-tools need-bench-tools need-package-tools
+.PHONY: demo test python python-test python-bench python-docs bench churn reproduce yardstick build install uninstall install-files deb static package-test
+.PHONY: need-cargo need-python need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
 PREFIX ?= /usr/local
@@ -36,9 +38,40 @@ test: need-cargo need-test-tools
 	cargo check --locked -p weir-units -p weir-wire -p weir-core -p weir-link
 	cargo test --locked --workspace --no-fail-fast --lib --bins --tests
 	cargo test --locked --workspace --doc
+	$(MAKE) --no-print-directory python-test
 	target/debug/weir lab verify avmrc/fig01 avmrc/fig04 --set session.main.settings.confirm_steps=half --no-cache --scenarios scenarios
 	target/debug/weir lab verify avmrc/fig06 rap/fig08 pslm/fig04 pslm/fig05 pslm/leave --no-cache --scenarios scenarios
 	target/debug/weir lab verify avmrc/fig01 avmrc/fig04 --set 'variant=["AVMRC literal", "AVMRC sustained"]' --no-cache --scenarios scenarios
+
+# The package is built as a wheel and installed into a virtual environment: as people would, and apart from the source.
+python: need-cargo need-python
+	$(call install_wheel,release,target/python,cluster,frames,notebooks)
+	@echo "installed: target/python/bin/python -c 'from weir import lab; print(lab.scenarios())'; notebooks: target/python/bin/jupyter lab docs/notebooks"
+
+python-test: need-cargo need-python
+	$(call install_wheel,dev,target/python-test,test)
+	cd python && ../target/python-test/bin/ruff check . && ../target/python-test/bin/ruff format --check . && ../target/python-test/bin/mypy
+	cd python/tests && ../../target/python-test/bin/python -m pytest -q -p no:cacheprovider
+
+# What a cluster costs next to the command line: needs a quiet machine, half an hour.
+python-bench: python build
+	target/python/bin/python python/benchmarks/throughput.py --weir target/release/weir
+	target/python/bin/python python/benchmarks/overhead.py
+
+python-docs: python
+	target/python/bin/pip install -q 'pdoc>=15'
+	target/python/bin/python -m pdoc -o target/python-docs weir weir.lab weir.lab.cluster weir.lab.store
+	@echo "reference: target/python-docs/index.html"
+
+# $(call install_wheel,PROFILE,FOLDER,EXTRAS…)
+comma := ,
+define install_wheel
+	[ -x $(2)/bin/python ] || python3 -m venv $(2)
+	$(2)/bin/pip install -q 'maturin>=1.9,<2'
+	rm -rf $(2)/wheel && cd python && ../$(2)/bin/maturin build -q --locked --profile $(1) -i ../$(2)/bin/python -o ../$(2)/wheel
+	$(2)/bin/pip install -q --force-reinstall --no-deps $(2)/wheel/weir-*.whl
+	$(2)/bin/pip install -q "$$(ls $(2)/wheel/weir-*.whl)[$(3)$(if $(4),$(comma)$(4))$(if $(5),$(comma)$(5))]"
+endef
 
 # A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
 reproduce: build
@@ -106,6 +139,11 @@ need-cargo:
 	@for tool in cargo rustc; do command -v $$tool >/dev/null || { echo "Weir is built with Rust $(RUST) or later, and $$tool is not in PATH: install it with rustup (https://rustup.rs)"; exit 1; }; done
 	@for tool in cargo rustc; do found=$$($$tool --version | sed 's/^[a-z]* \([0-9.]*\).*/\1/'); \
 		[ "$$(printf '%s\n' $(RUST) $$found | sort -V | head -n 1)" = $(RUST) ] || { echo "Weir is built with Rust $(RUST) or later, and this $$tool is $$found: rustup (https://rustup.rs) has today's next to your distribution's; make static on another machine makes a program that needs no Rust here"; exit 1; }; done
+
+need-python:
+	$(call need,python3,python3)
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "the package needs Python 3.10 or later, and this python3 is $$(python3 --version)"; exit 1; }
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null; } || { echo "this needs Python's venv: apt-get install python3-venv"; exit 1; }
 
 # $(call need,COMMAND,PACKAGE): installs PACKAGE where we may, or says how to.
 define need

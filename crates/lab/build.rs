@@ -1,8 +1,9 @@
 //! Gives the crate the digest of everything that decides a run's result, so that the cache never answers for other code:
-//! the sources and manifests of the crates below, and the versions of what they depend on.
+//! the sources and manifests of the crates below, and the versions of what they depend on. And builds the scenarios in.
 
-use std::fs;
-use std::path::Path;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// The crates whose code runs in a run.
 const CRATES: [&str; 6] = ["units", "wire", "core", "link", "sim", "lab"];
@@ -20,6 +21,35 @@ fn main() {
         digest.folder(&folder.join("src"), name == "lab");
     }
     println!("cargo::rustc-env=WEIR_CODE_VERSION={:032x}", digest.0);
+    build_in(&root.join("scenarios"));
+}
+
+/// Puts the scenarios of the papers into the program, so that an installed laboratory needs no files.
+fn build_in(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    collect(folder, &mut files);
+    files.sort();
+    let mut list = String::from("&[\n");
+    for path in files {
+        println!("cargo::rerun-if-changed={}", path.display());
+        let name = path.strip_prefix(folder).expect("it was found below the folder").display().to_string();
+        writeln!(list, "    ({name:?}, include_str!({:?})),", path.display().to_string()).expect("a string takes it");
+    }
+    list += "]\n";
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("scenarios.rs"), list).expect("cargo gives a folder that can be written");
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("a folder can be listed").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
 }
 
 /// FNV-1a with 128 bits: nobody attacks a cache of one's own.

@@ -2,6 +2,8 @@
 //! other code, other seed or other set-up is another name.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,21 @@ impl Key {
     }
 }
 
+/// As text, 64 hexadecimal digits.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl Cache {
+    /// `weir/lab` where the user's caches are; `None` if there is no such place.
+    pub fn user_folder() -> Option<PathBuf> {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let caches = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+        caches.or_else(|| set("HOME").map(|home| home.join(".cache"))).map(|caches| caches.join("weir/lab"))
+    }
+
     /// The cache in `folder`, which need not be there yet.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: folder.into() }

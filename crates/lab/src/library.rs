@@ -1,4 +1,4 @@
-//! The scenarios at hand, by id: those of a folder, or those that came with the program.
+//! The scenarios at hand, by id: those of a folder, or those that are built in.
 
 use std::borrow::Cow;
 use std::io;
@@ -42,8 +42,23 @@ pub enum OpenError {
 }
 
 impl Library {
-    /// Files that came with the program, as pairs of path and text.
-    pub fn embedded(files: &[(&'static str, &'static str)]) -> Library {
+    /// The scenarios of `folder`, if one is named, or of `scenarios` in the current folder, or the built-in ones.
+    pub fn find(folder: Option<&Path>) -> io::Result<Library> {
+        let here = Path::new("scenarios");
+        match folder.or_else(|| here.is_dir().then_some(here)) {
+            Some(folder) => Library::read(folder)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()))),
+            None => Ok(Library::built_in()),
+        }
+    }
+
+    /// Those of `scenarios` when this was built.
+    pub fn built_in() -> Library {
+        Library::of_texts(BUILT_IN)
+    }
+
+    /// Pairs of path and text.
+    fn of_texts(files: &[(&'static str, &'static str)]) -> Library {
         let files = files.iter().map(|(path, text)| File {
             id: id_of(path),
             name: (*path).to_owned(),
@@ -106,12 +121,25 @@ fn id_of(path: &str) -> String {
     path.strip_suffix(".toml").unwrap_or(path).to_owned()
 }
 
+/// What the build script found in `scenarios`.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn every_scenario_that_is_built_in_can_be_opened() {
+        let library = Library::built_in();
+        assert!(library.ids().any(|id| id == "avmrc/fig02"), "AVMRC's are there");
+        for id in library.ids() {
+            let dossier = library.open(id, &[]).unwrap_or_else(|error| panic!("{id}: {error}"));
+            assert_eq!(dossier.id(), id, "a scenario's id is its path");
+        }
+    }
+
     fn library() -> Library {
-        Library::embedded(&[("avmrc/fig10.toml", "x = 1"), ("avmrc/fig02.toml", "x = 2"), ("rap/fig03.toml", "x = 3")])
+        Library::of_texts(&[("avmrc/fig10.toml", "x = 1"), ("avmrc/fig02.toml", "x = 2"), ("rap/fig03.toml", "x = 3")])
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod lab;
 mod schemes;
 mod values;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
 pub use values::SessionSource;
 pub(crate) use values::{RateRange, ValueError};
 
-use crate::exit;
+use crate::exit::{self, Exit, Failure};
 use crate::live::Input;
 use crate::stream::{LEAST_PACKET, StreamAddress};
 use crate::top;
@@ -376,6 +377,11 @@ impl SendFile {
     pub fn new(paths: Vec<PathBuf>, to: SocketAddr) -> SendFile {
         SendFile { paths, ..defaults(["weir", "-", "--to", &to.to_string()]) }
     }
+
+    /// As `weir send file` takes them, with its errors.
+    pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<SendFile, Failure> {
+        from_words(words)
+    }
 }
 
 impl SendStream {
@@ -397,13 +403,25 @@ impl Recv {
     pub fn new(session: SessionSource) -> Recv {
         Recv { sessions: vec![session], ..defaults(["weir", "-"]) }
     }
+
+    /// As `weir recv` takes them, with its errors.
+    pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Recv, Failure> {
+        from_words(words)
+    }
 }
 
 /// The options of a command with these arguments, so that each default is declared once.
 fn defaults<'a, T: Args>(arguments: impl IntoIterator<Item = &'a str>) -> T {
-    let command = T::augment_args(clap::Command::new("weir"));
-    let matches = command.try_get_matches_from(arguments).expect("the arguments are those that are required");
-    T::from_arg_matches(&matches).expect("arguments that were taken can be read")
+    parsed(arguments.into_iter().map(OsString::from)).expect("the arguments are those that are required")
+}
+
+fn from_words<T: Args>(words: impl IntoIterator<Item = OsString>) -> Result<T, Failure> {
+    let program = OsString::from("weir");
+    parsed(std::iter::once(program).chain(words)).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+}
+
+fn parsed<T: Args>(words: impl Iterator<Item = OsString>) -> clap::error::Result<T> {
+    T::from_arg_matches(&T::augment_args(clap::Command::new("weir")).try_get_matches_from(words)?)
 }
 
 impl Rates {

@@ -1,9 +1,8 @@
 //! Finds scenarios and runs them: on all cores, with a cache, until done or interrupted.
 
 use std::cell::Cell;
-use std::env;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weir_lab::cache::Cache;
 use weir_lab::dossier::Dossier;
@@ -54,7 +53,7 @@ impl Bench {
         if names.is_empty() && dossiers.iter().any(is_of_paper) {
             dossiers.retain(is_of_paper);
         }
-        let cache = if runs.no_cache { None } else { runs.cache.clone().or_else(cache_folder).map(Cache::new) };
+        let cache = if runs.no_cache { None } else { runs.cache.clone().or_else(Cache::user_folder).map(Cache::new) };
         Ok(Bench { dossiers, cache, jobs: runs.jobs, quiet: runs.quiet, interrupt, done: Cell::new(0) })
     }
 
@@ -108,14 +107,9 @@ impl Bench {
     }
 }
 
-/// The scenarios at hand: those of the folder that was named, or of `scenarios` here, or those that came with weir.
+/// The scenarios at hand.
 pub(super) fn library(scenarios: &Scenarios) -> Result<Library, Failure> {
-    let here = Path::new("scenarios");
-    let folder = scenarios.scenarios.as_deref().or_else(|| here.is_dir().then_some(here));
-    match folder {
-        Some(folder) => Library::read(folder).map_err(Failure::of(Exit::Usage, folder.display())),
-        None => Ok(Library::embedded(EMBEDDED)),
-    }
+    Library::find(scenarios.scenarios.as_deref()).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
 }
 
 /// A name that ends like a scenario file is one; ids do not.
@@ -123,33 +117,12 @@ fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
-/// `weir/lab` where the user's caches are; `None` if there is no such place.
-fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches =
-        set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| set("HOME").map(|home| home.join(".cache")));
-    caches.map(|caches| caches.join("weir/lab"))
-}
-
 /// What the first signal is answered with.
 const STOPPING: &str = "weir: stopping when the runs under way are done; a second signal stops at once";
-
-/// What the build script found in `scenarios`.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_scenario_that_came_with_weir_can_be_opened() {
-        let library = Library::embedded(EMBEDDED);
-        assert!(library.ids().any(|id| id == "avmrc/fig02"), "AVMRC's are there");
-        for id in library.ids() {
-            let dossier = library.open(id, &[]).unwrap_or_else(|error| panic!("{id}: {error}"));
-            assert_eq!(dossier.id(), id, "a scenario's id is its path");
-        }
-    }
 
     #[test]
     fn files_are_told_from_ids_by_their_ending() {
