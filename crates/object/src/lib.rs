@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod bundle;
 pub mod carousel;
+mod device;
 pub mod exclude;
 pub mod keys;
 mod limits;

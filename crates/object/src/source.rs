@@ -19,6 +19,7 @@ use nix::fcntl::OFlag;
 
 use self::bundled::Bundled;
 use crate::attributes::{Attributes, USUAL_FOLDER};
+use crate::device;
 use crate::exclude::{Exclude, Excluded, Pattern};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
@@ -119,6 +120,11 @@ impl SourceSet {
         Ok(SourceSet { files, folders, links, skipped, excluded: walk.exclude.finish() })
     }
 
+    /// Sends only these of its files; folders and links stay.
+    pub fn retain(&mut self, wanted: impl FnMut(&SourceFile) -> bool) {
+        self.files.retain(wanted);
+    }
+
     /// The files, in the order of their names.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
@@ -162,14 +168,18 @@ impl SourceFile {
         let io_error = |source| SourceError::Io { path: path.clone(), source };
         let mut file = open(&path)?;
         let opened = file.metadata().map_err(io_error)?;
-        let stamp = Stamp::of(&opened);
-        if !opened.is_file() || !stamp.is_same_file(&Stamp::of(metadata)) {
+        let mut stamp = Stamp::of(&opened);
+        if device::is_one(&opened) {
+            stamp.length = device::length(&mut file).map_err(io_error)?;
+        }
+        let is_one = opened.is_file() || device::is_one(&opened);
+        if !is_one || !stamp.is_same_file(&Stamp::of(metadata)) {
             return Err(SourceError::Changed { path });
         }
         if stamp.length > MAX_FILE_BYTES {
             return Err(SourceError::TooLarge { path, length: stamp.length });
         }
-        let is_sparse = sparse::has_holes(&file, &opened).map_err(io_error)?;
+        let is_sparse = opened.is_file() && sparse::has_holes(&file, &opened).map_err(io_error)?;
         let mut md5_hasher = md5.then(md5::Md5::new);
         let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
         loop {
@@ -190,7 +200,7 @@ impl SourceFile {
                 return Err(SourceError::Stopped);
             }
         }
-        if length != stamp.length || Stamp::of(&file.metadata().map_err(io_error)?) != stamp {
+        if length != stamp.length || !stamp.is_of(&file.metadata().map_err(io_error)?) {
             return Err(SourceError::Changed { path });
         }
         let digest = if length <= LEAF { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
@@ -279,7 +289,7 @@ impl SourceFile {
     /// Checks that the open file is unchanged since it was hashed.
     fn check(&self, file: &File) -> Result<(), SourceError> {
         let metadata = file.metadata().map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
-        if Stamp::of(&metadata) == self.stamp { Ok(()) } else { Err(self.changed()) }
+        if self.stamp.is_of(&metadata) { Ok(()) } else { Err(self.changed()) }
     }
 
     fn changed(&self) -> SourceError {
@@ -329,6 +339,12 @@ impl Stamp {
         }
     }
 
+    /// Whether the file is as it was. Nothing but its reading tells how long a device is.
+    fn is_of(&self, metadata: &Metadata) -> bool {
+        let now = Stamp::of(metadata);
+        *self == if device::is_one(metadata) { Stamp { length: self.length, ..now } } else { now }
+    }
+
     /// Whether both are of one file, which may have changed.
     fn is_same_file(&self, other: &Stamp) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
@@ -366,7 +382,12 @@ impl Walk {
         if metadata.is_dir() {
             let canonical = path.canonicalize().map_err(io_error)?;
             self.add_folder(&Top { path, canonical }, path, &name)
-        } else if metadata.is_file() {
+        } else if metadata.is_file() || device::is_one(&metadata) {
+            if device::is_one(&metadata)
+                && let Some(at) = device::written_at(&metadata).map_err(io_error)?
+            {
+                return Err(SourceError::Mounted { path: path.to_owned(), at });
+            }
             let is_link = fs::symlink_metadata(path).map_err(io_error)?.is_symlink();
             let file = if is_link { path.canonicalize().map_err(io_error)? } else { path.to_owned() };
             self.add_file(file, name, metadata)
@@ -465,8 +486,21 @@ pub enum SourceError {
         /// Why.
         source: io::Error,
     },
-    /// The path is a device, a pipe or a socket.
-    #[error("{} is neither a file nor a folder; copy its content to a file and send that", path.display())]
+    /// The block device is mounted so that it can be written.
+    #[error(
+        "{} is mounted at {} and can be written while it is read, so that no whole file system would arrive; unmount it, or remount \
+         it read-only (mount -o remount,ro), or send a snapshot",
+        path.display(),
+        at.display()
+    )]
+    Mounted {
+        /// The path.
+        path: PathBuf,
+        /// Where it, or a part of it, is mounted.
+        at: PathBuf,
+    },
+    /// The path is a character device, a pipe or a socket.
+    #[error("{} is neither a file nor a folder nor a disk; send what comes out of it as standard input: weir send file - <{}", path.display(), path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,

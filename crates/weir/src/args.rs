@@ -240,9 +240,17 @@ pub struct SendLive {
 /// `weir send file`.
 #[derive(Debug, Args)]
 pub struct SendFile {
-    /// Files and folders to send; a folder goes with everything in it.
+    /// Files, folders and disks (block devices) to send; a folder goes with everything in it. - is standard input, which is read to its end and kept in TMPDIR [default: /var/tmp] until the sender ends.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
+
+    /// What standard input is called at the receivers.
+    #[arg(long, value_name = "NAME", default_value = "stdin", value_parser = crate::standard::parse_name)]
+    pub stdin_name: String,
+
+    /// Send only what has changed since the last session with this file, and remember in it what was sent when this one ends as asked (--receipts, --for). Receivers keep the rest from then.
+    #[arg(long, value_name = "FILE")]
+    pub changes: Option<PathBuf>,
 
     /// Leave out what this matches in the folders, by the rules of gitignore: *.o by name, /build by path from the folder on, build/ folders alone, !keep.o takes back; may be given several times.
     #[arg(long, value_name = "PATTERN")]
@@ -493,7 +501,7 @@ pub struct Recv {
     #[arg(long)]
     pub leaf: bool,
 
-    /// Folder to put the files in, made if missing [default: .]; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
+    /// Folder to put the files in, made if missing [default: .]; - writes the one file of a session to standard output once it is verified; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
     pub out: Option<PathBuf>,
 

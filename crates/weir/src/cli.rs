@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{announce, demo, describe, doctor, key, lab, live, man, recv, schemes, send, several, stream};
+use crate::{announce, demo, describe, doctor, key, lab, live, man, recv, schemes, send, several, standard, stream};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -56,6 +56,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             }
             SessionSource::Sender(address) => live::recv(&args, address, &mut Console::new(&args.output)?),
             SessionSource::Stream(address) => stream::receive(&args, address, &mut Console::new(&args.output)?),
+            _ if standard::is_output(&args) => recv::files(&args, &mut Console::next_to_stdout(&args.output)?),
             _ => recv::files(&args, &mut Console::new(&args.output)?),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),

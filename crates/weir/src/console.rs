@@ -24,8 +24,16 @@ pub(crate) struct Console {
 impl Console {
     /// The console that the options ask for. Made on the main thread, before any other.
     pub(crate) fn new(output: &Output) -> Result<Console, Failure> {
+        Console::on(Display::new(Style::of(output)), output)
+    }
+
+    /// The same where standard output is for what is received: all that is said goes to standard error.
+    pub(crate) fn next_to_stdout(output: &Output) -> Result<Console, Failure> {
+        Console::on(Display::on_stderr(Style::of(output)), output)
+    }
+
+    fn on(display: Display, output: &Output) -> Result<Console, Failure> {
         let interrupt = Interrupt::install(|| {}).map_err(Failure::of(Exit::Internal, "cannot watch for Ctrl-C"))?;
-        let display = Display::new(Style::of(output));
         let metrics = output.metrics.map(|address| {
             let failed = format!("cannot serve metrics at {address}");
             Metrics::serve(address).map_err(Failure::of(Exit::Network, &failed))

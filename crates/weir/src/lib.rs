@@ -9,6 +9,7 @@
 
 mod announce;
 mod args;
+mod changes;
 pub mod cli;
 mod collector;
 mod console;
@@ -41,6 +42,7 @@ mod sent;
 mod session;
 mod several;
 mod silence;
+mod standard;
 mod stream;
 mod top;
 mod trust;

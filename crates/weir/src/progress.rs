@@ -75,6 +75,11 @@ impl Display {
         Display::on(style, Box::new(io::stdout()), Box::new(io::stderr()), ProgressDrawTarget::stderr())
     }
 
+    /// A display on standard error alone.
+    pub(crate) fn on_stderr(style: Style) -> Display {
+        Display::on(style, Box::new(io::stderr()), Box::new(io::stderr()), ProgressDrawTarget::stderr())
+    }
+
     fn on(
         style: Style,
         out: Box<dyn Write + Send>,

@@ -37,12 +37,19 @@ use crate::progress::PROGRESS_INTERVAL;
 use crate::proof::{About, Content as Held, Leaves};
 use crate::silence::Silence;
 use crate::trust::Trust;
-use crate::{fetch, identity, sealing, session};
+use crate::{fetch, identity, sealing, session, standard};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
+    if standard::is_output(args) {
+        return standard::output(args, observer, |folder, observer| files_into(args, folder, observer));
+    }
+    files_into(args, out_folder(args), observer)
+}
+
+fn files_into(args: &Recv, folder: &Path, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
     let trust = Trust::of(args)?;
-    let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), out_folder(args).to_owned())?;
+    let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), folder.to_owned())?;
     receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer))
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::ChannelId;
@@ -23,6 +24,7 @@ use weir_wire::alc::Content;
 
 use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
+use crate::changes::Changes;
 use crate::events::{
     Hashing, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
 };
@@ -32,7 +34,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::{folders, key, sealing, trust};
+use crate::{folders, key, sealing, standard, trust};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -55,7 +57,17 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     sealing::seal(&mut tenant, &offer)?;
     let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
     let mut report = Report { observer, started, is_unheard: false };
-    let sources = collect(args, &clock, &mut report)?;
+    let input = standard::input(args, &|| report.observer.is_interrupted())?;
+    let mut sources = collect(args, &input.paths, &clock, &mut report)?;
+    let changes = args.changes.as_deref().map(|file| Changes::since(file, &mut sources)).transpose()?;
+    if let Some(changes) = &changes {
+        if sources.files().is_empty() {
+            report.trouble(started, "nothing has changed since the last session, and nothing is sent".to_owned(), None);
+            return Ok(Exit::Done);
+        }
+        let message = format!("{} files are as in the last session and are not sent", changes.unchanged);
+        report.trouble(started, message, None);
+    }
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
 
@@ -108,11 +120,15 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         outcome: None,
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
-    Ok(run.end(clock.now(), &statistics))
+    let exit = run.end(clock.now(), &statistics);
+    match &changes {
+        Some(changes) if exit == Exit::Done => changes.remember().map(|()| exit),
+        _ => Ok(exit),
+    }
 }
 
 /// Finds and hashes what is to be sent, and tells how far that is where it takes a while.
-fn collect(args: &SendFile, clock: &Clock, report: &mut Report<'_>) -> Result<SourceSet, Failure> {
+fn collect(args: &SendFile, paths: &[PathBuf], clock: &Clock, report: &mut Report<'_>) -> Result<SourceSet, Failure> {
     let mut shown = report.started;
     let mut watch = |hashed_bytes, bytes| {
         let now = clock.now();
@@ -123,7 +139,7 @@ fn collect(args: &SendFile, clock: &Clock, report: &mut Report<'_>) -> Result<So
         let is_over = report.is_unheard || report.observer.is_interrupted();
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    SourceSet::collect_without(&args.paths, &args.exclude, args.md5, &mut watch).map_err(|error| match error {
+    SourceSet::collect_without(paths, &args.exclude, args.md5, &mut watch).map_err(|error| match error {
         SourceError::Stopped => Failure::new(Exit::Interrupted, error.to_string()),
         _ => Failure::new(Exit::Files, format!("cannot send: {error}")),
     })

@@ -16,6 +16,7 @@ use weir_wire::alc::Profile;
 
 use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
+use crate::standard;
 use crate::{epoch, key, sealing, top};
 
 /// A session that can be sent: what receivers are told, and what they are not.
@@ -34,7 +35,8 @@ pub(crate) struct Offer {
 pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
     let secret = key::secret(args.key.as_deref())?;
-    let name = args.name.clone().unwrap_or_else(|| default_name(&args.paths[0]));
+    let name = args.name.clone().or_else(|| standard::name_of(args).map(str::to_owned));
+    let name = name.unwrap_or_else(|| default_name(&args.paths[0]));
     let tsi = match args.tsi {
         Some(tsi) => tsi,
         None if key::file(args.key.as_deref()).is_some() => own_number(&secret, args.to, &name),

@@ -64,13 +64,18 @@ impl Command {
     ///
     /// For programs on a [`super::Host`], which have a mount namespace of their own.
     pub fn with_small_disk(self, folder: &Path, bytes: u64) -> Command {
-        assert_eq!(self.program.get_program(), "ip", "only a program on a host can have a disk of its own");
+        self.in_shell(&format!("mount -t tmpfs -o size={bytes} tmpfs '{}' && exec \"$@\"", folder.display()))
+    }
+
+    /// Runs a script of bash in its place, in which `"$@"` is the program with its arguments. For programs on a [`super::Host`].
+    #[must_use]
+    pub fn in_shell(self, script: &str) -> Command {
+        assert_eq!(self.program.get_program(), "ip", "only a program on a host can be put into a shell");
+        assert!(self.program.get_current_dir().is_none(), "the folder is set after the shell");
         let words: Vec<OsString> = self.program.get_args().skip(3).map(OsStr::to_owned).collect();
         let namespace = self.program.get_args().nth(2).expect("a command names its namespace").to_string_lossy();
-        assert!(self.program.get_current_dir().is_none(), "the folder is set after the small disk");
-        let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
-        let small = Command::new(&namespace, OsStr::new("sh")).args(["-c", script, "sh"]).arg(bytes.to_string());
-        Command { name: self.name, program: small.arg(folder).args(words).program }
+        let shell = Command::new(&namespace, OsStr::new("bash")).args(["-c", script, "bash"]).args(words);
+        Command { name: self.name, ..shell }
     }
 
     /// Starts it. Panics if it cannot be started.

@@ -1,0 +1,231 @@
+//! Pipes, holes, what is left out, and a folder that is sent again, between hosts of their own. Needs root; see
+//! `weir_testkit::netns::require_root`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir_testkit::netns::{Command, Finished, Host, Network, Scratch, Session, generated_file, require_root};
+use weir_units::Rate;
+
+#[test]
+fn a_folder_goes_from_a_pipe_to_a_pipe_under_loss_and_leaves_no_working_folder() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let tree = scratch.folder("tree");
+    for number in 0..20 {
+        generated_file(&tree.join(format!("file{number}")), 40_000 + number * 1000, number);
+    }
+    let (spool, out) = (scratch.folder("spool"), scratch.folder("out"));
+    let session = Session::new(Path::new(WEIR), Path::new("-"), scratch.path());
+    let session = session.words(["--rates", "1M..20M", "--receipts", "1", "--stdin-name", "tree.tar"]);
+    session.describe(network.sender());
+    let in_spool = format!("set -o pipefail; export TMPDIR={};", spool.display());
+    let receiving = recv(network.receiver(0), &session).args(["--link", "rate=50mbit,loss=2%"]);
+    let receiving = receiving.in_shell(&format!("{in_spool} \"$@\" | tar x -C {}", out.display())).start();
+    let sending = format!("{in_spool} tar c -C {} tree | \"$@\"", scratch.path().display());
+    let sending = session.send(network.sender()).in_shell(&sending).start();
+
+    let received = receiving.wait(MINUTE);
+    assert!(received.is_success(), "{}", received.told());
+    assert!(received.told().contains("tree.tar"), "what is said goes to standard error: {}", received.told());
+    assert!(sending.wait(MINUTE).is_success());
+    assert_eq!(content(&out), content_of(&[&tree], scratch.path()));
+    assert_eq!(fs::read_dir(&spool).expect("a folder").count(), 0, "working folders are removed");
+}
+
+#[test]
+fn standard_output_takes_one_verified_file_and_nothing_of_a_session_with_two() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let tree = scratch.folder("tree");
+    for name in ["one", "other"] {
+        generated_file(&tree.join(name), 300_000, 7);
+    }
+    let session = Session::new(Path::new(WEIR), &tree, scratch.path());
+    let session = session.words(["--rates", "1M..20M", "--for", "60s"]);
+    session.describe(network.sender());
+    let sending = session.send(network.sender()).start();
+    let received = |words: &[&str], to: &str| {
+        let recv = recv(network.receiver(0), &session).args(words);
+        recv.in_shell(&format!("\"$@\" > {to}")).start().wait(MINUTE)
+    };
+    let file = scratch.join("stdout");
+    let refused = received(&[], &file.display().to_string());
+    assert_eq!((refused.code(), fs::metadata(&file).expect("made by the shell").len()), (Some(2), 0));
+    assert!(refused.told().contains("more than one file"), "{}", refused.told());
+    let both = received(&["--json"], "/dev/null");
+    assert!(both.code() == Some(2) && both.told().contains("--json"), "{}", both.told());
+    drop(sending);
+}
+
+#[test]
+fn what_is_excluded_does_not_arrive_and_holes_stay_holes() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let tree = scratch.folder("tree");
+    generated_file(&tree.join("kept.txt"), 200_000, 1);
+    generated_file(&tree.join("dropped.o"), 200_000, 2);
+    let sparse = File::create(tree.join("image")).expect("a file");
+    sparse.set_len(HOLES).expect("a hole");
+    sparse.write_all_at(&[7; 65_536], HOLES / 2).expect("data in the middle");
+    let out = scratch.folder("out");
+    let session = Session::new(Path::new(WEIR), &tree, scratch.path());
+    let session = session.words(["--rates", "1M..20M", "--receipts", "1", "--exclude", "*.o"]);
+    session.describe(network.sender());
+    let receiving = session.recv(network.receiver(0), &out).args(["--link", "rate=50mbit,loss=2%"]).start();
+    let sending = session.send(network.sender()).start();
+    let received = receiving.wait(MINUTE);
+    assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+
+    let there = content(&out.join("tree"));
+    assert_eq!(there.keys().map(String::as_str).collect::<Vec<_>>(), ["image", "kept.txt"]);
+    assert_eq!(there["image"], fs::read(tree.join("image")).expect("it is there"));
+    let on_disk = fs::metadata(out.join("tree/image")).expect("it is there").blocks() * 512;
+    assert!(on_disk < HOLES / 8, "the hole takes {on_disk} bytes");
+}
+
+#[test]
+fn of_a_folder_that_is_sent_again_only_what_changed_is_waited_for_and_with_changes_sent() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let (tree, out) = (scratch.folder("tree"), scratch.folder("out"));
+    for number in 0..10 {
+        generated_file(&tree.join(format!("file{number}")), 300_000, number);
+    }
+    let run = |tsi: u16, words: &[&str]| -> Finished {
+        let session = Session::new(Path::new(WEIR), &tree, scratch.path()).to("239.255.0.1:5004", tsi);
+        let session = session.words(["--rates", "1M..20M", "--receipts", "1"]).words(words.iter().copied());
+        session.describe(network.sender());
+        let receiving = session.recv(network.receiver(0), &out).arg("--overwrite").start();
+        let sending = session.send(network.sender()).start();
+        let received = receiving.wait(MINUTE);
+        assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+        received
+    };
+    let state = scratch.join("state").display().to_string();
+    let first = run(7, &["--changes", &state]);
+    generated_file(&tree.join("file3"), 300_000, 99);
+    generated_file(&tree.join("file10"), 300_000, 100);
+    let second = run(8, &[]);
+    assert_eq!(content(&out.join("tree")), content(&tree));
+    let new = |done: &Finished| {
+        done.events("file").iter().map(|file| file["new_bytes"].as_u64().expect("a number")).sum::<u64>()
+    };
+    eprintln!("new bytes: {} and then {}", new(&first), new(&second));
+    assert_eq!((new(&first), new(&second)), (3_000_000, 600_000), "all files are sent, and two were waited for");
+    generated_file(&tree.join("file4"), 300_000, 101);
+    let third = run(9, &["--changes", &state]);
+    assert_eq!(content(&out.join("tree")), content(&tree));
+    let names: Vec<_> = third.events("file").iter().map(|file| file["name"].to_string()).collect();
+    assert_eq!(names.len(), 3, "what changed since the first is sent: {names:?}");
+    let whole = second.count("received_bytes");
+    assert!(third.count("received_bytes") < whole, "and is less than the folder");
+    let idle = Session::new(Path::new(WEIR), &tree, scratch.path()).words(["--changes", &state]).send(network.sender());
+    let idle = idle.start().wait(MINUTE);
+    assert!(idle.is_success() && idle.told().contains("nothing has changed"), "{}", idle.told());
+}
+
+#[test]
+fn a_disk_is_sent_whole_and_one_that_is_mounted_to_be_written_is_refused() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let image = scratch.join("image");
+    generated_file(&image, 3_000_000, 5);
+    let Some(disk) = Disk::of(&image) else {
+        eprintln!("left out: this kernel makes no loop devices");
+        return;
+    };
+    let bytes = fs::read(&image).expect("it is there");
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let out = scratch.folder("out");
+    let session = Session::new(Path::new(WEIR), &disk.path, scratch.path());
+    let session = session.words(["--rates", "1M..20M", "--receipts", "1"]);
+    session.describe(network.sender());
+    let receiving = session.recv(network.receiver(0), &out).start();
+    let sending = session.send(network.sender()).start();
+    let received = receiving.wait(MINUTE);
+    assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+    let name = disk.path.file_name().expect("a device has one");
+    // A loop device has whole sectors.
+    let arrived = fs::read(out.join(name)).expect("it arrived");
+    assert_eq!(arrived, bytes[..bytes.len() / 512 * 512]);
+
+    let at = scratch.folder("mounted");
+    let line = format!("mkfs.ext2 -q -F {0} && mount {0} {1}", disk.path.display(), at.display());
+    if !Command::here("sh").args(["-c", &line]).start().wait(MINUTE).is_success() {
+        eprintln!("left out: this machine makes and mounts no ext2");
+        return;
+    }
+    let refused = session.send(network.sender()).start().wait(MINUTE);
+    let unmounted = Command::here("umount").arg(&at).start().wait(MINUTE);
+    assert!(unmounted.is_success());
+    assert!(refused.code() == Some(7) && refused.told().contains("is mounted at"), "{}", refused.told());
+}
+
+/// A loop device, which goes with this.
+struct Disk {
+    path: PathBuf,
+}
+
+impl Disk {
+    /// The device of a file; `None` where there are none.
+    fn of(image: &Path) -> Option<Disk> {
+        let made = Command::here("losetup").args(["--show", "-f"]).arg(image).start().wait(MINUTE);
+        let path = made.out.first().map(|line| PathBuf::from(&line.text))?;
+        made.is_success().then_some(Disk { path })
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        Command::here("losetup").arg("-d").arg(&self.path).start().wait(MINUTE);
+    }
+}
+
+/// A receiver that writes to standard output.
+fn recv(receiver: &Host, session: &Session) -> Command {
+    let command = receiver.command(WEIR).arg("recv").arg(session.description());
+    command.args(["--iface", receiver.interface(), "--out", "-"])
+}
+
+/// By path below `folder`: what is in each file.
+fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    content_of(&[folder], folder)
+}
+
+fn content_of(folders: &[&Path], root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for folder in folders {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                found.extend(content_of(&[&path], root));
+            } else if !entry.file_name().to_string_lossy().starts_with(".weir") {
+                let name = path.strip_prefix(root).expect("below it").display().to_string();
+                found.insert(name, fs::read(&path).expect("it can be read"));
+            }
+        }
+    }
+    found
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const MINUTE: Duration = Duration::from_secs(60);
+const HOLES: u64 = 16 << 20;
