@@ -60,7 +60,7 @@ python-bench: python build
 
 python-docs: python
 	target/python/bin/pip install -q 'pdoc>=15'
-	target/python/bin/python -m pdoc -o target/python-docs weir weir.lab weir.lab.cluster weir.lab.store
+	target/python/bin/python -m pdoc -o target/python-docs weir weir.transfer weir.lab.cluster weir.lab.store
 	@echo "reference: target/python-docs/index.html"
 
 # $(call install_wheel,PROFILE,FOLDER,EXTRAS…)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -105,6 +107,15 @@ def test_a_paper_s_claims_are_judged_and_its_figure_is_drawn(tmp_path: Path) -> 
     assert (tmp_path / "fig01.png").read_bytes()[1:4] == b"PNG"
     with pytest.raises(ValueError, match="svg or"):
         figure.save(tmp_path / "fig01.jpg")
+
+
+def test_on_the_command_line_rows_go_to_standard_output_and_progress_does_not(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "weir.lab", "run", "rap/fig09", "--seeds", "2", "--csv", "--cache", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    header, *rows = done.stdout.splitlines()
+    assert header.startswith('"scenario","max_p","seed"') and len(rows) == 2
+    wrong = subprocess.run([*command[:4], "rap/fig99"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "") and "rap/fig0" in wrong.stderr
 
 
 def test_a_dataset_on_disk_has_the_rows_of_the_results(scenario: lab.Scenario, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""How far a sweep is: a bar on a terminal or in a notebook."""
+"""How far a sweep is: a bar on a terminal, on standard error, or in a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ class Bar:
 
     def __init__(self, label: str, wanted: bool) -> None:
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        self._progress = Progress(*columns, TextColumn("{task.fields[known]}"), disable=not wanted)
+        self._progress = Progress(*columns, TextColumn("{task.fields[known]}"), console=Console(stderr=True), disable=not wanted)
         self._task = self._progress.add_task(label, total=None, known="")
 
     def __call__(self, done: int, known: int, total: int) -> None:
