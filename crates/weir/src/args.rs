@@ -304,6 +304,11 @@ pub struct SendFile {
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
     pub memory: Bytes,
 
+    /// How many packets receivers lose at random, such as 1%, at most 50%: repair symbols for it are sent while the files are sent for the first time. Receivers of
+    /// sets too large for --memory that lose so many are complete sooner; those that lose nothing get that much more and a little extra.
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = values::loss)]
+    pub expected_loss: f64,
+
     /// Where to write the session description that receivers need.
     #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
     pub session: PathBuf,

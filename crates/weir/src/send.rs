@@ -236,6 +236,7 @@ fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: 
         base_channel: control.has_base_channel(),
         channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
         memory_limit: args.memory.count(),
+        expected_loss: args.expected_loss,
         // These are for receivers of other makers alone, which know no bundles.
         bundle: !(args.no_bundle || args.md5 || args.flute_version == 1),
         flute_version: offer.description.flute_version,

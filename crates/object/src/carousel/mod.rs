@@ -52,6 +52,9 @@ pub struct CarouselOptions {
     pub base_channel: bool,
     /// Bytes of memory for symbols and encoders.
     pub memory_limit: u64,
+    /// The part of packets that receivers are expected to lose, 0 to 0.5: repair symbols for it are sent in the first cycle already, where
+    /// `memory_limit` does not suffice to keep all encoders.
+    pub expected_loss: f64,
     /// Source symbols of a block, about. The default is a compromise: with fewer, more blocks wait for their last
     /// symbol; with more, blocks outgrow the processor's cache and decoding slows down.
     pub block_symbols: u32,
@@ -84,6 +87,7 @@ impl Default for CarouselOptions {
             channel_rates: vec![Rate::from_mbps(1)],
             base_channel: true,
             memory_limit: 512_000_000,
+            expected_loss: 0.0,
             block_symbols: 2048,
             max_blocks: 255,
             bundle: true,

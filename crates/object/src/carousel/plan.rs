@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use weir_wire::fec::Oti;
 
+use super::cycle::CYCLE;
 use super::{CarouselError, CarouselOptions, pack};
 use crate::manifest::{FileEntry, Manifest, SetTotals};
 use crate::partition::Layout;
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) keep_encoders: bool,
     /// In how many visits a window's cycle is sent at least.
     pub(crate) visits: u64,
+    /// How much repair the first cycle ends with, in the units of progress; 0 where encoders are kept, which have it ready.
+    pub(crate) expected_loss: u64,
     /// What is sent before the first cycle: blocks, and how many of their first symbols. These symbols hold the indexes of bundles, with
     /// which receivers unpack files while they arrive.
     pub(crate) heads: Vec<(usize, u32)>,
@@ -88,7 +91,19 @@ impl Plan {
         let symbol_size = usize::from(options.symbol_size);
         let files = set.files;
         let heads = heads(&files, &blocks, symbol_size);
-        let plan = Plan { files, blocks, windows, symbol_size, symbols, batch_symbols, keep_encoders, visits, heads };
+        let expected_loss = if keep_encoders { 0 } else { repair_for(&blocks, options.expected_loss) };
+        let plan = Plan {
+            files,
+            blocks,
+            windows,
+            symbol_size,
+            symbols,
+            batch_symbols,
+            keep_encoders,
+            visits,
+            expected_loss,
+            heads,
+        };
         Ok((plan, manifests))
     }
 
@@ -107,6 +122,14 @@ fn heads(files: &[SourceFile], blocks: &[Block], symbol_size: usize) -> Vec<(usi
         symbols.min(u64::from(block.symbols)) as u32
     };
     blocks.iter().map(symbols).enumerate().filter(|(_, symbols)| *symbols > 0).collect()
+}
+
+/// How much repair makes most blocks whole of which this part is lost at random, in the units of a cycle: what a block loses on average, and
+/// four standard deviations more.
+fn repair_for(blocks: &[Block], loss: f64) -> u64 {
+    let largest = blocks.iter().map(|block| block.symbols).max().unwrap_or(1);
+    let lost = f64::from(largest) * loss.clamp(0.0, MAX_EXPECTED_LOSS);
+    if lost == 0.0 { 0 } else { ((lost + 4.0 * lost.sqrt() + UNEVEN) / f64::from(largest) * CYCLE as f64) as u64 }
 }
 
 /// How often a window's encoders may be made again for one cycle, so that making them costs at most [`ENCODE_BUDGET`].
@@ -293,6 +316,9 @@ const ENCODER_PER_SOURCE: u64 = 23;
 /// Bytes a second that may go through making encoders: about half a core.
 const ENCODE_BUDGET: u64 = 200_000_000;
 const MAX_VISITS: u64 = 32;
+const MAX_EXPECTED_LOSS: f64 = 0.5;
+/// Blocks get that many more or fewer symbols in a stretch of a cycle.
+const UNEVEN: f64 = 3.0;
 const MIN_SYMBOL_SIZE: u16 = 64;
 /// Twice this is below K'_max.
 const MAX_BLOCK_SYMBOLS: u32 = 24_000;
@@ -367,5 +393,15 @@ mod tests {
         let (plan, _) = plan(&[4_000_000], &options);
         assert!(!plan.keep_encoders && plan.windows.len() > 2 && plan.visits == MAX_VISITS);
         assert_eq!(plan.windows.iter().map(ExactSizeIterator::len).sum::<usize>(), plan.blocks.len());
+    }
+
+    #[test]
+    fn repair_for_an_expected_loss_is_more_than_the_loss_and_none_for_none() {
+        let options =
+            CarouselOptions { memory_limit: 1 << 18, block_symbols: 40, expected_loss: 0.01, ..Default::default() };
+        let (plan, _) = plan(&[4_000_000], &options);
+        assert!(plan.expected_loss > CYCLE / 100 && repair_for(&plan.blocks, 0.0) == 0);
+        let large = Block { symbols: 20_000, ..plan.blocks[0] };
+        assert!(repair_for(&[large], 0.01) < CYCLE / 60, "blocks of many symbols lose more evenly");
     }
 }

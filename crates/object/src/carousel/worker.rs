@@ -115,6 +115,8 @@ pub(crate) struct Worker {
     plans: HashMap<u32, SourceBlockEncodingPlan>,
     encoders: HashMap<usize, SourceBlockEncoder>,
     open_file: Option<(u32, Open)>,
+    /// Whether an earlier run sent the source symbols: this one sends repair symbols only.
+    is_continued: bool,
     /// The cycle that was walked last: its window and its runs.
     cycle: Option<(usize, u32, Cycle)>,
     scratch: Vec<u8>,
@@ -136,6 +138,7 @@ impl Worker {
             plans: HashMap::new(),
             encoders: HashMap::new(),
             open_file: None,
+            is_continued: skipped_cycles > 0,
             cycle: None,
             scratch: Vec::new(),
             is_over,
@@ -188,15 +191,17 @@ impl Worker {
 
     /// How much of a cycle every window gets in the round that starts at `progress`.
     ///
-    /// The first cycle is split evenly. After it, with encoders kept, each round is a batch. Without, the first rounds
+    /// The first cycle is split evenly, unless losses are expected. After it, or where an earlier run sent it, with encoders kept, each round is a batch. Without, the first rounds
     /// are short, for receivers that miss just a few symbols, and then as short as the cost of encoding allows; and a
     /// round ends where the receivers of some level have all they need, so that they need not wait for the next.
     fn step(&self, progress: u64, round: u64) -> u64 {
         let longest = self.plan.windows.iter().map(|window| self.window_symbols(window)).max().unwrap_or(1);
         let even = if self.plan.keep_encoders { 1 } else { FIRST_CYCLE_VISITS };
-        let visits = longest.div_ceil(self.plan.batch_symbols).max(even);
+        // Each visit with repair symbols makes the encoders again.
+        let is_repair = self.is_continued && !self.plan.keep_encoders;
+        let visits = if is_repair { 0 } else { longest.div_ceil(self.plan.batch_symbols).max(even) };
         if round < visits {
-            return CYCLE * (round + 1) / visits - progress;
+            return self.visit(round, visits) - progress;
         }
         if self.plan.keep_encoders {
             let symbols = self.plan.batch_symbols.min(SMALL_BATCH.max(longest));
@@ -205,6 +210,18 @@ impl Worker {
         let growing = FIRST_REPAIR_ROUND << (2 * (round - visits)).min(32);
         let usual = growing.min(CYCLE / self.plan.visits).max(1);
         self.shares.next_finish(progress + SHORTEST_ROUND, progress + usual).map_or(usual, |finish| finish - progress)
+    }
+
+    /// How far the first cycle is after this one of its visits.
+    ///
+    /// Where losses are expected, the last visit is long and ends with repair symbols: each window's, right after its last source symbols.
+    /// So they are encoded, and what misses them decoded, while the source symbols of other windows are sent.
+    fn visit(&self, visit: u64, visits: u64) -> u64 {
+        match self.plan.expected_loss {
+            0 => CYCLE * (visit + 1) / visits,
+            loss if visit + 1 == visits => CYCLE + loss,
+            _ => (CYCLE - LAST_VISIT) * (visit + 1) / (visits - 1),
+        }
     }
 
     fn window_symbols(&self, window: &Range<usize>) -> u64 {
@@ -246,7 +263,7 @@ impl Worker {
     fn batch(&mut self, window: usize, progress: u64, next: u64, mut batch: Batch) -> Result<Batch, SourceError> {
         let blocks = self.plan.windows[window].clone();
         self.choose_slots(window, &blocks, progress, next, &mut batch);
-        batch.ends_first_cycle = next == CYCLE && window + 1 == self.plan.windows.len();
+        batch.ends_first_cycle = progress < CYCLE && next >= CYCLE && window + 1 == self.plan.windows.len();
         self.fill_batch(&blocks, batch)
     }
 
@@ -396,6 +413,9 @@ const REPAIR_RUN: u32 = 1;
 /// In how many visits the first cycle of a window is sent when there are several: late receivers then miss the same of
 /// each. It costs nothing, since source symbols are only read.
 const FIRST_CYCLE_VISITS: u64 = 16;
+/// The last of these visits, where it ends with repair symbols. One worker encodes four times as fast then as it would have to on average, and
+/// late receivers miss that much more of some blocks.
+const LAST_VISIT: u64 = CYCLE / 4;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;

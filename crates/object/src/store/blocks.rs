@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use super::digest::{self, Content};
 use super::forged::{self, Symbol, Unknown};
 use super::incoming::{Block, Part, Recollection};
-use super::receive::decode;
+use super::missing;
+
 use super::window::STRETCH;
 use super::{Event, FileState, Origin, Store, StoreError};
 
@@ -227,7 +228,7 @@ impl Store {
         let mut at = 0..;
         symbols.retain(|_| !at.next().is_some_and(|at| wrong.contains(&at)));
         let some = symbols.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
-        let Some(decoded) = decode(part, count, some) else { return Ok(Err(Unknown::TooFew)) };
+        let Some(decoded) = missing::decode(&codec, count, some) else { return Ok(Err(Unknown::TooFew)) };
         if !self.is_block_right(file, index, &decoded)? {
             return Ok(Err(Unknown::Alike));
         }

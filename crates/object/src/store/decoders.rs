@@ -18,7 +18,8 @@ use std::thread::JoinHandle;
 use super::digest::{self, Content, Expected, Leaves};
 use super::forged::Symbol;
 use super::incoming::Part;
-use super::receive::decode;
+use super::missing;
+
 use super::{FileState, Store, StoreError};
 
 /// A block to be decoded: it has as many symbols as it needs.
@@ -77,8 +78,9 @@ impl Task {
         self.data.read_exact_at(&mut bytes, self.start)?;
         let in_slots = self.slots.iter().copied().zip(bytes.chunks_exact(size));
         let extra = self.extra.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
-        let decoded = decode(&self.part, self.slots.len() as u32, in_slots.clone().chain(extra));
-        let Some(mut decoded) = decoded else { return Ok(None) };
+        let Some(codec) = self.part.layout.codec() else { return Ok(None) };
+        let symbols = in_slots.clone().chain(extra);
+        let Some(mut decoded) = missing::decode(&codec, self.slots.len() as u32, symbols) else { return Ok(None) };
         if self.part.layout.in_order() {
             // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
             let pairs = decoded.chunks_exact_mut(size).zip(in_slots).enumerate();

@@ -36,6 +36,7 @@ mod incoming;
 mod instance;
 mod journal;
 mod kept;
+mod missing;
 mod octets;
 mod receive;
 mod senders;

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use raptorq::{EncodingPacket, PayloadId, SourceBlockDecoder};
 use weir_wire::alc::Content;
 
 use super::decoders::MAX_EXTRA;
@@ -495,14 +494,6 @@ impl Store {
         };
         self.io_error(name, source)
     }
-}
-
-/// Decodes a block of `count` source symbols from these symbols, if they are enough.
-pub(super) fn decode<'s>(part: &Part, count: u32, symbols: impl Iterator<Item = (u32, &'s [u8])>) -> Option<Vec<u8>> {
-    let config = part.layout.codec()?;
-    let packets = symbols.map(|(symbol, bytes)| EncodingPacket::new(PayloadId::new(0, symbol), bytes.to_vec()));
-    let length = u64::from(count) * part.layout.symbol_size() as u64;
-    SourceBlockDecoder::new(0, &config, length).decode(packets)
 }
 
 /// Whether a packet's numbers and length are possible in its object.

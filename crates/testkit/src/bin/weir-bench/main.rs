@@ -1,5 +1,5 @@
 //! Speed of `weir` next to `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
-//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; and the simulator next to ns-2.
+//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; large files; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -10,6 +10,7 @@
 mod beside;
 mod bursts;
 mod kernel_tcp;
+mod large;
 mod machine;
 mod norm;
 mod ordinary;
@@ -33,6 +34,7 @@ use weir_testkit::netns::{find_weir_binary, require_root};
 use weir_units::{Bytes, Rate};
 
 use kernel_tcp::KernelTcpOptions;
+use large::LargeOptions;
 use ordinary::OrdinaryOptions;
 use small::SmallOptions;
 use stream::StreamOptions;
@@ -100,6 +102,9 @@ struct Options {
     #[command(flatten)]
     small: SmallOptions,
 
+    #[command(flatten)]
+    large: LargeOptions,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -138,6 +143,8 @@ enum Part {
     Seals,
     /// Thousands of small files next to one archive of them, in memory and on disk.
     Small,
+    /// A large file, in memory and on disk: the whole transfer next to its first pass, with and without loss.
+    Large,
     /// The simulator's TCP next to the kernel's: reno, cubic and bbr, alone and in pairs, over the same bottlenecks.
     KernelTcp,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
@@ -202,6 +209,10 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if wanted(Part::Small) {
         summary.set("small", small::measure(options, weir.as_deref().ok_or(NO_WEIR)?)?);
+        summary.save()?;
+    }
+    if wanted(Part::Large) {
+        summary.set("large", large::measure(options, weir.as_deref().ok_or(NO_WEIR)?)?);
         summary.save()?;
     }
     if wanted(Part::KernelTcp) {
