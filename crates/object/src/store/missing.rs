@@ -118,13 +118,10 @@ mod tests {
 
     const SIZE: usize = 24;
 
+    type Symbols = Vec<(u32, Vec<u8>)>;
+
     /// A block, its codec, and its symbols but for those that are lost, with so many repair symbols from `first` on.
-    fn block(
-        count: u32,
-        lost: &[u32],
-        repairs: u32,
-        seed: u64,
-    ) -> (ObjectTransmissionInformation, Vec<u8>, Vec<(u32, Vec<u8>)>) {
+    fn block(count: u32, lost: &[u32], repairs: u32, seed: u64) -> (ObjectTransmissionInformation, Vec<u8>, Symbols) {
         let mut random = Random::new(seed, "block");
         let content: Vec<u8> = (0..count as usize * SIZE).map(|_| random.below(256) as u8).collect();
         let codec = ObjectTransmissionInformation::new(content.len() as u64, SIZE as u16, 1, 1, 8);
