@@ -137,8 +137,8 @@ fn transfer(
     let sender = session.send(network.sender()).start();
     let complete = verified_at(&receiver);
     let (received, sent) = (receiver.wait(RUN_LIMIT), sender.wait(SHORT));
-    for done in [&received, &sent].into_iter().filter(|done| !done.is_success()) {
-        return Err(done.told());
+    if let Some(failed) = [&received, &sent].into_iter().find(|done| !done.is_success()) {
+        return Err(failed.told());
     }
     Job { file, folders: std::slice::from_ref(&out), scratch: scratch.path(), limit: RUN_LIMIT }.verify()?;
     std::fs::remove_dir_all(&out).map_err(|error| format!("cannot remove {}: {error}", out.display()))?;
