@@ -204,6 +204,10 @@ pub struct SendLive {
     #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT|udp://ADDR:PORT", default_value = "-")]
     pub input: Input,
 
+    /// Send bytes at this rate, such as 3M [default: an MPEG transport stream in a file goes by its own clock, everything else as fast as the path allows].
+    #[arg(long, value_name = "RATE", help_heading = "Rate")]
+    pub pace: Option<Rate>,
+
     /// RTP payload type, 0 to 127 [default: 33 for an MPEG transport stream, that of RTP that comes in, else 96].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=127))]
     pub payload_type: Option<u8>,

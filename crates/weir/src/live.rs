@@ -3,13 +3,14 @@
 pub mod events;
 mod input;
 mod output;
+mod pace;
 mod recv;
 mod send;
 pub(crate) mod words;
 
 pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
-pub(crate) use input::{Source, Supply};
+pub(crate) use input::{Pacing, Source, Supply};
 pub use recv::run as recv;
 pub use send::run as send;
 

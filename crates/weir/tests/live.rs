@@ -76,6 +76,61 @@ fn datagrams_of_a_transport_stream_reach_a_player_as_they_were() {
 }
 
 #[test]
+fn a_file_goes_by_the_clock_of_its_transport_stream() {
+    let scratch = Scratch::new();
+    let input = scratch.join("in.ts");
+    // Slow and fast by turns: a second in 10 packets, then a second in 1000.
+    std::fs::write(&input, [transport_stream(10, 0), transport_stream(1_000, 1_000)].concat()).expect("it is written");
+    let (sent, seen, out) = deliver(&scratch, &input, &[]);
+    assert_eq!(std::fs::read(&out).expect("it was written"), std::fs::read(&input).expect("it is there"));
+    // Nothing is late enough to fall short of the clock, and no load makes it faster.
+    let took = sent.last_event("end")["t_s"].as_f64().expect("seconds");
+    assert!(took > 1.9, "two seconds of video in {took} s");
+    assert!(!sent.told().contains("no clock"), "{}\n{}", sent.told(), seen.told());
+}
+
+#[test]
+fn a_file_without_a_clock_is_told_of_and_goes_at_the_rate_that_the_user_says() {
+    let scratch = Scratch::new();
+    let input = scratch.join("in.bin");
+    std::fs::write(&input, vec![b'x'; 100_000]).expect("it is written");
+    let (sent, ..) = deliver(&scratch, &input, &[]);
+    assert!(sent.told().contains("--pace RATE"), "{}", sent.told());
+    let (sent, ..) = deliver(&scratch, &input, &["--pace", "800k"]);
+    let took = sent.last_event("end")["t_s"].as_f64().expect("seconds");
+    assert!(took > 0.95 && !sent.told().contains("--pace RATE"), "800 kbit in {took} s: {}", sent.told());
+}
+
+/// `weir send live` of a file to one viewer, to the end; the file that it gets.
+fn deliver(scratch: &Scratch, input: &Path, options: &[&str]) -> (Finished, Finished, std::path::PathBuf) {
+    let (port, out) = (free_port().to_string(), scratch.join("out"));
+    let sender = send(&["--unicast", &port, "--in", input.to_str().expect("text")]).args(options).start();
+    sender.event("start", LIMIT, |_| true);
+    let viewer = recv(&format!("127.0.0.1:{port}"), &out).arg("--overwrite").start();
+    let (sent, seen) = (sender.wait(LIMIT), viewer.wait(LIMIT));
+    assert_eq!((sent.code(), seen.code()), (Some(DONE), Some(DONE)), "{}\n{}", sent.told(), seen.told());
+    (sent, seen, out)
+}
+
+/// A second of a transport stream in so many packets, with its clock in every tenth of them, from `millis` on.
+fn transport_stream(packets: u64, millis: u64) -> Vec<u8> {
+    let packet = |number: u64| {
+        let base = (millis + number * 1_000 / packets) * 90;
+        let mut packet = match number % (packets / 10) {
+            0 => vec![0x47, 1, 0, 0x20, 183, 0x10],
+            _ => vec![0x47, 1, 0, 0x10],
+        };
+        if packet.len() == 6 {
+            packet.extend(((base >> 1) as u32).to_be_bytes());
+            packet.extend([(base as u8 & 1) << 7 | 0x7e, 0]);
+        }
+        packet.resize(188, number as u8);
+        packet
+    };
+    (0..packets).flat_map(packet).collect()
+}
+
+#[test]
 fn the_user_is_told_what_cannot_be_and_what_to_do() {
     let scratch = Scratch::new();
     let old = scratch.join("old.ts");
@@ -93,6 +148,7 @@ fn the_user_is_told_what_cannot_be_and_what_to_do() {
         (recv("no-such-host.invalid:9", nowhere), NETWORK, "HOST:PORT"),
         (recv("localhost:9", &old), FILES, "--overwrite"),
         (send(&["--unicast", &port, "--in", "srt://127.0.0.1:9"]), USAGE, "srt-live-transmit"),
+        (send(&["--unicast", &port, "--in", "udp://127.0.0.1:9", "--pace", "1M"]), USAGE, "--pace"),
         (send(&["--unicast", &port, "--in", file]), FILES, "none.ts"),
         (send(&["--unicast", &port, "--in", "/dev/null", "--cc-set", "warp=9"]), USAGE, "weir schemes"),
         (send(&["--unicast", &taken, "--in", "/dev/null"]), NETWORK, "choose another port"),

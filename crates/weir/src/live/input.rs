@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use weir_units::Time;
+use weir_units::{Rate, Time};
 use weir_wire::rtcp;
 use weir_wire::rtp::Rtp;
 
+use super::pace::{By, Pace, StreamClock};
 use crate::args::ValueError;
 
 /// Where a live stream comes from, as the user says it.
@@ -107,18 +108,40 @@ pub(crate) enum Source {
     Datagrams(Box<DatagramSource>),
 }
 
+/// When the bytes of a file or a pipe go. Datagrams go as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// As soon as they can.
+    None,
+    /// Those of a regular file by the clock of the transport stream that they are.
+    OwnClock,
+    /// At this rate.
+    Rate(Rate),
+}
+
 impl Source {
     /// Opens an input for payloads of at most `room` bytes. `payload_type` is what the user wants; `random` is where RTP
     /// timestamps begin.
-    pub(crate) fn open(input: &Input, room: usize, payload_type: Option<u8>, random: u32) -> io::Result<Source> {
+    pub(crate) fn open(
+        input: &Input,
+        room: usize,
+        payload_type: Option<u8>,
+        random: u32,
+        pacing: Pacing,
+    ) -> io::Result<Source> {
+        let bytes = |file: File| -> io::Result<Source> {
+            let by = match pacing {
+                Pacing::Rate(rate) => Some(By::Rate(rate)),
+                // What comes through a pipe comes when it is made.
+                Pacing::OwnClock if file.metadata()?.is_file() => Some(By::Stream(StreamClock::default())),
+                Pacing::OwnClock | Pacing::None => None,
+            };
+            let pace = by.map(Pace::new);
+            Ok(Source::Bytes(Box::new(ByteSource { pace, ..ByteSource::new(file, room, payload_type, random) })))
+        };
         Ok(match input {
-            Input::Stdin => {
-                let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-                Source::Bytes(Box::new(ByteSource::new(File::from(stdin), room, payload_type, random)))
-            }
-            Input::File(path) => {
-                Source::Bytes(Box::new(ByteSource::new(File::open(path)?, room, payload_type, random)))
-            }
+            Input::Stdin => bytes(File::from(io::stdin().as_fd().try_clone_to_owned()?))?,
+            Input::File(path) => bytes(File::open(path)?)?,
             Input::Rtp(address) => Source::datagrams(*address, room, payload_type, None)?,
             Input::Udp(address) => Source::datagrams(*address, room, payload_type, Some(random))?,
         })
@@ -133,6 +156,26 @@ impl Source {
     /// The bytes of this file, for payloads of `room` bytes.
     pub(crate) fn of_file(file: File, room: usize) -> Source {
         Source::Bytes(Box::new(ByteSource::new(file, room, None, 0)))
+    }
+
+    /// It is `now`, and somebody takes the stream or nobody does: what is due by then can go.
+    pub(crate) fn pace(&mut self, now: Time, is_taken: bool) {
+        if let Source::Bytes(source) = self {
+            source.let_go(now, is_taken);
+        }
+    }
+
+    /// When [`Source::pace`] wants to be called next.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        match self {
+            Source::Bytes(source) => source.next_due(),
+            Source::Datagrams(_) => None,
+        }
+    }
+
+    /// Whether it is a file that should go by its own clock and has none.
+    pub(crate) fn lacks_clock(&self) -> bool {
+        matches!(self, Source::Bytes(source) if source.lacks_clock())
     }
 
     /// Payloads that do not fit a packet.
@@ -212,6 +255,14 @@ pub(crate) struct ByteSource {
     timestamp_at_zero: u32,
     is_at_end: bool,
     failure: Option<io::Error>,
+    /// When they go; without one, as soon as they can.
+    pace: Option<Pace>,
+    /// Payloads among those that were read whose time has come.
+    due: u64,
+    /// Bytes given out so far.
+    given: u64,
+    /// Bytes that were looked through for the stream's clock.
+    looked_through: u64,
 }
 
 /// How bytes are cut.
@@ -236,7 +287,57 @@ impl ByteSource {
             timestamp_at_zero,
             is_at_end: false,
             failure: None,
+            pace: None,
+            due: 0,
+            given: 0,
+            looked_through: 0,
         }
+    }
+
+    /// Payloads that were read, whether their time has come or not.
+    fn read(&self) -> u64 {
+        if matches!(self.cut, Cut::Unknown { .. }) {
+            return 0;
+        }
+        let (bytes, len) = (self.unread().len(), self.payload_len());
+        let payloads = if self.is_at_end { bytes.div_ceil(len) } else { bytes / len };
+        payloads as u64
+    }
+
+    /// Where the first payload begins whose time has not come, if it was read.
+    fn next_position(&self) -> Option<u64> {
+        (self.due < self.read()).then(|| self.given + self.due * self.payload_len() as u64)
+    }
+
+    fn let_go(&mut self, now: Time, is_taken: bool) {
+        let Some(mut pace) = self.pace.take() else { return };
+        pace.turn(now, is_taken);
+        while self.next_position().is_some_and(|position| pace.is_due(position)) {
+            self.due += 1;
+        }
+        self.pace = Some(pace);
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        self.pace.as_ref()?.due_at(self.next_position()?)
+    }
+
+    fn lacks_clock(&self) -> bool {
+        self.read() > 0 && self.pace.as_ref().is_some_and(Pace::lacks_clock)
+    }
+
+    /// Looks for the clock in what was read, if it is a transport stream that goes by it.
+    fn look_for_clock(&mut self) {
+        let Some(clock) = self.pace.as_mut().and_then(Pace::stream_clock) else { return };
+        if !matches!(self.cut, Cut::TransportStream { .. }) {
+            return;
+        }
+        let skip = (self.looked_through - self.given) as usize;
+        for packet in self.bytes[self.start + skip..].chunks_exact(TS_PACKET) {
+            clock.read(self.looked_through, packet);
+            self.looked_through += TS_PACKET as u64;
+        }
+        clock.forget(self.given);
     }
 
     fn unread(&self) -> &[u8] {
@@ -266,7 +367,7 @@ fn is_transport_stream(bytes: &[u8]) -> bool {
 
 impl Supply for ByteSource {
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        let is_full = self.waiting() >= PAYLOADS_AHEAD / 2;
+        let is_full = self.read() >= PAYLOADS_AHEAD / 2;
         (!is_full && !self.is_at_end).then(|| self.file.as_fd())
     }
 
@@ -287,15 +388,11 @@ impl Supply for ByteSource {
             }
         }
         self.recognise();
+        self.look_for_clock();
     }
 
     fn waiting(&self) -> u64 {
-        if matches!(self.cut, Cut::Unknown { .. }) {
-            return 0;
-        }
-        let (bytes, len) = (self.unread().len(), self.payload_len());
-        let payloads = if self.is_at_end { bytes.div_ceil(len) } else { bytes / len };
-        payloads as u64
+        if self.pace.is_some() { self.due } else { self.read() }
     }
 
     fn next(&mut self, now: Time) -> Option<(Rtp, &[u8])> {
@@ -306,12 +403,14 @@ impl Supply for ByteSource {
         let payload_type = self.payload_type()?;
         let start = self.start;
         self.start += len;
+        self.given += len as u64;
+        self.due = self.due.saturating_sub(1);
         let timestamp = timestamp(self.timestamp_at_zero, now);
         Some((Rtp { payload_type, timestamp, ..Rtp::default() }, &self.bytes[start..start + len]))
     }
 
     fn is_over(&self) -> bool {
-        self.is_at_end
+        self.is_at_end && self.next_position().is_none_or(|_| self.pace.is_none())
     }
 
     fn payload_type(&self) -> Option<u8> {

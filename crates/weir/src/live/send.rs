@@ -20,7 +20,7 @@ use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange};
-use super::input::{Source, Supply};
+use super::input::{Pacing, Source, Supply};
 use crate::args::SendLive;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -39,8 +39,13 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + Rtp::LEN + sealed(args);
     let room = usize::from(args.packet_size) - headers;
     let random = u32::from_be_bytes(session::random()?);
-    let source = Source::open(&args.input, room, args.payload_type, random)
-        .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
+    if args.pace.is_some() && args.input.is_endless() {
+        let text = "--pace is for files and standard input; what another program sends goes as it comes";
+        return Err(Failure::new(Exit::Usage, text.to_owned()));
+    }
+    let source =
+        Source::open(&args.input, room, args.payload_type, random, args.pace.map_or(Pacing::OwnClock, Pacing::Rate))
+            .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
     let identity = args.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?;
     let tenant = listen(args, identity.as_ref())?;
     let clock = Clock::new();
@@ -48,6 +53,7 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         args,
         observer,
         is_unheard: false,
+        is_pace_told: false,
         random: session::random_stream("viewers")?,
         source,
         started: clock.now(),
@@ -106,6 +112,8 @@ struct LiveSender<'a> {
     observer: &'a mut dyn Observer<LiveSenderEvent>,
     /// The observer wants no more.
     is_unheard: bool,
+    /// The user knows whether the input goes by a clock of its own.
+    is_pace_told: bool,
     /// Seeds the endpoint of each viewer.
     random: Random,
     source: Source,
@@ -182,7 +190,19 @@ impl Application<Rtp> for LiveSender<'_> {
         }
     }
 
+    fn deadline(&self) -> Option<Time> {
+        self.source.next_due()
+    }
+
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        self.source.pace(now, self.viewer.is_some());
+        if self.source.lacks_clock() && !std::mem::replace(&mut self.is_pace_told, true) {
+            let message = format!(
+                "{} has no clock that can be read, as an MPEG transport stream has: it goes as fast as the path allows; --pace RATE holds it to a rate",
+                self.args.input
+            );
+            self.trouble(now, message, None);
+        }
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
         }
