@@ -20,7 +20,7 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
         return;
     }
     let attacks: [(&str, Attack); 6] = [
-        ("one forged symbol", one_forged_symbol),
+        ("three forged symbols", three_forged_symbols),
         ("ten forged symbols a second", ten_forged_symbols_a_second),
         ("ten symbols a second under his own address", ten_symbols_a_second_of_a_stranger),
         ("ten symbols a second, with no address to check", ten_symbols_a_second_of_a_stranger),
@@ -68,9 +68,13 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
 /// What a stranger does.
 type Attack = fn(&mut Air);
 
-/// Review §4.1: a data packet that is none of the sender's.
-fn one_forged_symbol(air: &mut Air) {
-    forge_symbol(air, 0, true);
+/// Review §4.1: a data packet that is none of the sender's. It strikes if it comes before the sender's next, which has the same sequence
+/// number: one of three does.
+fn three_forged_symbols(air: &mut Air) {
+    for number in 0..3 {
+        forge_symbol(air, number, true);
+        air.pause(SECOND);
+    }
 }
 
 /// The same again and again.
@@ -301,6 +305,7 @@ const RECEIPTS: [&str; 2] = ["--receipts", "1"];
 const FILE: Bytes = Bytes::new(8_000_000);
 const LINK: Rate = Rate::from_mbps(16);
 const TENTH: Duration = Duration::from_millis(100);
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 /// What forged tables may take: less than the 256 MB that a receiver may have for everything.
 const MEMORY: u64 = 200_000_000;
