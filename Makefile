@@ -48,10 +48,12 @@ python: need-cargo need-python
 	$(call install_wheel,release,target/python,cluster,frames,notebooks)
 	@echo "installed: target/python/bin/python -c 'from weir import lab; print(lab.scenarios())'; notebooks: target/python/bin/jupyter lab docs/notebooks"
 
+# Programs by -m: scripts in a virtual environment name its folder, and a cache may lie elsewhere.
+PYTHON_TEST := $(CURDIR)/target/python-test/bin/python
 python-test: need-cargo need-python
 	$(call install_wheel,dev,target/python-test,test)
-	cd python && ../target/python-test/bin/ruff check . && ../target/python-test/bin/ruff format --check . && ../target/python-test/bin/mypy
-	cd python/tests && ../../target/python-test/bin/python -m pytest -q -p no:cacheprovider
+	cd python && $(PYTHON_TEST) -m ruff check . && $(PYTHON_TEST) -m ruff format --check . && $(PYTHON_TEST) -m mypy
+	cd python/tests && $(PYTHON_TEST) -m pytest -q -p no:cacheprovider
 
 # What a cluster costs next to the command line: needs a quiet machine, half an hour.
 python-bench: python build
@@ -59,7 +61,7 @@ python-bench: python build
 	target/python/bin/python python/benchmarks/overhead.py
 
 python-docs: python
-	target/python/bin/pip install -q 'pdoc>=15'
+	target/python/bin/python -m pip install -q 'pdoc>=15'
 	target/python/bin/python -m pdoc -o target/python-docs weir weir.transfer weir.lab.cluster weir.lab.store
 	@echo "reference: target/python-docs/index.html"
 
@@ -67,10 +69,10 @@ python-docs: python
 comma := ,
 define install_wheel
 	[ -x $(2)/bin/python ] || python3 -m venv $(2)
-	$(2)/bin/pip install -q 'maturin>=1.9,<2'
-	rm -rf $(2)/wheel && cd python && ../$(2)/bin/maturin build -q --locked --profile $(1) -i ../$(2)/bin/python -o ../$(2)/wheel
-	$(2)/bin/pip install -q --force-reinstall --no-deps $(2)/wheel/weir-*.whl
-	$(2)/bin/pip install -q "$$(ls $(2)/wheel/weir-*.whl)[$(3)$(if $(4),$(comma)$(4))$(if $(5),$(comma)$(5))]"
+	$(2)/bin/python -m pip install -q 'maturin>=1.9,<2'
+	rm -rf $(2)/wheel && cd python && ../$(2)/bin/python -m maturin build -q --locked --profile $(1) -i ../$(2)/bin/python -o ../$(2)/wheel
+	$(2)/bin/python -m pip install -q --force-reinstall --no-deps $(2)/wheel/weir-*.whl
+	$(2)/bin/python -m pip install -q "$$(ls $(2)/wheel/weir-*.whl)[$(3)$(if $(4),$(comma)$(4))$(if $(5),$(comma)$(5))]"
 endef
 
 # A claim that does not hold is a result, and ends verify with 1; anything above is a failure.
