@@ -112,7 +112,7 @@ fn deliver(scratch: &Scratch, input: &Path, options: &[&str]) -> (Finished, Fini
     (sent, seen, out)
 }
 
-/// A second of a transport stream in so many packets, with its clock in every tenth of them, from `millis` on.
+/// One second of an MPEG transport stream, in `packets` packets. Ten of them, evenly spaced, carry the clock, which starts at `millis`.
 fn transport_stream(packets: u64, millis: u64) -> Vec<u8> {
     let packet = |number: u64| {
         let base = (millis + number * 1_000 / packets) * 90;

@@ -68,8 +68,8 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
 /// What a stranger does.
 type Attack = fn(&mut Air);
 
-/// Review §4.1: a data packet that is none of the sender's. It strikes if it comes before the sender's next, which has the same sequence
-/// number: one of three does.
+/// Review §4.1: data packets that are not the sender's. Each strikes only if it arrives before the sender's next packet, which has the same
+/// sequence number; one alone is sometimes too late.
 fn three_forged_symbols(air: &mut Air) {
     for number in 0..3 {
         forge_symbol(air, number, true);

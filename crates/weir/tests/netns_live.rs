@@ -63,8 +63,8 @@ fn a_viewer_that_vanishes_makes_room_for_the_next() {
     stream.sender.event("viewer", MINUTE, |event| event["what"] == "bye");
 }
 
-/// Next to CUBIC the share of one stream in a minute is 0.47 to 0.83 of the connection's, 0.6 in the mean of 13, whether or not RAP limits
-/// itself to what was acknowledged (`validate`). So it is that of several, each on a link of its own, that is asserted.
+/// One stream next to one CUBIC had 0.47 to 0.83 of its rate in 13 runs of a minute (0.6 in the mean), with and without the limit to what was
+/// acknowledged (`validate`). The test therefore asserts the ratio over several links, each with one stream and one connection.
 #[test]
 fn streams_and_tcps_share_links_within_a_factor_of_two() {
     if !require_root() {
