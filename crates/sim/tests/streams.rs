@@ -40,7 +40,7 @@ impl Endpoint for Ticking {
                 if self.offered > 0 {
                     self.offered -= 1;
                     self.sequence += 1;
-                    self.out = Some(to_peer(Header::Paced(Paced { sequence: self.sequence }), 100));
+                    self.out = Some(to_peer(Header::Paced(Paced { sequence: self.sequence, payload: None }), 100));
                 }
             }
             Event::Finish => self.next = None,

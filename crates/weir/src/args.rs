@@ -208,6 +208,10 @@ pub struct SendLive {
     #[arg(long, value_name = "RATE", help_heading = "Rate")]
     pub pace: Option<Rate>,
 
+    /// How long after it came in a stream is given out at the viewer. Until then lost packets are sent again, within the rate that congestion control allows; 0s gives out at once and sends nothing again.
+    #[arg(long, value_name = "DURATION", default_value = "300ms", value_parser = values::latency)]
+    pub latency: Duration,
+
     /// RTP payload type, 0 to 127 [default: 33 for an MPEG transport stream, that of RTP that comes in, else 96].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=127))]
     pub payload_type: Option<u8>,
@@ -545,6 +549,10 @@ pub struct Recv {
     /// Put a modelled link in front of the socket, for trials on one machine: rate=2mbit,delay=20ms,buffer=100ms,loss=2%.
     #[arg(long, value_name = "LINK", help_heading = "Network")]
     pub link: Option<LinkConfig>,
+
+    /// Of a live stream: give it out this long after the sender got it, if that is more than the sender's --latency.
+    #[arg(long, value_name = "DURATION", value_parser = values::latency, help_heading = "Live streams")]
+    pub latency: Option<Duration>,
 
     /// Give up after this long, such as 10m; what came is kept, and a later run goes on from there [default: never].
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]

@@ -25,7 +25,7 @@ fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
     let program = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let packet = |number: u16| {
         let (timestamp, marker) = (u32::from(number) * 3_000, number.is_multiple_of(5));
-        Rtp { marker, payload_type: 97, sequence: number.wrapping_mul(7), timestamp, ssrc: 1 }
+        Rtp { marker, payload_type: 97, sequence: number.wrapping_mul(7), timestamp, ssrc: 1, origin: None }
     };
     let mut numbers = Vec::new();
     for number in 0..30 {

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use weir_link::LinkConfig;
 use weir_testkit::netns::{LiveStream, Network, Scratch, Shares, generated_file, require_root, same_content};
 use weir_units::Rate;
 
@@ -31,7 +32,8 @@ fn a_stream_fills_a_link_of_its_own_and_says_what_was_lost() {
         return;
     }
     let network = Network::new().links([Rate::from_mbps(10)]).build();
-    let stream = LiveStream::start(&network, Path::new(WEIR), 0, "/dev/zero", "/dev/null");
+    let (at_once, zeros) = (["--latency", "0s"], "/dev/zero");
+    let stream = LiveStream::start_with(&network, Path::new(WEIR), 0, zeros, "/dev/null", &at_once);
     stream.viewer.event("progress", MINUTE, |event| event["t_s"].as_f64() > Some(20.0));
     let (sent, seen) = (stream.sender.terminate(), stream.viewer.wait(MINUTE));
     assert_eq!(sent.code(), Some(INTERRUPTED), "{}", sent.told());
@@ -42,6 +44,41 @@ fn a_stream_fills_a_link_of_its_own_and_says_what_was_lost() {
     assert!(dropped > 0, "additive increase finds the end of the buffer");
     // Data is all that the link carries towards the viewer, but for a few messages at the ends.
     assert!(dropped.abs_diff(number(&end, "lost_packets")) <= 5, "{dropped} packets dropped: {end}");
+}
+
+/// 3 Mbit/s over 5 Mbit/s, 40 ms there and back, and 2 % of what goes there is lost.
+#[test]
+fn what_a_lossy_path_loses_is_sent_again_in_time_and_nothing_is_without_a_latency() {
+    if !require_root() {
+        return;
+    }
+    let ways = ["rate=5mbit,delay=20ms,buffer=100ms,loss=2%", "rate=5mbit,delay=20ms,buffer=100ms"];
+    let ways = ways.map(|way| way.parse::<LinkConfig>().expect("a link"));
+    let scratch = Scratch::new();
+    let input = scratch.join("input");
+    generated_file(&input, 7_500_000, 12);
+    std::thread::scope(|scope| {
+        for latency in ["300ms", "0s"] {
+            let (ways, out, input) = (ways.clone(), scratch.join(latency), &input);
+            scope.spawn(move || {
+                let network = Network::new().receivers(1).modelled(ways).build();
+                let options = ["--latency", latency, "--pace", "3M"];
+                let stream = LiveStream::start_with(&network, Path::new(WEIR), 0, input, &out, &options);
+                let [sent, seen] = [&stream.sender, &stream.viewer].map(|process| process.wait(MINUTE));
+                assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
+                let (end, (lost, delivered)) = (seen.last_event("end"), network.lost_and_delivered(0));
+                eprintln!("{latency}: {lost} lost, {delivered} delivered, {end}");
+                let missing = number(&end, "lost_packets");
+                assert!(lost > 60, "the path lost {lost} of {delivered}: {end}");
+                if latency == "0s" {
+                    assert!(missing.abs_diff(lost) <= 5, "{missing} missing of {lost} lost: {end}");
+                } else {
+                    assert_eq!(missing, 0, "of {lost} lost: {end}");
+                    assert!(same_content(input, &out));
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::alc::{Alc, Content, MAX_OVERHEAD, Profile};
 use crate::experimental::Experimental;
 use crate::fec::PayloadId;
 use crate::rtcp::{self, congestion};
-use crate::rtp::Rtp;
+use crate::rtp::{Origin, Rtp};
 use crate::{CciForm, DecodeError, Feedback, Layered, Paced, Probe, experimental, mtcp, probe};
 
 /// The protocol's part of a packet.
@@ -61,7 +61,8 @@ impl Specimen {
             }
             Header::Paced(paced) => {
                 let (payload_type, sequence, ssrc) = (self.payload_type, paced.sequence, self.from_ssrc);
-                put(out, &Rtp { payload_type, sequence, ssrc, ..Rtp::default() }.encode())
+                let origin = paced.payload.map(|number| Origin { number, micros: 0 });
+                Rtp { payload_type, sequence, ssrc, origin, ..Rtp::default() }.encode_into(out)
             }
             Header::Feedback(feedback) => congestion::encode(self.from_ssrc, self.to_ssrc, feedback, 0, out),
             Header::Probe(probe) => put(out, &probe.encode(self.tsi)),
@@ -129,7 +130,8 @@ mod tests {
         let ack = mtcp::Ack { received: 2, start: 1, reported: 2, has_echo: true, ..mtcp::Ack::default() };
         let headers = [
             Header::Layered(Layered { signal: true, slot: 5, channel: 3, sequence: 9, clock_micros: 1 << 33 }),
-            Header::Paced(Paced { sequence: 65_535 }),
+            Header::Paced(Paced { sequence: 65_535, payload: None }),
+            Header::Paced(Paced { sequence: 1, payload: Some(65_535) }),
             Header::Feedback(feedback),
             Header::Probe(Probe { kind: probe::Kind::Echo, clock_micros: 7 }),
             Header::TreeData(mtcp::Data { number: 9, sent_micros: 8, is_repair: true, is_end: false }),

@@ -7,6 +7,8 @@ use core::time::Duration;
 pub struct Paced {
     /// Number of the packet; wraps.
     pub sequence: u16,
+    /// Number of its payload, where payloads may be sent again in further packets; wraps. On the network it is in a header extension.
+    pub payload: Option<u16>,
 }
 
 /// Which of the newest packets came. On the network it is a report block of RTP congestion control feedback (RFC 8888 §3.1).

@@ -1,10 +1,10 @@
 //! The RTP header (RFC 3550 §5.1). What precedes the payload of a paced stream's data packets.
 //!
-//! Not here: header extensions' content and contributing sources, which are skipped.
+//! A header extension (RFC 8285) tells of payloads that may be sent again. Other extensions and contributing sources are skipped.
 
 use crate::{DecodeError, Paced, take, take_array};
 
-/// An RTP header, of which this code writes the twelve fixed bytes and reads any.
+/// An RTP header. This code reads any, and writes the twelve fixed bytes, with [`Origin`] behind them or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rtp {
     /// What the payload format makes of it, such as the last packet of a frame.
@@ -17,13 +17,42 @@ pub struct Rtp {
     pub timestamp: u32,
     /// Synchronisation source: whose sequence and timestamp these are.
     pub ssrc: u32,
+    /// What its header extension tells of its payload.
+    pub origin: Option<Origin>,
+}
+
+/// Where a payload belongs in its stream, whichever packet carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// Number of the payload; wraps.
+    pub number: u16,
+    /// When the sender got it, in microseconds of the sender's clock; wraps.
+    pub micros: u32,
 }
 
 impl Rtp {
-    /// Bytes of the header as written here: no contributing sources, no extension.
+    /// Bytes of the fixed header: no contributing sources, no extension.
     pub const LEN: usize = 12;
 
-    /// The header of a packet whose payload follows it to the end of the datagram.
+    /// Bytes of a header that tells of its payload's origin.
+    pub const LEN_WITH_ORIGIN: usize = Rtp::LEN + EXTENSION_LEN;
+
+    /// The header of a packet of a stream, with the payload's origin if it is known; returns its length.
+    pub fn encode_into(&self, out: &mut [u8]) -> usize {
+        out[..Rtp::LEN].copy_from_slice(&self.encode());
+        let Some(Origin { number, micros }) = self.origin else { return Rtp::LEN };
+        out[0] |= EXTENSION;
+        let extension = &mut out[Rtp::LEN..Rtp::LEN_WITH_ORIGIN];
+        extension[..2].copy_from_slice(&ONE_BYTE_ELEMENTS.to_be_bytes());
+        extension[2..4].copy_from_slice(&(EXTENSION_LEN as u16 / 4 - 1).to_be_bytes());
+        extension[4] = element(NUMBER, 2);
+        extension[5..7].copy_from_slice(&number.to_be_bytes());
+        extension[7] = element(MICROS, 4);
+        extension[8..12].copy_from_slice(&micros.to_be_bytes());
+        Rtp::LEN_WITH_ORIGIN
+    }
+
+    /// The fixed header of a packet whose payload follows it to the end of the datagram.
     pub fn encode(&self) -> [u8; Rtp::LEN] {
         let mut out = [0; Rtp::LEN];
         out[0] = VERSION << 6;
@@ -41,17 +70,22 @@ impl Rtp {
         if first >> 6 != VERSION {
             return Err(DecodeError::Version { protocol: "RTP", version: first >> 6 });
         }
-        let header = Rtp {
+        let mut header = Rtp {
             marker: second & 0x80 != 0,
             payload_type: second & 0x7f,
             sequence: u16::from_be_bytes(take_array(&mut rest, "RTP sequence number")?),
             timestamp: u32::from_be_bytes(take_array(&mut rest, "RTP timestamp")?),
             ssrc: u32::from_be_bytes(take_array(&mut rest, "RTP SSRC")?),
+            origin: None,
         };
         take(&mut rest, usize::from(first & CSRC_COUNT) * 4, "RTP contributing sources")?;
         if first & EXTENSION != 0 {
-            let [_, _, high, low] = take_array(&mut rest, "RTP header extension")?;
-            take(&mut rest, usize::from(u16::from_be_bytes([high, low])) * 4, "RTP header extension")?;
+            let [kind, detail, high, low] = take_array(&mut rest, "RTP header extension")?;
+            let len = usize::from(u16::from_be_bytes([high, low])) * 4;
+            let elements = take(&mut rest, len, "RTP header extension")?;
+            if u16::from_be_bytes([kind, detail]) == ONE_BYTE_ELEMENTS {
+                header.origin = origin(elements);
+            }
         }
         if first & PADDING != 0 {
             rest = unpadded(rest)?;
@@ -59,9 +93,16 @@ impl Rtp {
         Ok((header, rest))
     }
 
+    const fn payload_number(&self) -> Option<u16> {
+        match self.origin {
+            Some(Origin { number, .. }) => Some(number),
+            None => None,
+        }
+    }
+
     /// The part that congestion control looks at.
     pub const fn paced(&self) -> Paced {
-        Paced { sequence: self.sequence }
+        Paced { sequence: self.sequence, payload: self.payload_number() }
     }
 }
 
@@ -75,6 +116,44 @@ pub(crate) fn unpadded(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     }
 }
 
+/// What elements of one byte before each value tell of the payload (RFC 8285 §4.2); `None` unless both are there.
+fn origin(elements: &[u8]) -> Option<Origin> {
+    let (mut rest, mut number, mut micros) = (elements, None, None);
+    while let Some((first, tail)) = rest.split_first() {
+        let (id, len) = (first >> 4, usize::from(first & 0x0f) + 1);
+        if *first == 0 {
+            // Padding between elements.
+            rest = tail;
+            continue;
+        }
+        if id == STOP || tail.len() < len {
+            break;
+        }
+        let (value, tail) = tail.split_at(len);
+        match id {
+            NUMBER => number = value.try_into().ok().map(u16::from_be_bytes),
+            MICROS => micros = value.try_into().ok().map(u32::from_be_bytes),
+            _ => {}
+        }
+        rest = tail;
+    }
+    Some(Origin { number: number?, micros: micros? })
+}
+
+/// The byte before an element of `len` bytes.
+const fn element(id: u8, len: u8) -> u8 {
+    id << 4 | (len - 1)
+}
+
+/// Says that elements with one byte before each follow (RFC 8285 §4.2).
+const ONE_BYTE_ELEMENTS: u16 = 0xbede;
+/// Local identifiers of the elements.
+const NUMBER: u8 = 1;
+const MICROS: u8 = 2;
+/// Nothing is read behind an element with this identifier (RFC 8285 §4.2).
+const STOP: u8 = 15;
+const EXTENSION_LEN: usize = 12;
+
 pub(crate) const VERSION: u8 = 2;
 pub(crate) const PADDING: u8 = 0x20;
 const EXTENSION: u8 = 0x10;
@@ -85,8 +164,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: Rtp =
-        Rtp { marker: true, payload_type: 33, sequence: 0x1234, timestamp: 0xdead_beef, ssrc: 0x0102_0304 };
+    const HEADER: Rtp = Rtp {
+        marker: true,
+        payload_type: 33,
+        sequence: 0x1234,
+        timestamp: 0xdead_beef,
+        ssrc: 0x0102_0304,
+        origin: None,
+    };
 
     #[test]
     fn the_fixed_header_is_laid_out_as_rfc_3550_draws_it() {
@@ -110,6 +195,15 @@ mod tests {
     }
 
     #[test]
+    fn the_origin_of_a_payload_is_laid_out_as_rfc_8285_has_it() {
+        let origin = Some(Origin { number: 0x1234, micros: 0x5566_7788 });
+        let mut bytes = [0; Rtp::LEN_WITH_ORIGIN];
+        assert_eq!(Rtp { origin, ..HEADER }.encode_into(&mut bytes), 24);
+        assert_eq!(bytes[0], 0x90);
+        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x11, 0x12, 0x34, 0x23, 0x55, 0x66, 0x77, 0x88]);
+    }
+
+    #[test]
     fn other_versions_and_cut_headers_are_refused() {
         assert_eq!(Rtp::decode(&[0x40; 12]), Err(DecodeError::Version { protocol: "RTP", version: 1 }));
         for len in 0..12 {
@@ -121,11 +215,24 @@ mod tests {
         #[test]
         fn decoding_an_encoded_header_gives_it_back(
             marker in any::<bool>(), payload_type in 0u8..128, sequence in any::<u16>(),
-            timestamp in any::<u32>(), ssrc in any::<u32>(),
+            timestamp in any::<u32>(), ssrc in any::<u32>(), told in any::<Option<(u16, u32)>>(),
         ) {
-            let header = Rtp { marker, payload_type, sequence, timestamp, ssrc };
-            let bytes = header.encode();
-            prop_assert_eq!(Rtp::decode(&bytes), Ok((header, &[][..])));
+            let origin = told.map(|(number, micros)| Origin { number, micros });
+            let header = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin };
+            let mut bytes = [0; Rtp::LEN_WITH_ORIGIN];
+            let len = header.encode_into(&mut bytes);
+            prop_assert_eq!(Rtp::decode(&bytes[..len]), Ok((header, &[][..])));
+        }
+
+        #[test]
+        fn whatever_an_extension_holds_the_rest_is_read(elements in proptest::collection::vec(any::<[u8; 4]>(), 0..20)) {
+            let mut packet = HEADER.encode().to_vec();
+            packet[0] |= EXTENSION;
+            packet.extend([0xbe, 0xde, 0, elements.len() as u8]);
+            packet.extend(elements.concat());
+            packet.extend([7, 8, 9]);
+            let (header, payload) = Rtp::decode(&packet).expect("its lengths are right");
+            prop_assert_eq!((Rtp { origin: None, ..header }, payload), (HEADER, &[7, 8, 9][..]));
         }
     }
 }

@@ -227,6 +227,12 @@ fn seeds() -> Vec<Vec<u8>> {
 
 const CLIENTS: u8 = 2;
 const SILENCE: Duration = Duration::from_secs(10);
-const TERMS: Terms =
-    Terms { payload_type: 33, packet_size: 1_400, scheme: [b'r'; 16], ephemeral: [1; 32], identity: [2; 32] };
+const TERMS: Terms = Terms {
+    payload_type: 33,
+    packet_size: 1_400,
+    latency_ms: 0,
+    scheme: [b'r'; 16],
+    ephemeral: [1; 32],
+    identity: [2; 32],
+};
 const STEPS: usize = 200;

@@ -15,7 +15,7 @@ pub(crate) const OPERATION: usize = 32;
 /// One of each variant. A variant that is missing in [`Draw::header`] does not compile; it belongs in this list, too.
 pub(crate) const HEADERS: [Header; 8] = [
     Header::Layered(Layered { signal: false, slot: 0, channel: 0, sequence: 0, clock_micros: 0 }),
-    Header::Paced(Paced { sequence: 0 }),
+    Header::Paced(Paced { sequence: 0, payload: None }),
     Header::Feedback(Feedback { newest: 0, reports: 0, arrived: 0, marked: 0, held: 0 }),
     Header::Probe(Probe { kind: Kind::Probe, clock_micros: 0 }),
     Header::TreeData(Data { number: 0, sent_micros: 0, is_repair: false, is_end: false }),
@@ -206,7 +206,10 @@ impl<'a> Draw<'a> {
     fn header(&mut self, now: Time) -> Header {
         match HEADERS[usize::from(self.u8()) % HEADERS.len()] {
             Header::Layered(_) => Header::Layered(self.layered(now)),
-            Header::Paced(_) => Header::Paced(Paced { sequence: self.number() }),
+            Header::Paced(_) => Header::Paced(Paced {
+                sequence: self.number(),
+                payload: self.number().is_multiple_of(2).then(|| self.number()),
+            }),
             Header::Feedback(_) => Header::Feedback(Feedback {
                 newest: self.number(),
                 reports: self.u8(),

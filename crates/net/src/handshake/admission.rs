@@ -134,8 +134,14 @@ const SLOT: Duration = Duration::from_secs(16);
 mod tests {
     use super::*;
 
-    const TERMS: Terms =
-        Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16], ephemeral: [0; 32], identity: [0; 32] };
+    const TERMS: Terms = Terms {
+        payload_type: 33,
+        packet_size: 1_400,
+        latency_ms: 0,
+        scheme: [0; 16],
+        ephemeral: [0; 32],
+        identity: [0; 32],
+    };
     const NOW: Time = Time::from_secs(100);
 
     fn client(port: u16) -> Client {

@@ -221,8 +221,14 @@ pub(crate) const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    const TERMS: Terms =
-        Terms { payload_type: 33, packet_size: 1_400, scheme: [0; 16], ephemeral: [0; 32], identity: [0; 32] };
+    const TERMS: Terms = Terms {
+        payload_type: 33,
+        packet_size: 1_400,
+        latency_ms: 0,
+        scheme: [0; 16],
+        ephemeral: [0; 32],
+        identity: [0; 32],
+    };
 
     fn contact() -> Contact {
         Contact::new(7, Duration::from_secs(10), Time::ZERO)

@@ -1,6 +1,7 @@
 //! Tenants for the two ends of a paced unicast stream: RTP one way, RTCP both ways (`docs/wire.md`).
 
 pub mod order;
+pub mod playout;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

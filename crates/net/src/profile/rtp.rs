@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_wire::rtcp::congestion::{self, Report};
-use weir_wire::rtp::Rtp;
+use weir_wire::rtp::{Origin, Rtp};
 use weir_wire::{Feedback, Header, rtcp};
 
 use super::{Found, Handling, Ids, MAX_HEADER, Profile, Sender, Sending, control};
@@ -77,9 +77,10 @@ impl Profile for RtpProfile {
             Header::Paced(paced) => {
                 (association.sent, association.last) = (association.sent + 1, paced.sequence);
                 let sequence = paced.sequence.wrapping_add(ids.first_sequence);
-                let header = Rtp { sequence, ssrc: ids.local_ssrc, ..*label? };
-                out[..Rtp::LEN].copy_from_slice(&header.encode());
-                Some(Rtp::LEN)
+                let label = label?;
+                let micros = label.origin.unwrap_or_default().micros;
+                let origin = paced.payload.map(|number| Origin { number, micros });
+                Some(Rtp { sequence, ssrc: ids.local_ssrc, origin, ..*label }.encode_into(out))
             }
             Header::Feedback(feedback) => {
                 let feedback = Feedback { held: held(feedback, sending.waited), ..*feedback };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir_core::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet, PeerId};
 use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progress, Statistics, TenantConfig};
-use weir_net::live::order::Order;
+use weir_net::live::order::{Due, Order};
 use weir_net::live::{self, LiveConfig};
 use weir_net::socket::header_len;
 use weir_units::{Bytes, Ecn, Seq, Time};
@@ -34,7 +34,7 @@ impl Endpoint for Metronome {
             Event::Offer { packets } => self.offered += packets,
             Event::End => self.is_end_told = true,
             Event::Deadline if self.offered > 0 && self.due <= now => {
-                let header = Header::Paced(Paced { sequence: self.sequence });
+                let header = Header::Paced(Paced { sequence: self.sequence, payload: None });
                 let packet = Packet { header, size: Bytes::new(100), ecn: Ecn::Ect };
                 self.actions.push_back(Action::send_fresh(Destination::Peer(PeerId(0)), packet));
                 self.sequence = self.sequence.wrapping_add(1);
@@ -225,7 +225,7 @@ impl Running {
 }
 
 /// What a viewer sees.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Screen {
     /// The numbers of the payloads, in order.
     pub(crate) payloads: Vec<u64>,
@@ -235,13 +235,6 @@ pub(crate) struct Screen {
     stop_at: usize,
     order: Order<u64>,
     ending: Option<Departure>,
-}
-
-impl Default for Screen {
-    fn default() -> Screen {
-        let order = Order::new(Duration::from_millis(30));
-        Screen { payloads: Vec::new(), stages: Vec::new(), stop_at: 0, order, ending: None }
-    }
 }
 
 impl Screen {
@@ -268,7 +261,7 @@ impl Application<Rtp> for Screen {
     fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
         let number = Seq::new(delivery.number.expect("the endpoint numbers payloads"));
         let payload = delivery.payload.first_chunk().expect("payloads begin with their number");
-        self.order.push(now, number, u64::from_be_bytes(*payload));
+        self.order.push(number, Due::at_once(now, Duration::from_millis(30)), u64::from_be_bytes(*payload));
         self.show(now);
     }
 

@@ -24,8 +24,20 @@ impl LiveStream {
         input: impl AsRef<OsStr>,
         out: impl AsRef<OsStr>,
     ) -> LiveStream {
+        LiveStream::start_with(network, program, index, input, out, &[])
+    }
+
+    /// The same, with these options of the sender.
+    pub fn start_with(
+        network: &Network,
+        program: &Path,
+        index: usize,
+        input: impl AsRef<OsStr>,
+        out: impl AsRef<OsStr>,
+        options: &[&str],
+    ) -> LiveStream {
         let sender = network.sender().command(program).args(["send", "live", "--json", "--unicast", &PORT.to_string()]);
-        let sender = sender.arg("--in").arg(input).start();
+        let sender = sender.args(options).arg("--in").arg(input).start();
         let address = format!("{}:{PORT}", network.sender().ipv4());
         let viewer = network.receiver(index).command(program).args(["recv", &address, "--json", "--out"]);
         LiveStream { sender, viewer: viewer.arg(out).start() }

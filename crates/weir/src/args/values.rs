@@ -41,6 +41,9 @@ pub enum ValueError {
     /// Not a duration.
     #[error("expected a duration with its unit, such as 30s, 10m, 1h30m or 500ms")]
     Span,
+    /// Longer than a live stream may be on its way.
+    #[error("expected at most 30s: a live stream is not kept for longer")]
+    Latency,
     /// Not where to listen.
     #[error(
         "expected an address and a port, such as 0.0.0.0:9469 or [::1]:9469, or a port of the loopback interface, such as 9469"
@@ -156,6 +159,11 @@ pub(crate) fn local_listener(text: &str) -> Result<SocketAddr, ValueError> {
     }
 }
 
+/// How long a live stream is on its way: up to 30 seconds.
+pub(crate) fn latency(text: &str) -> Result<Duration, ValueError> {
+    span(text).and_then(|latency| if latency <= LONGEST_LATENCY { Ok(latency) } else { Err(ValueError::Latency) })
+}
+
 /// A duration: spans with units in a row, as in `1h30m`. A bare number is refused: people mean different units by it.
 pub(crate) fn span(text: &str) -> Result<Duration, ValueError> {
     let mut rest = text.trim();
@@ -219,6 +227,7 @@ pub(crate) fn size(text: &str) -> Result<Bytes, ValueError> {
 }
 
 /// Ten years: beyond that somebody has mistyped, and sums of times stay far from their end.
+const LONGEST_LATENCY: Duration = Duration::from_secs(30);
 const LONGEST_SPAN: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 #[cfg(test)]

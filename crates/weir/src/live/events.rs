@@ -137,6 +137,9 @@ pub struct MeetingChange {
     pub scheme: Option<String>,
     /// RTP payload type; null before the sender has said.
     pub payload_type: Option<u8>,
+    /// How long after the sender got it the stream is given out; null before the sender has said.
+    #[serde(default)]
+    pub latency_ms: Option<u64>,
 }
 
 /// How receiving stands.
@@ -154,6 +157,13 @@ pub struct ViewProgress {
     pub rate_bps: u64,
     /// Packets that are missing in what was given out.
     pub lost_packets: u64,
+    /// Packets that came after later ones and in time: sent again, or overtaken.
+    #[serde(default)]
+    pub recovered_packets: u64,
+    /// The longest time from the sender's input to the output since the last progress event, less the fastest way between them; null if
+    /// nothing was given out, or the stream has no times.
+    #[serde(default)]
+    pub lag_ms: Option<f64>,
 }
 
 /// How a viewer ended.
@@ -173,6 +183,9 @@ pub struct ViewEnd {
     pub lost_packets: u64,
     /// Of these, packets that came too late to be put in order.
     pub late_packets: u64,
+    /// Packets that came after later ones and in time: sent again, or overtaken.
+    #[serde(default)]
+    pub recovered_packets: u64,
     /// Packets that came with a congestion mark.
     pub marked_packets: u64,
     /// Messages of others, and messages that cannot be read.

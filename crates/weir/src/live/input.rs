@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use weir_units::{Rate, Time};
 use weir_wire::rtcp;
-use weir_wire::rtp::Rtp;
+use weir_wire::rtp::{Origin, Rtp};
 
 use self::bytes::{ByteSource, is_transport_stream};
 use super::pace::{By, Pace, StreamClock};
@@ -320,6 +320,11 @@ impl DatagramSource {
     }
 }
 
+/// What is told of a payload that the sender got at `came`; its number is the endpoint's.
+fn origin(came: Time) -> Origin {
+    Origin { number: 0, micros: came.as_micros() as u32 }
+}
+
 /// The time in RTP's units of a 90 kHz clock.
 fn timestamp(at_zero: u32, now: Time) -> u32 {
     at_zero.wrapping_add((now.as_micros() * 9 / 100) as u32)
@@ -351,9 +356,10 @@ impl Supply for DatagramSource {
     }
 
     fn next(&mut self, _now: Time) -> Option<(Rtp, &[u8])> {
-        let (_, header, payload) = self.queue.waiting.pop_front()?;
+        let (came, header, payload) = self.queue.waiting.pop_front()?;
         self.out = payload;
-        Some((Rtp { payload_type: self.wanted_type.unwrap_or(header.payload_type), ..header }, &self.out))
+        let payload_type = self.wanted_type.unwrap_or(header.payload_type);
+        Some((Rtp { payload_type, origin: Some(origin(came)), ..header }, &self.out))
     }
 
     fn is_over(&self) -> bool {

@@ -8,7 +8,8 @@ use weir_core::registry::{self, Habitat, Stream};
 use weir_core::{Endpoint, PeerId};
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Delivery, Departure, Host, PeerChange, Progress, Statistics};
-use weir_net::live::order::Order;
+use weir_net::live::order::{Due, Order};
+use weir_net::live::playout::PlayOut;
 use weir_net::live::{self, LiveConfig};
 use weir_net::seal::PairConfig;
 use weir_net::socket::header_len;
@@ -57,7 +58,10 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         outlet,
         output,
         random,
-        order: Order::new(HOLD),
+        order: Order::default(),
+        latency: args.latency.unwrap_or_default(),
+        play_out: None,
+        longest_lag: None,
         payload_bytes: 0,
         started,
         ends: args.duration.map(|duration| started + duration),
@@ -125,7 +129,13 @@ struct LiveViewer<'a> {
     outlet: Outlet,
     output: Output,
     random: Random,
-    order: Order<(Rtp, Vec<u8>)>,
+    order: Order<Taken>,
+    /// How long after the sender got it the stream is given out: what the user wants, or the sender, if that is more.
+    latency: Duration,
+    /// Once the stream runs, if it has times.
+    play_out: Option<PlayOut>,
+    /// Of what was given out since the last progress event.
+    longest_lag: Option<Duration>,
     /// Bytes of payload given out.
     payload_bytes: u64,
     started: Time,
@@ -142,6 +152,15 @@ struct LiveViewer<'a> {
     outcome: Option<Exit>,
 }
 
+/// A payload that waits for its time.
+#[derive(Debug)]
+struct Taken {
+    header: Rtp,
+    payload: Vec<u8>,
+    /// When it is due, if the stream has times.
+    due: Option<Time>,
+}
+
 impl Application<Rtp> for LiveViewer<'_> {
     fn open(&mut self, now: Time, sender: SocketAddr, terms: &Terms) -> Option<Box<dyn Endpoint>> {
         if let Err(message) = self.believe(now, terms) {
@@ -149,6 +168,12 @@ impl Application<Rtp> for LiveViewer<'_> {
             return None;
         }
         self.terms = Some(*terms);
+        self.latency = self.latency.max(Duration::from_millis(u64::from(terms.latency_ms)));
+        self.play_out = (!self.latency.is_zero()).then(|| PlayOut::new(self.latency));
+        if terms.latency_ms == 0 && self.play_out.is_some() {
+            let message = "the sender sends without times (its --latency is 0s), so that --latency has no effect here";
+            self.trouble(now, message.to_owned(), None);
+        }
         let packet_size = Bytes::new(u64::from(terms.packet_size));
         let feedback_size = Bytes::new(header_len(sender.ip()) + congestion::MAX_LEN as u64);
         let stream = Stream { packet_size, feedback_size, habitat: Habitat::Sockets };
@@ -171,8 +196,11 @@ impl Application<Rtp> for LiveViewer<'_> {
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
-        let number = Seq::new(delivery.number.unwrap_or_default());
-        self.order.push(now, number, (*delivery.label, delivery.payload.to_vec()));
+        let number = delivery.number.unwrap_or_default();
+        let header = Rtp { sequence: number as u16, ..*delivery.label };
+        let due = self.play_out.as_mut().zip(header.origin).map(|(play_out, origin)| play_out.due(now, origin.micros));
+        let when = due.map_or(Due::at_once(now, HOLD), Due::at);
+        self.order.push(Seq::new(number), when, Taken { header, payload: delivery.payload.to_vec(), due });
     }
 
     fn batch_end(&mut self) {
@@ -201,6 +229,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             stage: stage.to_owned(),
             scheme: self.terms.as_ref().and_then(Terms::scheme).map(str::to_owned),
             payload_type: self.terms.map(|terms| terms.payload_type),
+            latency_ms: self.terms.map(|_| self.latency.as_millis() as u64),
         };
         self.show(&LiveReceiverEvent::Meeting(event));
     }
@@ -225,7 +254,9 @@ impl Application<Rtp> for LiveViewer<'_> {
                 () => None,
             };
         }
-        if self.outcome.is_some() || self.ending.is_some() { Progress::Stop } else { Progress::Continue }
+        // What came before a goodbye still has its time.
+        let is_over = self.ending.is_some() && self.order.deadline().is_none();
+        if self.outcome.is_some() || is_over { Progress::Stop } else { Progress::Continue }
     }
 }
 
@@ -258,7 +289,10 @@ impl LiveViewer<'_> {
     /// Puts out what is in order by now.
     fn give_out(&mut self, now: Time) {
         let mut given = false;
-        while let Some((header, payload)) = self.order.pop(now) {
+        while let Some(Taken { header, payload, due }) = self.order.pop(now) {
+            if let Some(due) = due.filter(|due| *due <= now) {
+                self.longest_lag = self.longest_lag.max(Some(now.since(due) + self.latency));
+            }
             if self.outcome.is_some() {
                 continue;
             }
@@ -306,6 +340,8 @@ impl LiveViewer<'_> {
             payload_bytes: self.payload_bytes,
             rate_bps: rate.bps(),
             lost_packets: self.order.missing(),
+            recovered_packets: self.order.filled(),
+            lag_ms: self.longest_lag.take().map(|lag| lag.as_secs_f64() * 1e3),
         };
         self.show(&LiveReceiverEvent::Progress(event));
     }
@@ -327,6 +363,7 @@ impl LiveViewer<'_> {
             payload_bytes: self.payload_bytes,
             lost_packets: self.order.missing(),
             late_packets: self.order.late(),
+            recovered_packets: self.order.filled(),
             marked_packets: statistics.marked,
             ignored: statistics.ignored.total(),
             exit_code: exit.code(),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
 use weir_core::observation::{Observation, PaceCause, PaceReport};
-use weir_core::registry::{Habitat, Stream};
+use weir_core::registry::{Habitat, Setting, Stream};
 use weir_core::{ChannelId, Endpoint, PeerId};
 use weir_net::NetError;
 use weir_net::clock::Clock;
@@ -33,10 +33,11 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     // A bad setting is told before anybody comes.
     let packet_size = Bytes::new(u64::from(args.packet_size));
     let stream = stream(packet_size, Ipv4Addr::UNSPECIFIED.into());
-    args.cc.check_stream(&stream, &args.cc_set).map_err(|error| {
+    let settings = settings(args);
+    args.cc.check_stream(&stream, &settings).map_err(|error| {
         Failure::new(Exit::Usage, format!("{error}; `weir schemes` lists schemes and their settings"))
     })?;
-    let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + Rtp::LEN + sealed(args);
+    let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + header(args) + sealed(args);
     let room = usize::from(args.packet_size) - headers;
     let random = u32::from_be_bytes(session::random()?);
     if args.pace.is_some() && args.input.is_endless() {
@@ -51,6 +52,7 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     let clock = Clock::new();
     let mut run = LiveSender {
         args,
+        settings,
         observer,
         is_unheard: false,
         is_pace_told: false,
@@ -75,6 +77,20 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     }));
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
+}
+
+/// The settings of the scheme. What goes again for a while is the scheme's, and the latency says for how long.
+fn settings(args: &SendLive) -> Vec<Setting> {
+    let mut settings = args.cc_set.clone();
+    if !args.latency.is_zero() && settings.iter().all(|setting| setting.key != REPAIR) {
+        settings.push(Setting { key: REPAIR.to_owned(), value: format!("{}ms", args.latency.as_millis()) });
+    }
+    settings
+}
+
+/// Bytes of each packet's header.
+fn header(args: &SendLive) -> usize {
+    if args.latency.is_zero() { Rtp::LEN } else { Rtp::LEN_WITH_ORIGIN }
 }
 
 /// Bytes that a seal adds to each packet.
@@ -109,6 +125,8 @@ fn stream(packet_size: Bytes, viewer: IpAddr) -> Stream {
 /// A running sender.
 struct LiveSender<'a> {
     args: &'a SendLive,
+    /// Of the scheme.
+    settings: Vec<Setting>,
     observer: &'a mut dyn Observer<LiveSenderEvent>,
     /// The observer wants no more.
     is_unheard: bool,
@@ -152,13 +170,15 @@ impl Application<Rtp> for LiveSender<'_> {
 
     fn terms(&self, viewer: SocketAddr) -> Option<Terms> {
         let size = u16::try_from(self.packet_size(viewer.ip()).count()).unwrap_or(u16::MAX);
-        Some(Terms::new(self.source.payload_type()?, size, self.args.cc.name).unwrap_or_default())
+        let latency_ms = u16::try_from(self.args.latency.as_millis()).unwrap_or(u16::MAX);
+        let terms = Terms::new(self.source.payload_type()?, size, self.args.cc.name).unwrap_or_default();
+        Some(Terms { latency_ms, ..terms })
     }
 
     fn open(&mut self, _now: Time, viewer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
         let stream = stream(self.packet_size(viewer.ip()), viewer.ip());
         let random = Random::new(self.random.bits(), "source");
-        let endpoint = self.args.cc.source(&stream, &self.args.cc_set, random);
+        let endpoint = self.args.cc.source(&stream, &self.settings, random);
         Some(endpoint.expect("the same settings were good at the start"))
     }
 
@@ -215,6 +235,9 @@ impl Application<Rtp> for LiveSender<'_> {
     }
 }
 
+/// The setting of schemes that send lost packets' content again.
+const REPAIR: &str = "repair";
+
 /// How a viewer's departure is called in events.
 fn word(why: Departure) -> &'static str {
     match why {
@@ -228,7 +251,7 @@ fn word(why: Departure) -> &'static str {
 
 impl LiveSender<'_> {
     fn packet_size(&self, viewer: IpAddr) -> Bytes {
-        Bytes::new((self.source.payload_len() + Rtp::LEN + sealed(self.args)) as u64 + header_len(viewer))
+        Bytes::new((self.source.payload_len() + header(self.args) + sealed(self.args)) as u64 + header_len(viewer))
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {

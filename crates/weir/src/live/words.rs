@@ -62,7 +62,11 @@ pub(crate) fn meeting(change: &MeetingChange, address: &str) -> String {
         "running" => {
             let scheme = change.scheme.as_deref().unwrap_or("unknown");
             let payload_type = change.payload_type.map_or_else(String::new, |it| format!(", RTP payload type {it}"));
-            format!("the stream runs ({scheme}{payload_type})")
+            let latency = match change.latency_ms {
+                Some(latency) if latency > 0 => format!(", given out {latency} ms after it came in"),
+                _ => String::new(),
+            };
+            format!("the stream runs ({scheme}{payload_type}{latency})")
         }
         "later" => format!("{address} has nothing to send yet; asking again until it has"),
         "busy" => format!("{address} has another viewer; asking again every few seconds"),
@@ -75,12 +79,19 @@ pub(crate) fn view_progress(p: &ViewProgress) -> String {
     if p.received_packets == 0 {
         return "waiting for the first packet".to_owned();
     }
-    format!(
+    let mut line = format!(
         "{} · {} received · lost {}",
         Rate::from_bps(p.rate_bps),
         Bytes::new(p.payload_bytes),
         loss(p.lost_packets, p.received_packets)
-    )
+    );
+    if p.recovered_packets > 0 {
+        line += &format!(" · {} recovered", p.recovered_packets);
+    }
+    if let Some(lag) = p.lag_ms {
+        line += &format!(" · {lag:.0} ms behind");
+    }
+    line
 }
 
 pub(crate) fn view_end(end: &ViewEnd) -> String {
@@ -92,12 +103,13 @@ pub(crate) fn view_end(end: &ViewEnd) -> String {
         _ => "the stream cannot be taken",
     };
     format!(
-        "{why}; received {} of content in {} packets in {}, {} packets ({}) are missing",
+        "{why}; received {} of content in {} packets in {}, {} packets ({}) are missing, {} were recovered",
         Bytes::new(end.payload_bytes),
         end.received_packets,
         seconds(end.t_s),
         end.lost_packets,
-        loss(end.lost_packets, end.received_packets)
+        loss(end.lost_packets, end.received_packets),
+        end.recovered_packets
     )
 }
 

@@ -73,6 +73,12 @@ pub(super) const ROWS: &[Row] = &[
     counter("bad_blocks", "weir_bad_blocks", "Blocks that were forged or damaged in part; known at the end"),
     counter("bad_tables", "weir_bad_tables", "Tables of files that the sender had not signed; known at the end"),
     counter("old_tables", "weir_old_tables", "Signed tables of files that were out of date; known at the end"),
+    counter(
+        "recovered_packets",
+        "weir_recovered_packets",
+        "Packets of a live stream that came after later ones and in time: sent again, or overtaken",
+    ),
+    delay("lag_ms", "weir_lag_seconds", "From a live sender's input to a viewer's output, less the fastest way"),
     counter("late_packets", "weir_late_packets", "Packets of a live stream that came too late; known at the end"),
     counter("marked_packets", "weir_marked_packets", "Packets with a congestion mark; known at the end"),
     counter("ignored", "weir_ignored_messages", "Messages of others, or unreadable; known at the end"),

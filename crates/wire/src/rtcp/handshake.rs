@@ -45,6 +45,9 @@ pub struct Terms {
     pub payload_type: u8,
     /// Bytes of a full packet on the network, all headers included.
     pub packet_size: u16,
+    /// For how long a payload is of use after the sender got it, milliseconds: lost ones go again until then, and viewers give payloads
+    /// out this long after they were sent. 0 is at once, and nothing goes again.
+    pub latency_ms: u16,
     /// Name of the congestion control scheme, filled up with zeros.
     pub scheme: [u8; SCHEME_LEN],
     /// The public key for this run (X25519) of who sends the message; zeros if the stream is not encrypted.
@@ -96,7 +99,8 @@ impl Message {
         data[2..4].copy_from_slice(&self.terms.packet_size.to_be_bytes());
         data[4..4 + COOKIE_LEN].copy_from_slice(&self.cookie);
         let rest = [&self.terms.scheme[..], &self.terms.ephemeral, &self.terms.identity];
-        let mut at = 4 + COOKIE_LEN;
+        data[4 + COOKIE_LEN..][..2].copy_from_slice(&self.terms.latency_ms.to_be_bytes());
+        let mut at = LATENCY_END;
         for field in rest {
             data[at..at + field.len()].copy_from_slice(field);
             at += field.len();
@@ -131,16 +135,20 @@ impl Message {
         }
         let packet_size = u16::from_be_bytes(take_array(&mut rest, "packet size")?);
         let cookie = take_array(&mut rest, "cookie")?;
+        let latency_ms = u16::from_be_bytes(take_array(&mut rest, "latency")?);
+        let [_, _] = take_array(&mut rest, "reserved")?;
         let scheme = take_array(&mut rest, "scheme")?;
         let (ephemeral, identity) = (take_array(&mut rest, "key")?, take_array(&mut rest, "lasting key")?);
-        let terms = Terms { payload_type, packet_size, scheme, ephemeral, identity };
+        let terms = Terms { payload_type, packet_size, latency_ms, scheme, ephemeral, identity };
         Ok(Message { kind, ssrc: app.ssrc, cookie, terms })
     }
 }
 
 const NAME: &[u8; 4] = b"WEIR";
-const VERSION: u8 = 2;
-const DATA_LEN: usize = 4 + COOKIE_LEN + SCHEME_LEN + 2 * KEY_LEN;
+const VERSION: u8 = 3;
+/// Where the latency and the two bytes behind it, which are zero, end.
+const LATENCY_END: usize = 4 + COOKIE_LEN + 4;
+const DATA_LEN: usize = LATENCY_END + SCHEME_LEN + 2 * KEY_LEN;
 
 #[cfg(test)]
 mod tests {
@@ -156,11 +164,11 @@ mod tests {
         #[test]
         fn decoding_an_encoded_message_gives_it_back(
             ssrc in any::<u32>(), cookie in any::<[u8; COOKIE_LEN]>(), scheme in any::<[u8; SCHEME_LEN]>(),
-            payload_type in any::<u8>(), packet_size in any::<u16>(), ephemeral in any::<[u8; KEY_LEN]>(),
+            payload_type in any::<u8>(), packet_size in any::<u16>(), latency_ms in any::<u16>(), ephemeral in any::<[u8; KEY_LEN]>(),
             identity in any::<[u8; KEY_LEN]>(),
         ) {
             for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy, Kind::Later] {
-                let terms = Terms { payload_type, packet_size, scheme, ephemeral, identity };
+                let terms = Terms { payload_type, packet_size, latency_ms, scheme, ephemeral, identity };
                 let message = Message { kind, ssrc, cookie, terms };
                 prop_assert_eq!(decoded(&message.encode()), Ok(message));
             }

@@ -28,6 +28,8 @@ pub struct Config {
     pub ecn: bool,
     /// Whether the rate of an application that has less to send is bounded by what it used lately (decision 13).
     pub validates: bool,
+    /// For how long after it was sent a lost payload goes again, if it can arrive by then; `None` sends nothing again (decision 14).
+    pub repair: Option<Duration>,
     /// The rate never falls below this; `None` is below a packet in two seconds.
     pub min_rate: Option<Rate>,
     /// The rate never grows above this.
@@ -112,6 +114,7 @@ impl Config {
             steps_from_start: false,
             ecn: sockets,
             validates: true,
+            repair: None,
             min_rate: None,
             max_rate: Rate::from_mbps(10_000),
             catch_up: Duration::from_millis(if sockets { 5 } else { 0 }),

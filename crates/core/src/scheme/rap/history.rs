@@ -14,12 +14,16 @@ pub(super) struct History {
     first: Seq,
     sent: VecDeque<Sent>,
     outstanding: u64,
+    /// Payloads of packets that were given up, until they are asked for.
+    lost: VecDeque<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     at: Time,
     fate: Fate,
+    /// The number of its payload, if that may be sent again.
+    payload: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +42,10 @@ impl History {
         self.sent.len() < History::MOST
     }
 
-    /// The next packet goes out; gives its number.
-    pub(super) fn send(&mut self, at: Time) -> Seq {
+    /// The next packet goes out, with a payload that has a number of its own or without; gives its number.
+    pub(super) fn send(&mut self, at: Time, payload: Option<u64>) -> Seq {
         let seq = self.next();
-        self.sent.push_back(Sent { at, fate: Fate::Open });
+        self.sent.push_back(Sent { at, fate: Fate::Open, payload });
         self.outstanding += 1;
         seq
     }
@@ -118,8 +122,14 @@ impl History {
         highest
     }
 
+    /// The payload of a packet that was given up, if it has a number.
+    pub(super) fn next_lost(&mut self) -> Option<u64> {
+        self.lost.pop_front()
+    }
+
     fn give_up(&mut self, index: usize) {
         self.sent[index].fate = Fate::GivenUp;
+        self.lost.extend(self.sent[index].payload);
         self.outstanding -= 1;
     }
 
@@ -142,7 +152,7 @@ mod tests {
     /// Packets 0 to `count` − 1, one a millisecond.
     fn sent(count: u64) -> History {
         let mut history = History::default();
-        (0..count).for_each(|n| assert_eq!(history.send(at(n)), Seq::new(n)));
+        (0..count).for_each(|n| assert_eq!(history.send(at(n), Some(n)), Seq::new(n)));
         history
     }
 

@@ -9,6 +9,7 @@ mod arrivals;
 mod config;
 mod history;
 mod pace;
+mod repair;
 mod round_trip;
 mod settings;
 mod sink;

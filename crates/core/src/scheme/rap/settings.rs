@@ -14,6 +14,7 @@ use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, s
 
 type Span = settings::Within<Config, Duration>;
 type RateWithin = settings::Within<Config, Rate>;
+type SpanOr = settings::WithinOr<Config, Duration, Option<Duration>>;
 type RateOr = settings::WithinOr<Config, Rate, Option<Rate>>;
 type Number = settings::Within<Config, f64>;
 type OneOf<T> = settings::OneOf<Config, T>;
@@ -81,6 +82,11 @@ const TABLE: Table<Config> = &[&[
         key: "validate",
         help: "whether an application that has less to send is allowed at most twice what was acknowledged lately",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.validates },
+    },
+    Entry {
+        key: "repair",
+        help: "for how long a lost packet's content goes again, if it can arrive by then",
+        value: &SpanOr { word: "no", means: "nothing goes again", range: ms(1)..=secs(30), field: |c| &mut c.repair },
     },
     Entry {
         key: "initial_rtt",

@@ -1,9 +1,10 @@
 //! The sink: it answers every packet (§III).
 
 use weir_units::{Bytes, Ecn, Time};
-use weir_wire::Feedback;
+use weir_wire::{Feedback, Paced};
 
 use super::arrivals::{Arrival, Arrivals};
+use super::repair::Payloads;
 use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Origin, Packet};
 use crate::observation::Observation;
@@ -17,6 +18,8 @@ const REPORTS: u8 = 16;
 pub struct Sink {
     feedback_size: Bytes,
     arrivals: Arrivals,
+    /// Once payloads have numbers of their own.
+    payloads: Option<Payloads>,
     actions: Outbox,
     finished: bool,
 }
@@ -27,6 +30,7 @@ impl Sink {
         Sink {
             feedback_size: stream.feedback_size,
             arrivals: Arrivals::default(),
+            payloads: None,
             actions: Outbox::default(),
             finished: false,
         }
@@ -35,9 +39,9 @@ impl Sink {
     fn on_packet(&mut self, from: Origin, packet: &Packet) {
         let (Header::Paced(paced), Origin::Peer(source)) = (packet.header, from) else { return };
         match self.arrivals.on_packet(paced.sequence, packet.ecn == Ecn::Ce) {
-            Arrival::New { missing: 0 } | Arrival::Late => self.deliver(paced.sequence),
+            Arrival::New { missing: 0 } | Arrival::Late => self.deliver(paced),
             Arrival::New { missing } => {
-                self.deliver(paced.sequence);
+                self.deliver(paced);
                 self.actions.push(Action::Observe(Observation::Missing { packets: missing }));
             }
             Arrival::Repeated => {}
@@ -50,8 +54,11 @@ impl Sink {
         self.actions.push(Action::send(Destination::Peer(source), packet));
     }
 
-    fn deliver(&mut self, wire: u16) {
-        self.actions.deliver(self.arrivals.number(wire));
+    fn deliver(&mut self, paced: Paced) {
+        let Some(payload) = paced.payload else { return self.actions.deliver(self.arrivals.number(paced.sequence)) };
+        if let Some(number) = self.payloads.get_or_insert_default().on_payload(payload) {
+            self.actions.deliver(Some(number));
+        }
     }
 }
 

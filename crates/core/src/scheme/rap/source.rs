@@ -8,6 +8,7 @@ use weir_wire::{Feedback, Paced};
 use super::config::{Config, Growth, SILENT_TIMEOUTS};
 use super::history::History;
 use super::pace::Pace;
+use super::repair::Repair;
 use super::round_trip::RoundTrip;
 use super::usage::Usage;
 use crate::definition::Stream;
@@ -27,6 +28,7 @@ pub struct Source {
     round_trip: RoundTrip,
     usage: Usage,
     history: History,
+    repair: Option<Repair>,
     /// Payloads that the application has.
     offered: u64,
     path: Path,
@@ -91,6 +93,7 @@ impl Source {
             packet_size: stream.packet_size,
             pace: Pace::new(stream.packet_size, &config),
             round_trip: RoundTrip::new(config.timing, config.fine_grain),
+            repair: config.repair.map(Repair::new),
             config,
             usage: Usage::default(),
             history: History::default(),
@@ -107,7 +110,7 @@ impl Source {
     }
 
     fn offer(&mut self, now: Time, packets: u64) {
-        if self.offered == 0 && packets > 0 && now > self.due {
+        if !self.has_work() && packets > 0 && now > self.due {
             self.step.limited = self.anchor.is_some();
             if self.step.limited {
                 self.usage.limited(now);
@@ -116,6 +119,12 @@ impl Source {
             self.due = now;
         }
         self.offered = self.offered.saturating_add(packets);
+    }
+
+    /// Whether the next packet would have something to carry.
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.offered > 0 || self.repair.as_ref().is_some_and(Repair::is_wanted)
     }
 
     /// The rate was not used for a while: it halves with every time-out, down to one packet a round trip, and may double back
@@ -137,32 +146,67 @@ impl Source {
         if self.ends_at().is_some_and(|at| at <= now) {
             self.gives_up_overdue(now);
         }
-        while self.due <= now && self.offered > 0 {
+        while self.due <= now && self.has_work() {
             if self.gives_up_overdue(now) {
                 if !self.config.moves_the_waiting {
                     self.due = now + self.interval();
                 }
                 continue;
             }
-            if self.history.has_room() {
-                self.send(now);
+            if self.history.has_room() && !self.send(now) {
+                break;
             }
             self.schedule(now);
         }
     }
 
-    fn send(&mut self, now: Time) {
-        let sequence = self.history.send(now).truncate(16) as u16;
+    /// Sends the next packet, unless there is nothing that it could carry.
+    fn send(&mut self, now: Time) -> bool {
+        let trip = self.round_trip.smoothed() / 2.0;
+        let again = self.repair.as_mut().and_then(|repair| repair.next(now, Duration::from_secs_f64(trip)));
+        if again.is_none() && self.offered == 0 {
+            return false;
+        }
+        let number = again.or_else(|| self.take(now));
+        let sequence = self.history.send(now, number).truncate(16) as u16;
         let ecn = if self.config.ecn { Ecn::Ect } else { Ecn::NotEct };
-        let packet = Packet { header: Header::Paced(Paced { sequence }), size: self.packet_size, ecn };
-        self.actions.push(Action::send_fresh(Destination::Peer(SINK), packet));
-        self.offered -= u64::from(self.offered != u64::MAX);
+        let payload = number.map(|number| number as u16);
+        let packet = Packet { header: Header::Paced(Paced { sequence, payload }), size: self.packet_size, ecn };
+        let to = Destination::Peer(SINK);
+        self.actions.push(match number {
+            Some(number) => Action::send_kept(to, packet, number),
+            None => Action::send_fresh(to, packet),
+        });
+        if again.is_none() {
+            self.offered -= u64::from(self.offered != u64::MAX);
+        }
+        true
+    }
+
+    /// The application's next payload is kept, if it may be sent again; gives its number then.
+    fn take(&mut self, now: Time) -> Option<u64> {
+        let repair = self.repair.as_mut()?;
+        if let Some(below) = repair.forget(now) {
+            self.actions.push(Action::Release { below });
+        }
+        let number = repair.take(now);
+        self.actions.push(Action::Take { number });
+        Some(number)
+    }
+
+    /// What was given up goes again.
+    fn collect_lost(&mut self) {
+        while let Some(payload) = self.history.next_lost() {
+            if let Some(repair) = &mut self.repair {
+                repair.note_lost(payload);
+            }
+        }
     }
 
     /// When the last packet's acknowledgement is overdue, if nothing is left to send.
     #[inline]
     fn ends_at(&self) -> Option<Time> {
-        if self.end != End::Offered || self.offered > 0 || self.history.outstanding() == 0 {
+        if self.end != End::Offered || self.has_work() || self.history.outstanding() == 0 {
             return None;
         }
         self.history.last_sent().map(|at| at + self.round_trip.timeout())
@@ -170,7 +214,7 @@ impl Source {
 
     /// The stream is complete when the application has offered everything, and nothing of it is on its way.
     fn look_for_completion(&mut self) {
-        if self.end == End::Offered && self.offered == 0 && self.history.outstanding() == 0 {
+        if self.end == End::Offered && !self.has_work() && self.history.outstanding() == 0 {
             self.end = End::Complete;
             self.actions.push(Action::Complete);
         }
@@ -232,6 +276,7 @@ impl Source {
     #[inline]
     fn gives_up_overdue(&mut self, now: Time) -> bool {
         let lost = self.history.give_up_overdue(now, self.round_trip.timeout());
+        self.collect_lost();
         lost.is_some_and(|lost| self.is_news(lost) && self.on_timeout(now))
     }
 
@@ -298,7 +343,13 @@ impl Source {
             self.actions.push(Action::Observe(Observation::RoundTrip(round_trip)));
             self.come_alive(now);
         }
-        if self.history.give_up_lost(newest, self.config.loss).is_some_and(|lost| self.is_news(lost)) {
+        let was_idle = !self.has_work();
+        let lost = self.history.give_up_lost(newest, self.config.loss);
+        self.collect_lost();
+        if was_idle && self.has_work() {
+            self.due = self.due.max(now);
+        }
+        if lost.is_some_and(|lost| self.is_news(lost)) {
             self.back_off(now, PaceCause::Loss);
         }
         if heard.marked.is_some_and(|marked| self.config.ecn && self.is_news(marked)) {
@@ -394,7 +445,7 @@ impl Endpoint for Source {
     }
 
     fn deadline(&self) -> Option<Time> {
-        if self.finished || self.offered == 0 {
+        if self.finished || !self.has_work() {
             return self.ends_at().filter(|_| !self.finished);
         }
         let step = Some(self.step.end).filter(|_| self.path == Path::Alive);

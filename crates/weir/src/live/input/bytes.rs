@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use weir_units::Time;
 use weir_wire::rtp::Rtp;
 
-use super::{DYNAMIC, MP2T, Supply, timestamp};
+use super::{DYNAMIC, MP2T, Supply, origin, timestamp};
 use crate::live::pace::Pace;
 
 /// Bytes, cut into payloads. Only as much is read as will go soon, so that whoever writes waits for the stream.
@@ -191,7 +191,8 @@ impl Supply for ByteSource {
         self.given += len as u64;
         self.due = self.due.saturating_sub(1);
         let timestamp = timestamp(self.timestamp_at_zero, now);
-        Some((Rtp { payload_type, timestamp, ..Rtp::default() }, &self.bytes[start..start + len]))
+        let origin = Some(origin(now));
+        Some((Rtp { payload_type, timestamp, origin, ..Rtp::default() }, &self.bytes[start..start + len]))
     }
 
     fn is_over(&self) -> bool {
