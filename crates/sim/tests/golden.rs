@@ -55,7 +55,7 @@ const DIGESTS: &[(&str, &str)] = &[
     ("vmrc", "00468241cbaf06b8"),
     ("mtcp", "b0d47ed187cb37f8"),
     ("plm", "9bd4edc5e87ce765"),
-    ("rap", "6454d77d72255de1"),
+    ("rap", "a817cecf30d23112"),
     ("sluice", "6e94e2b40ef60216"),
     ("stair", "0cd997188f93c17e"),
     ("fglm", "33b082e94dd6d140"),

@@ -10,7 +10,7 @@ pub(crate) mod words;
 
 pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
-pub(crate) use input::{Pacing, Source, Supply};
+pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};
 pub use recv::run as recv;
 pub use send::run as send;
 

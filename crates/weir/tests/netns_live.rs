@@ -1,6 +1,7 @@
 //! Live streams between hosts of their own: what arrives, what becomes of a viewer that vanishes, and the share of a link
 //! next to the kernel's TCP.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,6 +80,45 @@ fn what_a_lossy_path_loses_is_sent_again_in_time_and_nothing_is_without_a_latenc
             });
         }
     });
+}
+
+/// 3 Mbit/s from a program that does not wait, over 1 Mbit/s with a queue of 100 ms: two thirds cannot go.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the encoder of the test goes by a clock")]
+fn over_a_path_that_is_too_slow_what_is_too_old_is_dropped_and_told_and_the_delay_stays_bounded() {
+    if !require_root() {
+        return;
+    }
+    let ways = ["rate=1mbit,delay=5ms,buffer=100ms", "rate=1mbit,delay=5ms,buffer=100ms"];
+    let ways = ways.map(|way| way.parse::<LinkConfig>().expect("a link"));
+    let network = Network::new().receivers(1).modelled(ways).build();
+    let stream = LiveStream::start(&network, Path::new(WEIR), 0, "udp://127.0.0.1:6000", "/dev/null");
+    let encoder = network.sender().spawn(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        for number in 0..4_000u32 {
+            let payload = [&number.to_be_bytes()[..], &[0; 1_312]].concat();
+            socket.send_to(&payload, (Ipv4Addr::LOCALHOST, 6000)).expect("the system takes it");
+            std::thread::sleep(Duration::from_micros(3_500));
+        }
+    });
+    let lag = |event: &serde_json::Value| event["lag_ms"].as_f64();
+    let mut longest = 0.0;
+    stream.viewer.event("progress", MINUTE, |event| {
+        // The first packets go at the rate of RAP's start.
+        if event["t_s"].as_f64() > Some(5.0) {
+            longest = lag(event).unwrap_or_default().max(longest);
+        }
+        event["t_s"].as_f64() > Some(14.0)
+    });
+    encoder.join().expect("it sends to its end");
+    let (sent, seen) = (stream.sender.terminate(), stream.viewer.wait(MINUTE));
+    assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
+    let (from, to) = (sent.last_event("end"), seen.last_event("end"));
+    let dropped = number(&from, "dropped");
+    eprintln!("{dropped} dropped, lag {longest:.0} ms at most, {to}");
+    assert!(dropped > 1_500, "of 4000 at three times the path's rate: {from}");
+    assert!((300.0..500.0).contains(&longest), "300 ms, a queue of 100 ms and what is sent: {longest} ms, {to}");
+    assert!(number(&to, "payload_bytes") > 600_000, "the path carries 1 Mbit/s for 12 s: {to}");
 }
 
 #[test]

@@ -124,13 +124,14 @@ pub(crate) enum Pacing {
 
 impl Source {
     /// Opens an input for payloads of at most `room` bytes. `payload_type` is what the user wants; `random` is where RTP
-    /// timestamps begin.
+    /// timestamps begin. Datagrams that have waited for `longest_wait` are of no use any more.
     pub(crate) fn open(
         input: &Input,
         room: usize,
         payload_type: Option<u8>,
         random: u32,
         pacing: Pacing,
+        longest_wait: Duration,
     ) -> io::Result<Source> {
         let bytes = |file: File| -> io::Result<Source> {
             let by = match pacing {
@@ -145,15 +146,21 @@ impl Source {
         Ok(match input {
             Input::Stdin => bytes(File::from(io::stdin().as_fd().try_clone_to_owned()?))?,
             Input::File(path) => bytes(File::open(path)?)?,
-            Input::Rtp(address) => Source::datagrams(*address, room, payload_type, None)?,
-            Input::Udp(address) => Source::datagrams(*address, room, payload_type, Some(random))?,
+            Input::Rtp(address) => Source::datagrams(*address, room, payload_type, None, longest_wait)?,
+            Input::Udp(address) => Source::datagrams(*address, room, payload_type, Some(random), longest_wait)?,
         })
     }
 
-    fn datagrams(at: SocketAddr, room: usize, wanted_type: Option<u8>, bare_from: Option<u32>) -> io::Result<Source> {
+    fn datagrams(
+        at: SocketAddr,
+        room: usize,
+        wanted_type: Option<u8>,
+        bare_from: Option<u32>,
+        longest_wait: Duration,
+    ) -> io::Result<Source> {
         let socket = UdpSocket::bind(at)?;
         socket.set_nonblocking(true)?;
-        Ok(Source::Datagrams(Box::new(DatagramSource::new(socket, room, wanted_type, bare_from))))
+        Ok(Source::Datagrams(Box::new(DatagramSource::new(socket, room, wanted_type, bare_from, longest_wait))))
     }
 
     /// The bytes of this file, for payloads of `room` bytes.
@@ -246,7 +253,7 @@ impl Supply for Source {
     }
 }
 
-/// RTP, or bare payloads, that another program sends. It does not wait for us, so what has waited for a second makes room.
+/// RTP, or bare payloads, that another program sends. It does not wait for us, so what has waited for too long makes room.
 #[derive(Debug)]
 pub(crate) struct DatagramSource {
     socket: UdpSocket,
@@ -263,17 +270,23 @@ pub(crate) struct DatagramSource {
 }
 
 /// Payloads with the times of their arrival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
+    /// How long a payload is of use.
+    longest_wait: Duration,
     waiting: VecDeque<(Time, Rtp, Vec<u8>)>,
     dropped: u64,
 }
 
 impl Queue {
-    /// Adds a payload. If the oldest has waited for more than a second, it goes: one comes, one goes, so that what was
+    fn new(longest_wait: Duration) -> Queue {
+        Queue { longest_wait, waiting: VecDeque::new(), dropped: 0 }
+    }
+
+    /// Adds a payload. If the oldest has waited for too long, it goes: one comes, one goes, so that what was
     /// said to wait never shrinks.
     fn push(&mut self, now: Time, header: Rtp, payload: Vec<u8>) {
-        if self.waiting.front().is_some_and(|(came, ..)| now.since(*came) > LONGEST_WAIT)
+        if self.waiting.front().is_some_and(|(came, ..)| now.since(*came) > self.longest_wait)
             || self.waiting.len() >= MOST_WAITING
         {
             self.waiting.pop_front();
@@ -284,11 +297,17 @@ impl Queue {
 }
 
 impl DatagramSource {
-    fn new(socket: UdpSocket, room: usize, wanted_type: Option<u8>, bare_from: Option<u32>) -> DatagramSource {
+    fn new(
+        socket: UdpSocket,
+        room: usize,
+        wanted_type: Option<u8>,
+        bare_from: Option<u32>,
+        longest_wait: Duration,
+    ) -> DatagramSource {
         DatagramSource {
             socket,
             bare_from,
-            queue: Queue::default(),
+            queue: Queue::new(longest_wait),
             room,
             wanted_type,
             seen_type: None,
@@ -383,7 +402,8 @@ impl Supply for DatagramSource {
 pub(crate) const MP2T: u8 = 33;
 /// The first of the payload types that are agreed on elsewhere (RFC 3551 §3).
 const DYNAMIC: u8 = 96;
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How long what another program sends may wait, where nobody says how long it is of use.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Payloads of RTP that wait at a time, lest a flood fills the memory.
 const MOST_WAITING: usize = 16_384;
 /// Datagrams read in one go.
@@ -395,7 +415,7 @@ mod tests {
 
     #[test]
     fn what_has_waited_for_a_second_makes_room_one_by_one() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(Duration::from_secs(1));
         let push = |queue: &mut Queue, millis| queue.push(Time::from_millis(millis), Rtp::default(), Vec::new());
         (0..10).for_each(|step| push(&mut queue, step * 100));
         push(&mut queue, 1_000);

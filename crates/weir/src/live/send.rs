@@ -20,7 +20,7 @@ use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange};
-use super::input::{Pacing, Source, Supply};
+use super::input::{LONGEST_WAIT, Pacing, Source, Supply};
 use crate::args::SendLive;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -44,9 +44,10 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         let text = "--pace is for files and standard input; what another program sends goes as it comes";
         return Err(Failure::new(Exit::Usage, text.to_owned()));
     }
-    let source =
-        Source::open(&args.input, room, args.payload_type, random, args.pace.map_or(Pacing::OwnClock, Pacing::Rate))
-            .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
+    let pacing = args.pace.map_or(Pacing::OwnClock, Pacing::Rate);
+    let longest_wait = if args.latency.is_zero() { LONGEST_WAIT } else { args.latency };
+    let source = Source::open(&args.input, room, args.payload_type, random, pacing, longest_wait)
+        .map_err(Failure::of(Exit::Files, format!("cannot read {}", args.input)))?;
     let identity = args.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?;
     let tenant = listen(args, identity.as_ref())?;
     let clock = Clock::new();

@@ -48,7 +48,7 @@ pub(crate) fn send_end(end: &LiveEnd) -> String {
         seconds(end.t_s)
     );
     if end.dropped > 0 {
-        line += &format!("; {} payloads were dropped, as they had waited for a second", end.dropped);
+        line += &format!("; {} payloads were dropped, as they had waited for too long", end.dropped);
     }
     line
 }

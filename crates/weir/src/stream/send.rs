@@ -22,7 +22,7 @@ use super::seal::{Tally, wrap};
 use crate::args::SendStream;
 use crate::events::Role;
 use crate::exit::{Exit, Failure};
-use crate::live::{Pacing, Source, Supply};
+use crate::live::{LONGEST_WAIT, Pacing, Source, Supply};
 use crate::observer::Observer;
 use crate::{key, session};
 
@@ -34,7 +34,7 @@ pub fn run(args: &SendStream, observer: &mut dyn Observer<StreamEvent>) -> Resul
             "a stream is made of bytes: datagrams can be sent with `weir send live`",
         ));
     }
-    let open = |room: usize| Source::open(&args.input, room, None, 0, Pacing::None);
+    let open = |room: usize| Source::open(&args.input, room, None, 0, Pacing::None, LONGEST_WAIT);
     from(args, open, &args.input.to_string(), observer)
 }
 
