@@ -162,6 +162,8 @@ need-bench-tools: need-test-tools
 	$(call need,ns,ns2)
 	$(call need,taskset,util-linux)
 	$(call need,ethtool,ethtool)
+	$(call need,srt-live-transmit,srt-tools)
+	$(call need,ffmpeg,ffmpeg)
 
 need-package-tools:
 	$(call need,dpkg-shlibdeps,dpkg-dev)

@@ -1,5 +1,5 @@
 //! Speed of `weir` next to `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
-//! streams next to the kernel's TCP; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; large files; and the simulator next to ns-2.
+//! streams next to the kernel's TCP and to SRT; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; large files; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -11,6 +11,7 @@ mod beside;
 mod bursts;
 mod kernel_tcp;
 mod large;
+mod live;
 mod machine;
 mod norm;
 mod ordinary;
@@ -35,6 +36,7 @@ use weir_units::{Bytes, Rate};
 
 use kernel_tcp::KernelTcpOptions;
 use large::LargeOptions;
+use live::LiveOptions;
 use ordinary::OrdinaryOptions;
 use small::SmallOptions;
 use stream::StreamOptions;
@@ -105,6 +107,9 @@ struct Options {
     #[command(flatten)]
     large: LargeOptions,
 
+    #[command(flatten)]
+    live: LiveOptions,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -131,6 +136,8 @@ enum Part {
     Ordinary,
     /// A live stream (RAP) next to one TCP of the kernel, reno, cubic and bbr in turn, over 10 Mbit/s with a buffer of 100 ms.
     Rap,
+    /// Live video next to SRT: with loss, with a variable rate, and over a link that has a fifth of its rate for 13 s.
+    Live,
     /// STAIR to receivers behind unequal links, next to one TCP of the kernel over 20 Mbit/s under each reading of its decrease,
     /// and its membership messages next to FGLM's.
     Stair,
@@ -187,6 +194,10 @@ fn measure(options: &Options) -> Result<(), String> {
     if wanted(Part::Rap) {
         let weir = weir.as_deref().ok_or(NO_WEIR)?;
         summary.set("rap", beside::measure(Duration::from_secs(options.beside_seconds), weir));
+        summary.save()?;
+    }
+    if wanted(Part::Live) {
+        summary.set("live", live::measure(&options.live, weir.as_deref().ok_or(NO_WEIR)?)?);
         summary.save()?;
     }
     if wanted(Part::Stair) {
