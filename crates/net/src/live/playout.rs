@@ -35,17 +35,17 @@ impl PlayOut {
     pub fn due(&mut self, now: Time, told: u32) -> Time {
         let arrival = micros(now);
         let base = self.base.get_or_insert(Base { told, sent: 0, offset: arrival, least: i64::MAX, began: now });
-        let sent = base.sent + i64::from(told.wrapping_sub(base.told) as i32);
+        let sent = base.sent.saturating_add(i64::from(told.wrapping_sub(base.told) as i32));
         (base.told, base.sent) = (told, sent);
-        base.least = base.least.min(arrival - sent);
+        base.least = base.least.min(arrival.saturating_sub(sent));
         base.offset = base.offset.min(base.least);
         if now.since(base.began) >= WINDOW {
-            let late = base.least - base.offset;
+            let late = base.least.saturating_sub(base.offset);
             let is_another_path = late > self.latency.as_micros() as i64;
             base.offset += if is_another_path { late } else { late.min(MOST_DRIFT) };
             (base.least, base.began) = (i64::MAX, now);
         }
-        let at = sent + base.offset + self.latency.as_micros() as i64;
+        let at = sent.saturating_add(base.offset).saturating_add(self.latency.as_micros() as i64);
         Time::from_micros(u64::try_from(at).unwrap_or(0))
     }
 }
@@ -101,6 +101,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn whatever_times_a_sender_tells_nothing_waits_for_longer_than_the_latency(told in proptest::collection::vec(any::<u32>(), 1..200)) {
+            let mut play_out = PlayOut::new(LATENCY);
+            for (n, told) in told.into_iter().enumerate() {
+                let now = Time::from_millis(n as u64 * 100);
+                prop_assert!(play_out.due(now, told) <= now + LATENCY);
+            }
+        }
+
         #[test]
         fn clocks_that_differ_wrap_and_drift_by_a_tenth_of_a_thousandth_do_not_matter(at_zero in any::<u32>(), fast in any::<bool>()) {
             // Microseconds in 10 ms.
