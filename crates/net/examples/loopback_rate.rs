@@ -75,6 +75,7 @@ fn description(rate: Rate) -> Result<Description, Box<dyn Error>> {
         priority: None,
         sessions: None,
         sealing: Sealing::default(),
+        media: None,
     })
 }
 

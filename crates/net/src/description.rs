@@ -18,17 +18,23 @@
 //! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
+//! | `a=weir-media:ENCODING TYPE LAYER LAYER …` | session | layered media as RTP instead of files: encoding name, payload type, and the layer that each channel carries |
+//! | `a=weir-tsi:N` | session | the session's number, where it is not one of FLUTE |
 //! | `a=weir-seal:group source` | session | the seals of packets: `group` or `encrypt`, `source`, or both |
 //! | `a=weir-seal-key:HEX` | session | the members' key for these |
 //! | `a=weir-seal-for:HEX HEX` | session | a receiver's public key, and the members' key encrypted for it |
 //! | `a=weir-signature:HEX` | at the end | the sender's signature over all lines before it; whoever believes the sender checks it (not read here) |
 //! | `b=AS:KBPS` | media | the highest rate of this channel alone, rounded up; it is for other tools, and not read |
 //!
+//! Channels of layered media are `m=video PORT RTP/AVP TYPE TYPE+1` lines, with the attributes that players need and those of decoding
+//! dependency (RFC 5583): whoever takes the first of them alone has the base layer.
+//!
 //! `t=0 N` says until when an announced description holds; others have `t=0 0`.
 //!
 //! How many channels a ladder makes, and of which rates, the scheme says (`registry::Scheme::channels`).
 //! A description without `weir-cc` is a plain FLUTE session: no congestion control, all its channels are joined at once.
 
+mod media;
 mod read;
 mod seals;
 #[cfg(test)]
@@ -46,6 +52,7 @@ use weir_wire::alc::Profile;
 
 use crate::groups::{self, GroupError};
 
+pub use media::MediaFormat;
 pub use read::{DescriptionError, LineError};
 pub use seals::{Sealing, WrappedKey};
 
@@ -84,6 +91,8 @@ pub struct Description {
     pub sessions: Option<u16>,
     /// The seals of its packets.
     pub sealing: Sealing,
+    /// What its media are like; `None` for a session of files.
+    pub media: Option<MediaFormat>,
 }
 
 /// The congestion control of a session.

@@ -12,7 +12,7 @@ use crate::description::Description;
 use crate::error::NetError;
 use crate::host::{Tenant, TenantConfig};
 use crate::interface::{Interface, InterfaceChoice};
-use crate::profile::AlcProfile;
+use crate::profile::{AlcProfile, MediaProfile, Profile};
 use crate::socket::{SendConfig, UnicastSocket, scoped};
 
 /// How to take part in a session.
@@ -34,6 +34,24 @@ pub fn sender(
     endpoint: Box<dyn Endpoint>,
     config: &SessionConfig,
 ) -> Result<Tenant<AlcProfile>, NetError> {
+    sender_of(description, profile(description), endpoint, config)
+}
+
+/// The sender of layered media.
+pub fn media_sender(
+    description: &Description,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<MediaProfile>, NetError> {
+    sender_of(description, media_profile(description), endpoint, config)
+}
+
+fn sender_of<P: Profile>(
+    description: &Description,
+    profile: P,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<P>, NetError> {
     let interface = interface(description, config)?;
     let packet = description.control.as_ref().map_or(Bytes::ZERO, |control| control.packet_size);
     if let Some(mtu) = interface.mtu().filter(|mtu| packet > *mtu) {
@@ -41,7 +59,7 @@ pub fn sender(
     }
     let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let socket = SendConfig { ttl: description.ttl, ..config.socket.clone() };
-    tenant.add_session(profile(description), &interface, &description.channels, None, false, Some(&socket))?;
+    tenant.add_session(profile, &interface, &description.channels, None, false, Some(&socket))?;
     if let Some(address) = description.control_address {
         tenant.add_unicast(UnicastSocket::listen(scoped(address, interface.index))?)?;
     }
@@ -61,6 +79,24 @@ pub fn receiver(
         None => AlcProfile::new(description.tsi, None),
     };
     let endpoint = endpoint.unwrap_or_else(|| Box::new(AllChannels::new(description.channels.len())));
+    receiver_of(description, profile, endpoint, config)
+}
+
+/// A receiver of layered media.
+pub fn media_receiver(
+    description: &Description,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<MediaProfile>, NetError> {
+    receiver_of(description, media_profile(description), endpoint, config)
+}
+
+fn receiver_of<P: Profile>(
+    description: &Description,
+    profile: P,
+    endpoint: Box<dyn Endpoint>,
+    config: &SessionConfig,
+) -> Result<Tenant<P>, NetError> {
     let mut tenant = Tenant::new(&config.tenant).with_endpoint(endpoint);
     let interface = add_received(&mut tenant, profile, description, config)?;
     record(&mut tenant, &interface, config)?;
@@ -84,9 +120,9 @@ pub fn managed<'d>(
 }
 
 /// Adds a session that is received, and its sender as a peer.
-fn add_received(
-    tenant: &mut Tenant<AlcProfile>,
-    profile: AlcProfile,
+fn add_received<P: Profile>(
+    tenant: &mut Tenant<P>,
+    profile: P,
     description: &Description,
     config: &SessionConfig,
 ) -> Result<Interface, NetError> {
@@ -112,12 +148,20 @@ fn interface(description: &Description, config: &SessionConfig) -> Result<Interf
 }
 
 fn profile(description: &Description) -> AlcProfile {
-    let scheme = description.control.as_ref().and_then(|control| registry::find(&control.scheme).ok());
-    let coalesces = !scheme.is_some_and(Scheme::needs_each_arrival);
-    AlcProfile::new(description.tsi, description.form()).coalescing(coalesces)
+    AlcProfile::new(description.tsi, description.form()).coalescing(coalesces(description))
 }
 
-fn record(tenant: &mut Tenant<AlcProfile>, interface: &Interface, config: &SessionConfig) -> Result<(), NetError> {
+fn media_profile(description: &Description) -> MediaProfile {
+    MediaProfile::new(description.tsi).coalescing(coalesces(description))
+}
+
+/// Whether receivers need no packet's own time of arrival.
+fn coalesces(description: &Description) -> bool {
+    let scheme = description.control.as_ref().and_then(|control| registry::find(&control.scheme).ok());
+    !scheme.is_some_and(Scheme::needs_each_arrival)
+}
+
+fn record<P: Profile>(tenant: &mut Tenant<P>, interface: &Interface, config: &SessionConfig) -> Result<(), NetError> {
     if let Some(path) = &config.capture {
         tenant.record(Capture::create(path, &interface.name)?);
     }

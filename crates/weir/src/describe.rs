@@ -113,6 +113,7 @@ mod tests {
             priority: None,
             sessions: None,
             sealing: Sealing::default(),
+            media: None,
         };
         let text = in_words(&description, "");
         assert!(text.contains("control      none") && text.contains("channel      239.255.0.1:5004"), "{text}");

@@ -83,6 +83,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         priority: args.priority,
         sessions: args.sessions,
         sealing: sealing::described(args, &secret, tsi)?,
+        media: None,
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;

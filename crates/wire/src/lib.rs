@@ -15,6 +15,7 @@ mod header;
 mod layered;
 pub mod lct;
 mod locator;
+pub mod media;
 pub mod mtcp;
 mod paced;
 pub mod probe;

@@ -1,6 +1,7 @@
 //! The RTP header (RFC 3550 §5.1). What precedes the payload of a paced stream's data packets.
 //!
-//! A header extension (RFC 8285) tells of payloads that may be sent again. Other extensions and contributing sources are skipped.
+//! A header extension (RFC 8285) tells of payloads that may be sent again; that of layered media is [`crate::media`]'s. Other extensions and
+//! contributing sources are skipped.
 
 use crate::{DecodeError, Paced, take, take_array};
 
@@ -65,12 +66,18 @@ impl Rtp {
 
     /// Splits a packet into its header and its payload; contributing sources, extension and padding are left out.
     pub fn decode(packet: &[u8]) -> Result<(Rtp, &[u8]), DecodeError> {
+        let (header, elements, payload) = Rtp::split(packet)?;
+        Ok((Rtp { origin: origin(elements), ..header }, payload))
+    }
+
+    /// Splits a packet into its header without origin, the elements of its header extension, and its payload.
+    pub(crate) fn split(packet: &[u8]) -> Result<(Rtp, &[u8], &[u8]), DecodeError> {
         let mut rest = packet;
         let [first, second] = take_array(&mut rest, "RTP header")?;
         if first >> 6 != VERSION {
             return Err(DecodeError::Version { protocol: "RTP", version: first >> 6 });
         }
-        let mut header = Rtp {
+        let header = Rtp {
             marker: second & 0x80 != 0,
             payload_type: second & 0x7f,
             sequence: u16::from_be_bytes(take_array(&mut rest, "RTP sequence number")?),
@@ -79,18 +86,19 @@ impl Rtp {
             origin: None,
         };
         take(&mut rest, usize::from(first & CSRC_COUNT) * 4, "RTP contributing sources")?;
+        let mut elements: &[u8] = &[];
         if first & EXTENSION != 0 {
             let [kind, detail, high, low] = take_array(&mut rest, "RTP header extension")?;
             let len = usize::from(u16::from_be_bytes([high, low])) * 4;
-            let elements = take(&mut rest, len, "RTP header extension")?;
+            let extension = take(&mut rest, len, "RTP header extension")?;
             if u16::from_be_bytes([kind, detail]) == ONE_BYTE_ELEMENTS {
-                header.origin = origin(elements);
+                elements = extension;
             }
         }
         if first & PADDING != 0 {
             rest = unpadded(rest)?;
         }
-        Ok((header, rest))
+        Ok((header, elements, rest))
     }
 
     const fn payload_number(&self) -> Option<u16> {
@@ -116,37 +124,45 @@ pub(crate) fn unpadded(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     }
 }
 
-/// What elements of one byte before each value tell of the payload (RFC 8285 §4.2); `None` unless both are there.
+/// What elements tell of the payload; `None` unless both are there.
 fn origin(elements: &[u8]) -> Option<Origin> {
-    let (mut rest, mut number, mut micros) = (elements, None, None);
-    while let Some((first, tail)) = rest.split_first() {
-        let (id, len) = (first >> 4, usize::from(first & 0x0f) + 1);
-        if *first == 0 {
-            // Padding between elements.
-            rest = tail;
-            continue;
-        }
-        if id == STOP || tail.len() < len {
-            break;
-        }
-        let (value, tail) = tail.split_at(len);
+    let (mut number, mut micros) = (None, None);
+    for (id, value) in self::elements(elements) {
         match id {
             NUMBER => number = value.try_into().ok().map(u16::from_be_bytes),
             MICROS => micros = value.try_into().ok().map(u32::from_be_bytes),
             _ => {}
         }
-        rest = tail;
     }
     Some(Origin { number: number?, micros: micros? })
 }
 
+/// The identifiers and values of elements with one byte before each (RFC 8285 §4.2), up to the first that cannot be read.
+pub(crate) fn elements(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = bytes;
+    core::iter::from_fn(move || {
+        loop {
+            let (first, tail) = rest.split_first()?;
+            if *first == 0 {
+                // Padding between elements.
+                rest = tail;
+                continue;
+            }
+            let (id, len) = (first >> 4, usize::from(first & 0x0f) + 1);
+            let (value, tail) = tail.split_at_checked(len).filter(|_| id != STOP)?;
+            rest = tail;
+            return Some((id, value));
+        }
+    })
+}
+
 /// The byte before an element of `len` bytes.
-const fn element(id: u8, len: u8) -> u8 {
+pub(crate) const fn element(id: u8, len: u8) -> u8 {
     id << 4 | (len - 1)
 }
 
 /// Says that elements with one byte before each follow (RFC 8285 §4.2).
-const ONE_BYTE_ELEMENTS: u16 = 0xbede;
+pub(crate) const ONE_BYTE_ELEMENTS: u16 = 0xbede;
 /// Local identifiers of the elements.
 const NUMBER: u8 = 1;
 const MICROS: u8 = 2;
@@ -156,7 +172,7 @@ const EXTENSION_LEN: usize = 12;
 
 pub(crate) const VERSION: u8 = 2;
 pub(crate) const PADDING: u8 = 0x20;
-const EXTENSION: u8 = 0x10;
+pub(crate) const EXTENSION: u8 = 0x10;
 const CSRC_COUNT: u8 = 0x0f;
 
 #[cfg(test)]

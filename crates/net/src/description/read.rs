@@ -10,7 +10,7 @@ use weir_units::{Bytes, Rate, is_unprintable, parse_hex};
 use weir_wire::CciForm;
 
 use super::write::{family, form_name};
-use super::{Control, Description, Sealing};
+use super::{Control, Description, MediaFormat, Sealing};
 
 /// Why a text is not a session description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,8 +99,9 @@ struct Reader {
     priority: Option<u16>,
     sessions: Option<u16>,
     sealing: Sealing,
+    format: Option<MediaFormat>,
     media: Vec<Media>,
-    /// Within the section of a medium that is not FLUTE.
+    /// Within the section of a medium that is not of the session.
     is_skipping: bool,
 }
 
@@ -143,10 +144,15 @@ impl Reader {
         }
     }
 
+    /// The protocol of the session's channels.
+    fn protocol(&self) -> &'static str {
+        if self.format.is_some() { "RTP/AVP" } else { "FLUTE/UDP" }
+    }
+
     fn media(&mut self, value: &str) -> Result<(), Expected> {
         let mut words = value.split_ascii_whitespace();
         let (_, port, protocol) = (words.next(), words.next(), words.next());
-        self.is_skipping = protocol != Some("FLUTE/UDP");
+        self.is_skipping = protocol != Some(self.protocol());
         if self.is_skipping {
             return Ok(());
         }
@@ -154,7 +160,7 @@ impl Reader {
             return Err("at most 256 channels");
         }
         let port = port.and_then(|port| port.parse().ok()).filter(|port| *port != 0);
-        let port = port.ok_or("m=application PORT FLUTE/UDP 0 with a port from 1 to 65535")?;
+        let port = port.ok_or("m= with a port from 1 to 65535")?;
         self.media.push(Media { port, connection: None });
         Ok(())
     }
@@ -173,12 +179,8 @@ impl Reader {
         let (name, value) = attribute.split_once(':').unwrap_or((attribute, ""));
         let value = value.trim();
         match name {
-            "flute-tsi" => {
-                let tsi = number(value).ok_or("a=flute-tsi:N with N from 0 to 65535")?;
-                if self.tsi.replace(tsi).is_some_and(|other| other != tsi) {
-                    return Err("the same TSI as before: one session a description");
-                }
-            }
+            "flute-tsi" => self.session(value, "a=flute-tsi:N with N from 0 to 65535")?,
+            "weir-tsi" => self.session(value, "a=weir-tsi:N with N from 0 to 65535")?,
             "flute-ch" => {
                 let count = number(value).filter(|count| (1..=MAX_CHANNELS).contains(count));
                 self.announced_channels = Some(count.ok_or("a=flute-ch:N with N from 1 to 256")?);
@@ -195,6 +197,15 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// The session's number.
+    fn session(&mut self, value: &str, expected: Expected) -> Result<(), Expected> {
+        let tsi = number(value).ok_or(expected)?;
+        match self.tsi.replace(tsi).is_some_and(|other| other != tsi) {
+            true => Err("the same TSI as before: one session a description"),
+            false => Ok(()),
+        }
     }
 
     fn weir_attribute(&mut self, name: &str, value: &str) -> Result<(), Expected> {
@@ -226,6 +237,7 @@ impl Reader {
                 let version = number(value).filter(|version| matches!(version, 1 | 2));
                 self.flute_version = Some(version.ok_or("a=weir-flute:1 or 2")?);
             }
+            "weir-media" => self.format = Some(MediaFormat::read(value)?),
             "weir-hops" => self.hops = Some(number(value).ok_or("a=weir-hops:N with N from 0 to 255")?),
             "weir-key" => {
                 let key = value.strip_prefix("ed25519 ").and_then(|hex| parse_hex(hex.trim()));
@@ -270,6 +282,11 @@ impl Reader {
                 "a=flute-ch announces another number of channels than there are",
             ));
         }
+        if self.format.as_ref().is_some_and(|format| format.layers.len() != channels.len()) {
+            return Err(DescriptionError::Contradiction(
+                "a=weir-media names layers for another number of channels than there are",
+            ));
+        }
         if self.source.is_some_and(|source| source.is_ipv4() != first.is_ipv4()) {
             return Err(DescriptionError::Contradiction("a=source-filter is of another family than the channels"));
         }
@@ -284,6 +301,9 @@ impl Reader {
         let tsi = self.tsi.ok_or(DescriptionError::Missing("transport session identifier: a=flute-tsi:N"))?;
         let ttl = self.media.iter().filter_map(|media| media.connection).chain(self.connection).find_map(|c| c.ttl);
         let control = self.control()?;
+        if self.format.is_some() && control.is_none() {
+            return Err(DescriptionError::Missing("a=weir-cc, which a=weir-media needs"));
+        }
         Ok(Description {
             name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| "-".to_owned()),
             tsi,
@@ -301,6 +321,7 @@ impl Reader {
             priority: self.priority,
             sessions: self.sessions,
             sealing: self.sealing,
+            media: self.format,
         })
     }
 
@@ -392,7 +413,7 @@ fn is_broadcast(address: IpAddr) -> bool {
 }
 
 /// Decimal digits and nothing else.
-fn number<N: FromStr>(digits: &str) -> Option<N> {
+pub(super) fn number<N: FromStr>(digits: &str) -> Option<N> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 

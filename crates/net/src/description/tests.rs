@@ -28,6 +28,7 @@ fn example() -> Description {
         priority: Some(3),
         sessions: Some(4),
         sealing: Sealing::default(),
+        media: None,
     }
 }
 
@@ -66,6 +67,83 @@ fn a_description_stands_line_by_line_as_documented() {
     assert_eq!(example().to_string(), EXAMPLE);
     assert_eq!(EXAMPLE.parse(), Ok(example()));
     assert_eq!(EXAMPLE.replace("\r\n", "\n").parse(), Ok(example()), "line ends of an editor");
+}
+
+const MEDIA_EXAMPLE: &str = "v=0\r
+o=- 7 1 IN IP4 192.0.2.10\r
+s=Site images\r
+t=0 0\r
+a=source-filter: incl IN IP4 * 192.0.2.10\r
+a=weir-tsi:7\r
+a=weir-media:VP9 98 0 1\r
+a=group:DDP c0 c1\r
+a=weir-cc:sluice\r
+a=weir-cci:clocked\r
+a=weir-packet:1200\r
+a=weir-ladder:600000 1000000\r
+a=weir-control:192.0.2.10:5005\r
+m=video 5004 RTP/AVP 98 99\r
+c=IN IP4 239.255.0.1/4\r
+b=AS:600\r
+a=rtpmap:98 VP9/90000\r
+a=rtpmap:99 weir-repair/90000\r
+a=mid:c0\r
+a=extmap:3 urn:weir:rtp:control:1\r
+a=extmap:4 urn:weir:rtp:place:1\r
+a=recvonly\r
+m=video 5004 RTP/AVP 98 99\r
+c=IN IP4 239.255.0.2/4\r
+b=AS:400\r
+a=rtpmap:98 VP9/90000\r
+a=rtpmap:99 weir-repair/90000\r
+a=mid:c1\r
+a=depend:98 lay c0:98\r
+a=extmap:3 urn:weir:rtp:control:1\r
+a=extmap:4 urn:weir:rtp:place:1\r
+a=recvonly\r
+";
+
+fn media_example() -> Description {
+    let control = Control {
+        scheme: "sluice".to_owned(),
+        settings: Vec::new(),
+        ladder: Ladder::from_rates(vec![Rate::from_kbps(600), Rate::from_kbps(1000)]).expect("rising"),
+        form: CciForm::Clocked,
+        packet_size: Bytes::new(1200),
+    };
+    Description {
+        channels: Description::channels_from("239.255.0.1:5004".parse().expect("an address"), 2).expect("two groups"),
+        control: Some(control),
+        symbol_size: None,
+        public_key: None,
+        epoch: None,
+        receipt_key: None,
+        priority: None,
+        sessions: None,
+        media: Some(MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers: vec![0, 1] }),
+        ..example()
+    }
+}
+
+#[test]
+fn layered_media_stand_as_rtp_that_players_know_line_by_line_as_documented() {
+    assert_eq!(media_example().to_string(), MEDIA_EXAMPLE);
+    assert_eq!(MEDIA_EXAMPLE.parse(), Ok(media_example()));
+    let session = sdp_types::Session::parse(MEDIA_EXAMPLE.as_bytes()).expect("SDP");
+    assert_eq!((session.medias.len(), session.medias[0].proto.as_str()), (2, "RTP/AVP"));
+}
+
+#[test]
+fn media_whose_layers_are_not_those_of_the_channels_are_refused() {
+    for (wrong, why) in [
+        ("VP9 98 0 1 2", "another number of channels"),
+        ("VP9 98 1 1", "a layer from 0 to 7"),
+        ("VP9 98 0 8", "a layer from 0 to 7"),
+        ("VP9 33 0 1", "a layer from 0 to 7"),
+    ] {
+        let error = MEDIA_EXAMPLE.replace("VP9 98 0 1", wrong).parse::<Description>().expect_err("it is wrong");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }
 
 #[test]
@@ -201,6 +279,7 @@ prop_compose! {
             control_address: control_port.map(|port| SocketAddr::new(host, port)),
             receipt_key: receipt_key.filter(|_| control_port.is_some()),
             sealing: Sealing::default(),
+            media: None,
         }
     }
 }

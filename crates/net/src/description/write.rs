@@ -23,8 +23,16 @@ impl fmt::Display for Description {
         if let Some(source) = self.source {
             write!(f, "a=source-filter: incl IN {family} * {source}\r\n")?;
         }
-        write!(f, "a=flute-tsi:{}\r\na=flute-ch:{}\r\n", self.tsi, self.channels.len())?;
-        write!(f, "a=weir-flute:{}\r\n", self.flute_version)?;
+        match &self.media {
+            Some(media) => {
+                write!(f, "a=weir-tsi:{}\r\n", self.tsi)?;
+                media.write_session(f)?;
+            }
+            None => {
+                write!(f, "a=flute-tsi:{}\r\na=flute-ch:{}\r\n", self.tsi, self.channels.len())?;
+                write!(f, "a=weir-flute:{}\r\n", self.flute_version)?;
+            }
+        }
         if family == "IP6" {
             write!(f, "a=weir-hops:{}\r\n", self.ttl)?;
         }
@@ -32,7 +40,8 @@ impl fmt::Display for Description {
         // Of a scheme that is not known here the rates are not either, and nothing needs them.
         let rates = self.control.as_ref().and_then(|control| control.channel_rates().ok()).unwrap_or_default();
         let rates = rates.into_iter().map(Some).chain(std::iter::repeat(None));
-        self.channels.iter().zip(rates).try_for_each(|(channel, rate)| self.write_channel(f, *channel, rate))
+        let mut channels = self.channels.iter().zip(rates).enumerate();
+        channels.try_for_each(|(number, (channel, rate))| self.write_channel(f, number, *channel, rate))
     }
 }
 
@@ -74,13 +83,26 @@ impl Description {
         write!(f, "{}", self.sealing)
     }
 
-    fn write_channel(&self, f: &mut fmt::Formatter<'_>, channel: SocketAddr, rate: Option<Rate>) -> fmt::Result {
-        write!(f, "m=application {} FLUTE/UDP 0\r\n", channel.port())?;
+    fn write_channel(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        number: usize,
+        channel: SocketAddr,
+        rate: Option<Rate>,
+    ) -> fmt::Result {
+        match &self.media {
+            Some(media) => media.write_line(f, channel.port())?,
+            None => write!(f, "m=application {} FLUTE/UDP 0", channel.port())?,
+        }
+        write!(f, "\r\n")?;
         match channel.ip() {
             IpAddr::V4(group) => write!(f, "c=IN IP4 {group}/{}\r\n", self.ttl)?,
             IpAddr::V6(group) => write!(f, "c=IN IP6 {group}\r\n")?,
         }
-        rate.map_or(Ok(()), |rate| write!(f, "b=AS:{}\r\n", rate.bps().div_ceil(1_000)))
+        if let Some(rate) = rate {
+            write!(f, "b=AS:{}\r\n", rate.bps().div_ceil(1_000))?;
+        }
+        self.media.as_ref().map_or(Ok(()), |media| media.write_channel(f, number))
     }
 }
 

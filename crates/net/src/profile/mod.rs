@@ -5,6 +5,7 @@
 
 mod alc;
 mod experimental;
+mod media;
 mod mtcp;
 mod rtp;
 
@@ -19,6 +20,7 @@ use crate::host::Strange;
 
 pub use alc::AlcProfile;
 pub use experimental::ExperimentalProfile;
+pub use media::MediaProfile;
 pub use mtcp::MtcpProfile;
 pub use rtp::{RtpAssociation, RtpProfile};
 

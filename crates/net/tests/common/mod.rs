@@ -274,6 +274,7 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
         priority: None,
         sessions: None,
         sealing: Sealing::default(),
+        media: None,
     }
 }
 

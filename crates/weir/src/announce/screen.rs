@@ -185,6 +185,7 @@ mod tests {
             priority: None,
             sessions: None,
             sealing: Sealing::default(),
+            media: None,
         }
     }
 

@@ -57,6 +57,7 @@ fn describe(case: &Case, ladder_kbps: (u64, u64), network: &Network) -> Descript
         priority: None,
         sessions: None,
         sealing: Sealing::default(),
+        media: None,
     }
 }
 

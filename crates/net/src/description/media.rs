@@ -1,0 +1,79 @@
+//! What a description says of layered media: its format, and which layer each channel carries.
+
+use std::fmt;
+
+use super::read::{Expected, number};
+
+/// The format of a session's media, which goes as RTP. A session without it is of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaFormat {
+    /// Encoding name of its RTP payloads, such as `VP9` (the registry of RFC 3551 and its successors).
+    pub encoding: String,
+    /// Payload type of pictures, 96 to 126; that of repair is one more.
+    pub payload_type: u8,
+    /// By channel: the layer whose pictures it carries.
+    pub layers: Vec<u8>,
+}
+
+impl MediaFormat {
+    /// Payload type of repair packets.
+    pub fn repair_type(&self) -> u8 {
+        self.payload_type + 1
+    }
+
+    /// How many layers there are.
+    pub fn layer_count(&self) -> usize {
+        self.layers.iter().max().map_or(0, |most| usize::from(*most) + 1)
+    }
+
+    /// The value of `a=weir-media`.
+    pub(super) fn read(value: &str) -> Result<MediaFormat, Expected> {
+        const EXPECTED: Expected = "a=weir-media:ENCODING TYPE and a layer from 0 to 7 for each channel";
+        let mut words = value.split_ascii_whitespace();
+        let encoding = words.next().filter(|name| is_name(name)).ok_or(EXPECTED)?.to_owned();
+        let payload_type = words.next().and_then(number).filter(|kind| (96..=126).contains(kind)).ok_or(EXPECTED)?;
+        let layer = |word| number(word).filter(|layer| *layer < MOST_LAYERS);
+        let layers: Option<Vec<u8>> = words.map(layer).collect();
+        let layers = layers.filter(|layers| layers.contains(&0)).ok_or(EXPECTED)?;
+        Ok(MediaFormat { encoding, payload_type, layers })
+    }
+
+    /// The attributes of the session.
+    pub(super) fn write_session(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a=weir-media:{} {}", self.encoding, self.payload_type)?;
+        self.layers.iter().try_for_each(|layer| write!(f, " {layer}"))?;
+        write!(f, "\r\na=group:DDP")?;
+        (0..self.layers.len()).try_for_each(|channel| write!(f, " {}", mid(channel)))?;
+        write!(f, "\r\n")
+    }
+
+    /// The `m=` line of a channel, without its end.
+    pub(super) fn write_line(&self, f: &mut fmt::Formatter<'_>, port: u16) -> fmt::Result {
+        write!(f, "m=video {port} RTP/AVP {} {}", self.payload_type, self.repair_type())
+    }
+
+    /// The attributes of a channel: what its payloads are, and of which other channels its decoding depends (RFC 5583).
+    pub(super) fn write_channel(&self, f: &mut fmt::Formatter<'_>, channel: usize) -> fmt::Result {
+        let (pictures, repair) = (self.payload_type, self.repair_type());
+        write!(f, "a=rtpmap:{pictures} {}/90000\r\na=rtpmap:{repair} weir-repair/90000\r\n", self.encoding)?;
+        write!(f, "a=mid:{}\r\n", mid(channel))?;
+        if channel > 0 {
+            write!(f, "a=depend:{pictures} lay")?;
+            (0..channel).try_for_each(|below| write!(f, " {}:{pictures}", mid(below)))?;
+            write!(f, "\r\n")?;
+        }
+        write!(f, "a=extmap:3 urn:weir:rtp:control:1\r\na=extmap:4 urn:weir:rtp:place:1\r\na=recvonly\r\n")
+    }
+}
+
+/// What other lines call a channel.
+fn mid(channel: usize) -> String {
+    format!("c{channel}")
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= 16 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+}
+
+/// As many as a packet can number.
+const MOST_LAYERS: u8 = 8;

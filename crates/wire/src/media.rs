@@ -1,0 +1,169 @@
+//! Layered media over multicast: RTP (RFC 3550) whose header extension (RFC 8285) carries what congestion control and the play-out
+//! buffer need. A player that knows nothing of it plays the base layer's group.
+//!
+//! Two elements stand in the extension: the congestion control information in its 96-bit form (identifier 3), in every packet; and
+//! the picture's place in the programme (identifier 4), in packets of pictures. Every packet has the session's full size: what a
+//! payload does not fill is RTP padding.
+
+use crate::rtp::{EXTENSION, ONE_BYTE_ELEMENTS, PADDING, Rtp, element, elements};
+use crate::{CciForm, DecodeError, Layered};
+
+/// What stands before the payload of a packet of layered media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Media {
+    /// The RTP header. Its SSRC is [`ssrc`] of the session and the stream; its origin is not used.
+    pub rtp: Rtp,
+    /// The picture that the payload is of; `None` in packets of repair and padding.
+    pub picture: Option<PicturePlace>,
+    /// What follows the header ends with padding, whose last byte counts it.
+    pub is_padded: bool,
+}
+
+/// A picture's place in the programme, over all its layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PicturePlace {
+    /// Number in decoding order, over all layers; wraps.
+    pub number: u16,
+    /// How many pictures earlier, in decoding order, the picture is that this one needs to be decoded; 0 for none.
+    pub needs: u8,
+    /// Its layer, 0 the base, 0 to 7.
+    pub layer: u8,
+    /// A decoder can begin with it.
+    pub is_key: bool,
+}
+
+impl Media {
+    /// Bytes before the payload of every packet, so that all payloads have the same room.
+    pub const LEN: usize = Rtp::LEN + EXTENSION_LEN;
+
+    /// Writes all that stands before the payload; returns its length, [`Media::LEN`].
+    pub fn encode(&self, layered: &Layered, out: &mut [u8]) -> usize {
+        out[..Rtp::LEN].copy_from_slice(&self.rtp.encode());
+        out[0] |= EXTENSION | if self.is_padded { PADDING } else { 0 };
+        let extension = &mut out[Rtp::LEN..Media::LEN];
+        extension.fill(0);
+        extension[..2].copy_from_slice(&ONE_BYTE_ELEMENTS.to_be_bytes());
+        extension[2..4].copy_from_slice(&(EXTENSION_LEN as u16 / 4 - 1).to_be_bytes());
+        extension[4] = element(CONTROL, FORM.len() as u8);
+        let (control, place) = extension[5..].split_at_mut(FORM.len());
+        FORM.encode(layered, control);
+        if let Some(picture) = self.picture {
+            place[0] = element(PLACE, PLACE_LEN as u8);
+            place[1..=PLACE_LEN].copy_from_slice(&picture.encode());
+        }
+        Media::LEN
+    }
+
+    /// Splits a packet into its headers and its payload; padding is left out.
+    pub fn decode(packet: &[u8]) -> Result<(Layered, Media, &[u8]), DecodeError> {
+        let (rtp, extension, payload) = Rtp::split(packet)?;
+        let (mut layered, mut picture) = (None, None);
+        for (id, value) in elements(extension) {
+            match (id, value) {
+                (CONTROL, value) => layered = FORM.decode(value, 0).ok(),
+                (PLACE, &[a, b, c, d]) => picture = Some(PicturePlace::decode([a, b, c, d])),
+                _ => {}
+            }
+        }
+        let layered =
+            layered.ok_or(DecodeError::Truncated { field: "congestion control", needed: FORM.len(), left: 0 })?;
+        let is_padded = packet.first().is_some_and(|first| first & PADDING != 0);
+        Ok((layered, Media { rtp, picture, is_padded }, payload))
+    }
+}
+
+impl PicturePlace {
+    fn encode(self) -> [u8; PLACE_LEN] {
+        let [high, low] = self.number.to_be_bytes();
+        [high, low, self.needs, u8::from(self.is_key) << 7 | self.layer & LAYER]
+    }
+
+    fn decode([high, low, needs, last]: [u8; PLACE_LEN]) -> PicturePlace {
+        let number = u16::from_be_bytes([high, low]);
+        PicturePlace { number, needs, layer: last & LAYER, is_key: last & 0x80 != 0 }
+    }
+}
+
+/// The SSRC of a stream of a session: its number above, below it the layer, and for the layer's repair one more bit.
+pub const fn ssrc(tsi: u16, layer: u8, is_repair: bool) -> u32 {
+    (tsi as u32) << 16 | (is_repair as u32) << 8 | layer as u32
+}
+
+/// The session that an SSRC is of.
+pub const fn session_of(ssrc: u32) -> u16 {
+    (ssrc >> 16) as u16
+}
+
+/// The form of the congestion control information.
+pub const FORM: CciForm = CciForm::Clocked;
+
+/// Local identifiers of the elements. 1 and 2 are those of [`crate::rtp::Origin`].
+const CONTROL: u8 = 3;
+const PLACE: u8 = 4;
+const PLACE_LEN: usize = 4;
+const LAYER: u8 = 0x07;
+/// Four bytes before the elements, one before each, and padding to whole words.
+const EXTENSION_LEN: usize = (4 + 1 + FORM.len() + 1 + PLACE_LEN).next_multiple_of(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_header_stands_byte_by_byte_as_documented() {
+        let rtp = Rtp {
+            marker: true,
+            payload_type: 98,
+            sequence: 0x1234,
+            timestamp: 0x0506_0708,
+            ssrc: ssrc(7, 1, false),
+            origin: None,
+        };
+        let picture = Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false });
+        let layered = Layered { signal: true, slot: 3, channel: 1, sequence: 9, clock_micros: 0x0a0b_0c0d };
+        let mut out = [0xff; Media::LEN];
+        assert_eq!(Media { rtp, picture, is_padded: true }.encode(&layered, &mut out), 36);
+        let expected = [
+            0xb0, 0xe2, 0x12, 0x34, 5, 6, 7, 8, 0, 7, 0, 1, // RTP, with padding and extension
+            0xbe, 0xde, 0, 5, // five words of elements with one byte before each
+            0x3b, 0x80, 3, 0, 1, 0, 0, 0, 9, 0x0a, 0x0b, 0x0c, 0x0d, // congestion control
+            0x43, 1, 2, 2, 1, 0, 0, // place, padding of the extension
+        ];
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_packet_without_congestion_control_is_refused() {
+        let mut packet = Rtp::default().encode().to_vec();
+        assert!(Media::decode(&packet).is_err());
+        packet[0] |= EXTENSION;
+        packet.extend([0xbe, 0xde, 0, 1, 0x43, 1, 2, 3]);
+        assert!(Media::decode(&packet).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_an_encoded_packet_gives_it_back(
+            (marker, payload_type, sequence, timestamp, ssrc) in (any::<bool>(), 0u8..128, any::<u16>(), any::<u32>(), any::<u32>()),
+            place in any::<Option<(u16, u8, u8, bool)>>(),
+            (signal, slot, channel, number, clock) in (any::<bool>(), 0u16..1 << 15, any::<u16>(), any::<u32>(), any::<u32>()),
+            padding in proptest::option::of(1u8..200),
+        ) {
+            let rtp = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin: None };
+            let picture = place.map(|(number, needs, layer, is_key)| PicturePlace { number, needs, layer: layer & LAYER, is_key });
+            let media = Media { rtp, picture, is_padded: padding.is_some() };
+            let layered = Layered { signal, slot, channel, sequence: number, clock_micros: u64::from(clock) };
+            let mut packet = [0; Media::LEN].to_vec();
+            media.encode(&layered, &mut packet);
+            packet.extend([1, 2, 3]);
+            packet.extend(padding.into_iter().flat_map(|count| core::iter::repeat_n(0, usize::from(count) - 1).chain([count])));
+            prop_assert_eq!(Media::decode(&packet), Ok((layered, media, &[1, 2, 3][..])));
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Media::decode(&bytes);
+        }
+    }
+}
