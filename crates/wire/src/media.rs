@@ -3,7 +3,8 @@
 //!
 //! Two elements stand in the extension: the congestion control information in its 96-bit form (identifier 3), in every packet; and
 //! the picture's place in the programme (identifier 4), in packets of pictures. Every packet has the session's full size: what a
-//! payload does not fill is RTP padding.
+//! payload does not fill is filled with padding between it and the extension's elements, and up to three bytes of RTP padding, which
+//! cannot count beyond 255.
 
 use crate::rtp::{EXTENSION, ONE_BYTE_ELEMENTS, PADDING, Rtp, element, elements};
 use crate::{CciForm, DecodeError, Layered};
@@ -15,8 +16,8 @@ pub struct Media {
     pub rtp: Rtp,
     /// The picture that the payload is of; `None` in packets of repair and padding.
     pub picture: Option<PicturePlace>,
-    /// What follows the header ends with padding, whose last byte counts it.
-    pub is_padded: bool,
+    /// Bytes of padding, before the payload and behind it ([`filled`]).
+    pub fill: u16,
 }
 
 /// A picture's place in the programme, over all its layers.
@@ -36,14 +37,15 @@ impl Media {
     /// Bytes before the payload of every packet, so that all payloads have the same room.
     pub const LEN: usize = Rtp::LEN + EXTENSION_LEN;
 
-    /// Writes all that stands before the payload; returns its length, [`Media::LEN`].
+    /// Writes all that stands before what [`filled`] makes of the payload; returns its length, [`Media::LEN`].
     pub fn encode(&self, layered: &Layered, out: &mut [u8]) -> usize {
         out[..Rtp::LEN].copy_from_slice(&self.rtp.encode());
-        out[0] |= EXTENSION | if self.is_padded { PADDING } else { 0 };
+        out[0] |= EXTENSION | if self.fill.is_multiple_of(4) { 0 } else { PADDING };
         let extension = &mut out[Rtp::LEN..Media::LEN];
         extension.fill(0);
         extension[..2].copy_from_slice(&ONE_BYTE_ELEMENTS.to_be_bytes());
-        extension[2..4].copy_from_slice(&(EXTENSION_LEN as u16 / 4 - 1).to_be_bytes());
+        let words = EXTENSION_LEN as u16 / 4 - 1 + self.fill / 4;
+        extension[2..4].copy_from_slice(&words.to_be_bytes());
         extension[4] = element(CONTROL, FORM.len() as u8);
         let (control, place) = extension[5..].split_at_mut(FORM.len());
         FORM.encode(layered, control);
@@ -67,9 +69,21 @@ impl Media {
         }
         let layered =
             layered.ok_or(DecodeError::Truncated { field: "congestion control", needed: FORM.len(), left: 0 })?;
-        let is_padded = packet.first().is_some_and(|first| first & PADDING != 0);
-        Ok((layered, Media { rtp, picture, is_padded }, payload))
+        let fill = packet.len().saturating_sub(Media::LEN + payload.len());
+        Ok((layered, Media { rtp, picture, fill: u16::try_from(fill).unwrap_or(u16::MAX) }, payload))
     }
+}
+
+/// Puts a payload of at most `room` bytes into `out`, with so much padding that it is `room` bytes long; returns how much that is.
+pub fn filled(payload: &[u8], room: usize, out: &mut [u8]) -> u16 {
+    let fill = room.saturating_sub(payload.len());
+    let (before, behind) = (fill - fill % 4, fill % 4);
+    let (front, rest) = out[..payload.len() + fill].split_at_mut(before);
+    let (content, tail) = rest.split_at_mut(payload.len());
+    front.fill(0);
+    content.copy_from_slice(payload);
+    tail.fill(behind as u8);
+    fill as u16
 }
 
 impl PicturePlace {
@@ -123,10 +137,10 @@ mod tests {
         let picture = Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false });
         let layered = Layered { signal: true, slot: 3, channel: 1, sequence: 9, clock_micros: 0x0a0b_0c0d };
         let mut out = [0xff; Media::LEN];
-        assert_eq!(Media { rtp, picture, is_padded: true }.encode(&layered, &mut out), 36);
+        assert_eq!(Media { rtp, picture, fill: 9 }.encode(&layered, &mut out), 36);
         let expected = [
             0xb0, 0xe2, 0x12, 0x34, 5, 6, 7, 8, 0, 7, 0, 1, // RTP, with padding and extension
-            0xbe, 0xde, 0, 5, // five words of elements with one byte before each
+            0xbe, 0xde, 0, 7, // five words of elements with one byte before each, and two of padding
             0x3b, 0x80, 3, 0, 1, 0, 0, 0, 9, 0x0a, 0x0b, 0x0c, 0x0d, // congestion control
             0x43, 1, 2, 2, 1, 0, 0, // place, padding of the extension
         ];
@@ -148,17 +162,18 @@ mod tests {
             (marker, payload_type, sequence, timestamp, ssrc) in (any::<bool>(), 0u8..128, any::<u16>(), any::<u32>(), any::<u32>()),
             place in any::<Option<(u16, u8, u8, bool)>>(),
             (signal, slot, channel, number, clock) in (any::<bool>(), 0u16..1 << 15, any::<u16>(), any::<u32>(), any::<u32>()),
-            padding in proptest::option::of(1u8..200),
+            len in 0usize..1400,
         ) {
             let rtp = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin: None };
             let picture = place.map(|(number, needs, layer, is_key)| PicturePlace { number, needs, layer: layer & LAYER, is_key });
-            let media = Media { rtp, picture, is_padded: padding.is_some() };
+            let payload = [7; 1400];
+            let mut content = [0xff; 1400];
+            let media = Media { rtp, picture, fill: filled(&payload[..len], 1400, &mut content) };
             let layered = Layered { signal, slot, channel, sequence: number, clock_micros: u64::from(clock) };
             let mut packet = [0; Media::LEN].to_vec();
             media.encode(&layered, &mut packet);
-            packet.extend([1, 2, 3]);
-            packet.extend(padding.into_iter().flat_map(|count| core::iter::repeat_n(0, usize::from(count) - 1).chain([count])));
-            prop_assert_eq!(Media::decode(&packet), Ok((layered, media, &[1, 2, 3][..])));
+            packet.extend(content);
+            prop_assert_eq!(Media::decode(&packet), Ok((layered, media, &payload[..len])));
         }
 
         #[test]

@@ -13,6 +13,8 @@ pub struct MediaFormat {
     pub payload_type: u8,
     /// By channel: the layer whose pictures it carries.
     pub layers: Vec<u8>,
+    /// How long after the sender got them pictures are given out, milliseconds.
+    pub latency_ms: u16,
 }
 
 impl MediaFormat {
@@ -35,14 +37,14 @@ impl MediaFormat {
         let layer = |word| number(word).filter(|layer| *layer < MOST_LAYERS);
         let layers: Option<Vec<u8>> = words.map(layer).collect();
         let layers = layers.filter(|layers| layers.contains(&0)).ok_or(EXPECTED)?;
-        Ok(MediaFormat { encoding, payload_type, layers })
+        Ok(MediaFormat { encoding, payload_type, layers, latency_ms: 0 })
     }
 
     /// The attributes of the session.
     pub(super) fn write_session(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a=weir-media:{} {}", self.encoding, self.payload_type)?;
         self.layers.iter().try_for_each(|layer| write!(f, " {layer}"))?;
-        write!(f, "\r\na=group:DDP")?;
+        write!(f, "\r\na=weir-latency:{}\r\na=group:DDP", self.latency_ms)?;
         (0..self.layers.len()).try_for_each(|channel| write!(f, " {}", mid(channel)))?;
         write!(f, "\r\n")
     }

@@ -100,6 +100,7 @@ struct Reader {
     sessions: Option<u16>,
     sealing: Sealing,
     format: Option<MediaFormat>,
+    latency_ms: Option<u16>,
     media: Vec<Media>,
     /// Within the section of a medium that is not of the session.
     is_skipping: bool,
@@ -238,6 +239,9 @@ impl Reader {
                 self.flute_version = Some(version.ok_or("a=weir-flute:1 or 2")?);
             }
             "weir-media" => self.format = Some(MediaFormat::read(value)?),
+            "weir-latency" => {
+                self.latency_ms = Some(number(value).ok_or("a=weir-latency:MS with MS from 0 to 65535")?);
+            }
             "weir-hops" => self.hops = Some(number(value).ok_or("a=weir-hops:N with N from 0 to 255")?),
             "weir-key" => {
                 let key = value.strip_prefix("ed25519 ").and_then(|hex| parse_hex(hex.trim()));
@@ -304,6 +308,8 @@ impl Reader {
         if self.format.is_some() && control.is_none() {
             return Err(DescriptionError::Missing("a=weir-cc, which a=weir-media needs"));
         }
+        let latency_ms = self.latency_ms.unwrap_or(0);
+        let media = self.format.map(|format| MediaFormat { latency_ms, ..format });
         Ok(Description {
             name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| "-".to_owned()),
             tsi,
@@ -321,7 +327,7 @@ impl Reader {
             priority: self.priority,
             sessions: self.sessions,
             sealing: self.sealing,
-            media: self.format,
+            media,
         })
     }
 

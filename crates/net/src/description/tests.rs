@@ -76,6 +76,7 @@ t=0 0\r
 a=source-filter: incl IN IP4 * 192.0.2.10\r
 a=weir-tsi:7\r
 a=weir-media:VP9 98 0 1\r
+a=weir-latency:2000\r
 a=group:DDP c0 c1\r
 a=weir-cc:sluice\r
 a=weir-cci:clocked\r
@@ -120,7 +121,7 @@ fn media_example() -> Description {
         receipt_key: None,
         priority: None,
         sessions: None,
-        media: Some(MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers: vec![0, 1] }),
+        media: Some(MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers: vec![0, 1], latency_ms: 2000 }),
         ..example()
     }
 }
