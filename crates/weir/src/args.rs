@@ -13,12 +13,13 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weir_core::registry::{OfferedRates, Scheme, Setting};
 use weir_link::LinkConfig;
+use weir_media::FrameRate;
 use weir_object::exclude::Pattern;
 use weir_units::{Bytes, Rate};
 
 use examples::{
     AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, KEY_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES,
-    RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
+    MEDIA_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
@@ -27,6 +28,7 @@ pub(crate) use values::{RateRange, ValueError};
 
 use crate::exit::{self, Exit, Failure};
 use crate::live::Input;
+use crate::media;
 use crate::stream::{LEAST_PACKET, StreamAddress};
 use crate::top;
 
@@ -92,6 +94,9 @@ pub(crate) enum SendWhat {
     /// Pace a live stream to one viewer, at the rate that the path to it can fairly carry.
     #[command(after_help = LIVE_EXAMPLES, after_long_help = with_exit_codes(LIVE_EXAMPLES))]
     Live(Box<SendLive>),
+    /// Send layered video to any number of receivers: each takes as many layers as its own path can fairly carry.
+    #[command(after_help = MEDIA_EXAMPLES, after_long_help = with_exit_codes(MEDIA_EXAMPLES))]
+    Media(Box<SendMedia>),
     /// Send a stream of bytes to any number of receivers: each gets all of it, in order.
     #[command(after_help = STREAM_EXAMPLES, after_long_help = with_exit_codes(STREAM_EXAMPLES))]
     Stream(Box<SendStream>),
@@ -239,6 +244,86 @@ pub struct SendLive {
     /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rate")]
     pub cc_set: Vec<Setting>,
+
+    /// What is told while it runs, and where packets are written to.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `weir send media`.
+#[derive(Debug, Args)]
+pub struct SendMedia {
+    /// Video with temporal layers: a file, whose pictures go at their times, or - for standard input, whose pictures go as they come. VP9 in IVF, HEVC or H.264 as raw Annex B bytes.
+    #[arg(long = "in", value_name = "-|FILE", default_value = "-")]
+    pub input: media::Input,
+
+    /// Multicast group and port of the base layer; the other layers take the groups that follow it, round-trip probes come to the next port.
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
+    pub to: SocketAddr,
+
+    /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
+    #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
+    pub iface: Option<String>,
+
+    /// How many routers the packets may pass, plus one; 1 keeps them in the local network.
+    #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
+    pub ttl: u8,
+
+    /// Describe the session as source-specific (SSM): receivers take packets from this sender's address only.
+    #[arg(long, help_heading = "Network")]
+    pub source_specific: bool,
+
+    /// Bytes of every packet, all headers included; what a picture does not fill is padding, so that smaller ones waste less.
+    #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(512..=1500), help_heading = "Network")]
+    pub packet_size: u16,
+
+    /// How long after the sender got it a picture is given out at the receivers. Until then it may wait for its turn and be repaired.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = values::latency)]
+    pub latency: Duration,
+
+    /// Rates of the layers, each with all below it and all headers, such as 400k,700k,1500k [default: what the pictures need within a quarter of --latency, and --repair].
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',', help_heading = "Rates")]
+    pub layer_rates: Vec<Rate>,
+
+    /// Room for repair of lost packets in the rates that are not given, as a part of what the pictures need.
+    #[arg(long, value_name = "SHARE", default_value = "15%", value_parser = values::loss, help_heading = "Rates")]
+    pub repair: f64,
+
+    /// Of standard input without --layer-rates: look at this much of it for its rates; what is looked at is not sent.
+    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = values::span, help_heading = "Rates")]
+    pub measure: Duration,
+
+    /// Pictures a second of raw HEVC or H.264 that does not tell, such as 25 or 30000/1001.
+    #[arg(long, value_name = "N[/M]", value_parser = media::parse_frame_rate)]
+    pub frame_rate: Option<FrameRate>,
+
+    /// Congestion control scheme; `weir schemes` tells them apart.
+    #[arg(long, value_name = "SCHEME", default_value = schemes::LAYERED_DEFAULT, value_parser = schemes::layered(), help_heading = "Rates")]
+    pub cc: &'static Scheme,
+
+    /// Change a setting of the scheme; may be given several times. `weir schemes` lists them.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, help_heading = "Rates")]
+    pub cc_set: Vec<Setting>,
+
+    /// Stop this long after the start, such as 30s, 10m or 1h30m [default: go on until the input ends].
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::span)]
+    pub duration: Option<Duration>,
+
+    /// Where to write the session description that receivers need; a player of RTP takes the base layer by it.
+    #[arg(long, value_name = "FILE", default_value = "weir.sdp", help_heading = "Session")]
+    pub session: PathBuf,
+
+    /// Name of the session, for people [default: the name of the input].
+    #[arg(long, value_name = "TEXT", help_heading = "Session")]
+    pub name: Option<String>,
+
+    /// Number of the session, 1 to 65535; two sessions of one sender need two numbers [default: one of the key, the group and the name, or with a new key each time a random one].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
+    pub tsi: Option<u16>,
+
+    /// File with the secret key that signs the description (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
+    #[arg(long, value_name = "FILE", help_heading = "Session")]
+    pub key: Option<PathBuf>,
 
     /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
@@ -409,6 +494,13 @@ impl SendStream {
     /// To send standard input to the group and port `to`, in all else as the command line does by default.
     pub fn new(to: SocketAddr) -> SendStream {
         defaults(["weir", "--to", &to.to_string()])
+    }
+}
+
+impl SendMedia {
+    /// To send `input` to the group and port `to`, in all else as the command line does by default.
+    pub fn new(input: media::Input, to: SocketAddr) -> SendMedia {
+        SendMedia { input, ..defaults(["weir", "--to", &to.to_string()]) }
     }
 }
 

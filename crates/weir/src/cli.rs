@@ -4,12 +4,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, SendWhat, SessionSource};
+use crate::args::{Cli, Command, Recv, SendWhat, SessionSource};
 use crate::console::Console;
 use crate::events::{ReceiverEvent, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::progress::{Stdout, print};
-use crate::{announce, demo, describe, doctor, key, lab, live, man, recv, schemes, send, several, standard, stream};
+use crate::{
+    announce, demo, describe, doctor, key, lab, live, man, media, recv, schemes, send, several, standard, stream,
+};
 
 /// Runs what the command line asks for.
 pub fn run() -> ExitCode {
@@ -17,6 +19,7 @@ pub fn run() -> ExitCode {
     let wants_json = match &command {
         Command::Send(SendWhat::File(args)) => args.output.json,
         Command::Send(SendWhat::Live(args)) => args.output.json,
+        Command::Send(SendWhat::Media(args)) => args.output.json,
         Command::Send(SendWhat::Stream(args)) => args.output.json,
         Command::Agent(args) => args.output.json,
         Command::Recv(args) => args.output.json,
@@ -34,6 +37,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Send(SendWhat::File(args)) => send::files(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
+        Command::Send(SendWhat::Media(args)) => media::send(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
         Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),
         Command::Recv(args) if args.announced.is_some() => announce::receive(&args),
@@ -56,8 +60,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             }
             SessionSource::Sender(address) => live::recv(&args, address, &mut Console::new(&args.output)?),
             SessionSource::Stream(address) => stream::receive(&args, address, &mut Console::new(&args.output)?),
-            _ if standard::is_output(&args) => recv::files(&args, &mut Console::next_to_stdout(&args.output)?),
-            _ => recv::files(&args, &mut Console::new(&args.output)?),
+            _ => described(&args),
         },
         Command::Describe(args) => describe::describe(&args).map(|text| shown(&text)),
         Command::Key(what) => key::run(&what).map(|text| shown(&text)),
@@ -71,6 +74,16 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             Ok(shown(&String::from_utf8_lossy(&script)))
         }
         Command::Man { folder } => man::write(Cli::command(), &folder),
+    }
+}
+
+/// Receives what a description tells of.
+fn described(args: &Recv) -> Result<Exit, Failure> {
+    let wanted = recv::Wanted::of(args)?;
+    match wanted.description.media.clone() {
+        Some(format) => media::recv(args, &wanted, &format, &mut Console::new(&args.output)?),
+        None if standard::is_output(args) => recv::files_of(args, wanted, &mut Console::next_to_stdout(&args.output)?),
+        None => recv::files_of(args, wanted, &mut Console::new(&args.output)?),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::events::{ReceiverEvent, SenderEvent};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::{LiveReceiverEvent, LiveSenderEvent};
+use crate::media::{MediaReceiverEvent, MediaSenderEvent};
 use crate::metrics::{Metrics, Series};
 use crate::observer::Observer;
 use crate::progress::{Display, Stdout, Style};
@@ -113,6 +114,29 @@ impl Observer<LiveReceiverEvent> for Console {
     fn event(&mut self, event: &LiveReceiverEvent) -> ControlFlow<()> {
         self.note(event);
         let stdout = self.display.live_receiver(event);
+        self.falls_silent(stdout)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+}
+
+impl Observer<MediaSenderEvent> for Console {
+    fn event(&mut self, event: &MediaSenderEvent) -> ControlFlow<()> {
+        self.note(event);
+        Console::ends(self.display.media_sender(event))
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+}
+
+impl Observer<MediaReceiverEvent> for Console {
+    fn event(&mut self, event: &MediaReceiverEvent) -> ControlFlow<()> {
+        self.note(event);
+        let stdout = self.display.media_receiver(event);
         self.falls_silent(stdout)
     }
 

@@ -646,6 +646,9 @@ mod tests {
         let viewers =
             live::receiver_samples().into_iter().map(|event| ("weir recv HOST:PORT", serde_json::to_value(event)));
         let live = live::sender_samples().into_iter().map(|event| ("weir send live", serde_json::to_value(event)));
+        let media = media::sender_samples().into_iter().map(|event| ("weir send media", serde_json::to_value(event)));
+        let watch =
+            media::receiver_samples().into_iter().map(|event| ("weir recv of media", serde_json::to_value(event)));
         let doctor = doctor::samples().into_iter().map(|event| ("weir doctor", serde_json::to_value(event)));
         let streams = stream::samples().into_iter().map(|event| ("Streams over a tree", serde_json::to_value(event)));
         for (role, event) in receivers.chain(senders).chain(viewers).chain(live).chain(streams).chain(doctor) {

@@ -11,6 +11,7 @@ pub(crate) mod words;
 pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
 pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};
+pub(crate) use output::{Outlet, Output, sent};
 pub use recv::run as recv;
 pub use send::run as send;
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::args::Output;
 use crate::events::{ReceiverEvent, SenderEvent};
 use crate::live::{self, LiveReceiverEvent, LiveSenderEvent};
+use crate::media::{self, MediaReceiverEvent, MediaSenderEvent};
 use crate::stream::{self, StreamEvent};
 
 pub(crate) use words::{clean, clock, percent, seconds, share};
@@ -220,6 +221,46 @@ impl Display {
             LiveReceiverEvent::End(end) => {
                 self.panel.finish_and_clear();
                 self.say(&live::words::view_end(end));
+            }
+        }
+        Stdout::Open
+    }
+
+    /// Shows an event of a sender of layered media.
+    pub(crate) fn media_sender(&mut self, event: &MediaSenderEvent) -> Stdout {
+        if self.style == Style::Json {
+            return self.json(event);
+        }
+        match event {
+            MediaSenderEvent::Start(start) => self.say(&media::words::programme_start(start)),
+            MediaSenderEvent::Progress(progress) => {
+                self.progress(progress.t_s, None, || media::words::programme_progress(progress));
+            }
+            MediaSenderEvent::Error(trouble) => self.trouble(&trouble.message),
+            MediaSenderEvent::End(end) => {
+                self.panel.finish_and_clear();
+                self.say(&media::words::programme_end(end));
+            }
+        }
+        Stdout::Open
+    }
+
+    /// Shows an event of a receiver of layered media. Standard output may be the programme's.
+    pub(crate) fn media_receiver(&mut self, event: &MediaReceiverEvent) -> Stdout {
+        if self.style == Style::Json {
+            return self.json(event);
+        }
+        match event {
+            MediaReceiverEvent::Start(start) => self.say(&media::words::watch_start(start)),
+            MediaReceiverEvent::Waiting(waiting) => self.trouble(&waiting.message),
+            MediaReceiverEvent::Level(_) => {}
+            MediaReceiverEvent::Progress(progress) => {
+                self.progress(progress.t_s, None, || media::words::watch_progress(progress));
+            }
+            MediaReceiverEvent::Error(trouble) => self.trouble(&trouble.message),
+            MediaReceiverEvent::End(end) => {
+                self.panel.finish_and_clear();
+                self.say(&media::words::watch_end(end));
             }
         }
         Stdout::Open

@@ -1,6 +1,6 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -41,16 +41,22 @@ use crate::{fetch, identity, sealing, session, standard};
 
 /// Joins a session and leaves when every file is in its place, verified.
 pub fn files(args: &Recv, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
-    if standard::is_output(args) {
-        return standard::output(args, observer, |folder, observer| files_into(args, folder, observer));
-    }
-    files_into(args, out_folder(args), observer)
+    files_of(args, Wanted::of(args)?, observer)
 }
 
-fn files_into(args: &Recv, folder: &Path, observer: &mut dyn Observer<ReceiverEvent>) -> Result<Exit, Failure> {
-    let trust = Trust::of(args)?;
-    let wanted = Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), folder.to_owned())?;
-    receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer))
+/// The same of a session whose description is there.
+pub(crate) fn files_of(
+    args: &Recv,
+    wanted: Wanted,
+    observer: &mut dyn Observer<ReceiverEvent>,
+) -> Result<Exit, Failure> {
+    if !standard::is_output(args) {
+        return receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer));
+    }
+    standard::output(args, observer, |folder, observer| {
+        let wanted = Wanted { out: folder.to_owned(), ..wanted };
+        receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer))
+    })
 }
 
 /// Receives a session whose description is believed.
@@ -84,14 +90,20 @@ pub(crate) struct Wanted {
     pub(crate) description: Description,
     /// The rates between which the receiver chooses.
     pub(crate) levels: Vec<Rate>,
-    interface: Interface,
+    pub(crate) interface: Interface,
     /// What the user is to know of how far it can be believed.
-    told: Vec<String>,
+    pub(crate) told: Vec<String>,
     /// The folder for its files.
     pub(crate) out: PathBuf,
 }
 
 impl Wanted {
+    /// The one session that the options ask for.
+    pub(crate) fn of(args: &Recv) -> Result<Wanted, Failure> {
+        let trust = Trust::of(args)?;
+        Wanted::fetch(&args.sessions[0], &trust, args.iface.as_deref(), out_folder(args).to_owned())
+    }
+
     /// Reads the description of a session.
     pub(crate) fn fetch(
         source: &SessionSource,
@@ -158,6 +170,11 @@ fn highest_rate(description: &Description) -> Rate {
 /// Opens the folder of a session's files.
 pub(crate) fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure> {
     let Wanted { source, description, .. } = wanted;
+    if description.media.is_some() {
+        let advice =
+            "this session is of layered media, which are received one session at a time: weir recv SESSION --out FILE";
+        return Err(Failure::new(Exit::Session, format!("{source}: {advice}")));
+    }
     let public_key = match (&description.public_key, args.any_sender) {
         (Some(key), false) => Some(PublicKey::from_bytes(key).map_err(Failure::of(Exit::Session, source))?),
         (None, false) if description.control.is_some() => {

@@ -268,7 +268,7 @@ fn is_due(expires: u32, date: u32) -> bool {
 }
 
 /// What to tell of a network that sends to receivers what they did not ask for.
-fn ceiling(rate: Rate, cause: CeilingCause) -> String {
+pub(crate) fn ceiling(rate: Rate, cause: CeilingCause) -> String {
     match cause {
         CeilingCause::Flooded => format!(
             "a receiver's path is full whatever it leaves: where a switch sends every channel to every port, the slowest port decides. No more than {rate} \

@@ -127,18 +127,18 @@ fn widest(args: &SendFile, OfferedRates { low, high, ratio }: OfferedRates) -> R
 
 /// The number of a session without `--tsi` of a sender whose key lasts: the same for the same group and name, so that a sender that is
 /// started again goes on where it was.
-fn own_number(secret: &SecretKey, to: SocketAddr, name: &str) -> u16 {
+pub(crate) fn own_number(secret: &SecretKey, to: SocketAddr, name: &str) -> u16 {
     let [high, low, ..] = secret.derive("weir session number", format!("{to} {name}").as_bytes());
     u16::from_be_bytes([high, low]).max(1)
 }
 
-fn advise(error: &ConfigError) -> String {
+pub(crate) fn advise(error: &ConfigError) -> String {
     format!("{error}; `weir schemes` lists schemes and their settings")
 }
 
 /// The sender's control port: the one after the session's own. It is fixed so that a description written beforehand
 /// (`--describe`) and the session itself agree.
-fn control_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
+pub(crate) fn control_address(local: IpAddr, to: SocketAddr) -> SocketAddr {
     SocketAddr::new(local, to.port().checked_add(1).unwrap_or(1024))
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn random_stream(name: &str) -> Result<Random, Failure> {
     Ok(Random::new(u64::from_be_bytes(random()?), name))
 }
 
-fn default_name(path: &Path) -> String {
+pub(crate) fn default_name(path: &Path) -> String {
     let name = path.file_name().or_else(|| path.components().next_back().map(Component::as_os_str));
     name.map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())
 }

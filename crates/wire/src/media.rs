@@ -12,7 +12,7 @@ use crate::{CciForm, DecodeError, Layered};
 /// What stands before the payload of a packet of layered media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Media {
-    /// The RTP header. Its SSRC is [`ssrc`] of the session and the stream; its origin is not used.
+    /// The RTP header. Its SSRC is that of a [`StreamId`]; its origin is not used.
     pub rtp: Rtp,
     /// The picture that the payload is of; `None` in packets of repair and padding.
     pub picture: Option<PicturePlace>,
@@ -31,6 +31,8 @@ pub struct PicturePlace {
     pub layer: u8,
     /// A decoder can begin with it.
     pub is_key: bool,
+    /// The packet is its first.
+    pub is_start: bool,
 }
 
 impl Media {
@@ -89,23 +91,44 @@ pub fn filled(payload: &[u8], room: usize, out: &mut [u8]) -> u16 {
 impl PicturePlace {
     fn encode(self) -> [u8; PLACE_LEN] {
         let [high, low] = self.number.to_be_bytes();
-        [high, low, self.needs, u8::from(self.is_key) << 7 | self.layer & LAYER]
+        [high, low, self.needs, u8::from(self.is_key) << 7 | u8::from(self.is_start) << 6 | self.layer & LAYER]
     }
 
     fn decode([high, low, needs, last]: [u8; PLACE_LEN]) -> PicturePlace {
         let number = u16::from_be_bytes([high, low]);
-        PicturePlace { number, needs, layer: last & LAYER, is_key: last & 0x80 != 0 }
+        PicturePlace { number, needs, layer: last & LAYER, is_key: last & 0x80 != 0, is_start: last & 0x40 != 0 }
     }
 }
 
-/// The SSRC of a stream of a session: its number above, below it the layer, and for the layer's repair one more bit.
-pub const fn ssrc(tsi: u16, layer: u8, is_repair: bool) -> u32 {
-    (tsi as u32) << 16 | (is_repair as u32) << 8 | layer as u32
+/// A stream of RTP packets of a session, which its SSRC names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamId {
+    /// The session, the upper 16 bits of the SSRC.
+    pub tsi: u16,
+    /// Which start of the sender: 12 bits, by chance. A receiver begins anew with another one.
+    pub start: u16,
+    /// Whether it repairs the layer: one bit.
+    pub is_repair: bool,
+    /// The layer, 3 bits.
+    pub layer: u8,
 }
 
-/// The session that an SSRC is of.
-pub const fn session_of(ssrc: u32) -> u16 {
-    (ssrc >> 16) as u16
+impl StreamId {
+    /// The SSRC.
+    pub const fn ssrc(self) -> u32 {
+        let StreamId { tsi, start, is_repair, layer } = self;
+        (tsi as u32) << 16 | ((start & 0xfff) as u32) << 4 | (is_repair as u32) << 3 | (layer & LAYER) as u32
+    }
+
+    /// The stream that an SSRC names.
+    pub const fn of(ssrc: u32) -> StreamId {
+        StreamId {
+            tsi: (ssrc >> 16) as u16,
+            start: (ssrc >> 4) as u16 & 0xfff,
+            is_repair: ssrc & 8 != 0,
+            layer: ssrc as u8 & LAYER,
+        }
+    }
 }
 
 /// The form of the congestion control information.
@@ -124,6 +147,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const STREAM: StreamId = StreamId { tsi: 7, start: 0x123, is_repair: false, layer: 1 };
+
     #[test]
     fn the_header_stands_byte_by_byte_as_documented() {
         let rtp = Rtp {
@@ -134,15 +159,15 @@ mod tests {
             ssrc: ssrc(7, 1, false),
             origin: None,
         };
-        let picture = Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false });
+        let picture = Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false, is_start: true });
         let layered = Layered { signal: true, slot: 3, channel: 1, sequence: 9, clock_micros: 0x0a0b_0c0d };
         let mut out = [0xff; Media::LEN];
         assert_eq!(Media { rtp, picture, fill: 9 }.encode(&layered, &mut out), 36);
         let expected = [
-            0xb0, 0xe2, 0x12, 0x34, 5, 6, 7, 8, 0, 7, 0, 1, // RTP, with padding and extension
+            0xb0, 0xe2, 0x12, 0x34, 5, 6, 7, 8, 0, 7, 0x12, 0x31, // RTP, with padding and extension
             0xbe, 0xde, 0, 7, // five words of elements with one byte before each, and two of padding
             0x3b, 0x80, 3, 0, 1, 0, 0, 0, 9, 0x0a, 0x0b, 0x0c, 0x0d, // congestion control
-            0x43, 1, 2, 2, 1, 0, 0, // place, padding of the extension
+            0x43, 1, 2, 2, 0x41, 0, 0, // place, padding of the extension
         ];
         assert_eq!(out, expected);
     }
@@ -160,12 +185,12 @@ mod tests {
         #[test]
         fn decoding_an_encoded_packet_gives_it_back(
             (marker, payload_type, sequence, timestamp, ssrc) in (any::<bool>(), 0u8..128, any::<u16>(), any::<u32>(), any::<u32>()),
-            place in any::<Option<(u16, u8, u8, bool)>>(),
+            place in any::<Option<(u16, u8, u8, bool, bool)>>(),
             (signal, slot, channel, number, clock) in (any::<bool>(), 0u16..1 << 15, any::<u16>(), any::<u32>(), any::<u32>()),
             len in 0usize..1400,
         ) {
             let rtp = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin: None };
-            let picture = place.map(|(number, needs, layer, is_key)| PicturePlace { number, needs, layer: layer & LAYER, is_key });
+            let picture = place.map(|(number, needs, layer, is_key, is_start)| PicturePlace { number, needs, layer: layer & LAYER, is_key, is_start });
             let payload = [7; 1400];
             let mut content = [0xff; 1400];
             let media = Media { rtp, picture, fill: filled(&payload[..len], 1400, &mut content) };
@@ -174,6 +199,11 @@ mod tests {
             media.encode(&layered, &mut packet);
             packet.extend(content);
             prop_assert_eq!(Media::decode(&packet), Ok((layered, media, &payload[..len])));
+        }
+
+        #[test]
+        fn an_ssrc_names_its_stream(ssrc in any::<u32>()) {
+            prop_assert_eq!(StreamId::of(ssrc).ssrc(), ssrc);
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_wire::media::{self, Media};
+use weir_wire::media::{Media, StreamId};
 use weir_wire::{Header, Probe, probe, rtcp};
 
 use super::{Found, Handling, Ids, MAX_HEADER, Profile, Sender, Sending};
@@ -33,8 +33,8 @@ impl MediaProfile {
             return self.on_report(datagram);
         }
         match Media::decode(datagram) {
-            Ok((_, media, _)) if media::session_of(media.rtp.ssrc) != self.tsi => {
-                Found::Strange(Strange::Session(u64::from(media::session_of(media.rtp.ssrc))))
+            Ok((_, media, _)) if StreamId::of(media.rtp.ssrc).tsi != self.tsi => {
+                Found::Strange(Strange::Session(u64::from(StreamId::of(media.rtp.ssrc).tsi)))
             }
             Ok((layered, ..)) if layered.channel != channel => Found::Strange(Strange::Channel),
             Ok((layered, media, payload)) => {
@@ -47,7 +47,7 @@ impl MediaProfile {
     /// Of what RTCP says, a goodbye of this session counts.
     fn on_report<'d>(&self, datagram: &'d [u8]) -> Found<'d, Media> {
         let byes = rtcp::packets(datagram).map_while(Result::ok).filter_map(|packet| rtcp::Bye::decode(&packet).ok());
-        match byes.map(|bye| media::session_of(bye.ssrc)).any(|session| session == self.tsi) {
+        match byes.map(|bye| StreamId::of(bye.ssrc)).any(|stream| stream.tsi == self.tsi) {
             true => Found::Closed,
             false => Found::Foreign,
         }
@@ -105,7 +105,7 @@ impl Profile for MediaProfile {
     }
 
     fn close(&self, _channel: u16, _last: Option<&Header>, _ntp_micros: u64, out: &mut [u8]) -> Option<usize> {
-        let bye = rtcp::Bye { ssrc: media::ssrc(self.tsi, 0, false) }.encode();
+        let bye = rtcp::Bye { ssrc: StreamId { tsi: self.tsi, ..StreamId::default() }.ssrc() }.encode();
         out[..bye.len()].copy_from_slice(&bye);
         Some(bye.len())
     }
@@ -134,7 +134,10 @@ mod tests {
     }
 
     fn packet() -> Vec<u8> {
-        let label = Media { rtp: Rtp { ssrc: media::ssrc(7, 1, false), ..Rtp::default() }, ..Media::default() };
+        let label = Media {
+            rtp: Rtp { ssrc: StreamId { tsi: 7, ..StreamId::default() }.ssrc(), ..Rtp::default() },
+            ..Media::default()
+        };
         let header = Header::Layered(Layered { channel: 1, ..Layered::default() });
         let sending = Sending { ntp_micros: 5, waited: Duration::ZERO, association: None };
         let mut out = [0; MAX_HEADER];

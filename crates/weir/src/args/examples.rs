@@ -47,6 +47,22 @@ A pipe or a file is read as fast as the stream goes: a program that could
 write faster waits. RTP that comes in does not wait: what is older than a
 second is dropped, and counted. What the network loses is not sent again.";
 
+pub(super) const MEDIA_EXAMPLES: &str = "\
+Examples:
+  weir send media --in clip.ivf --to 239.255.0.1:5004
+      at the pictures' times, until the clip ends; a receiver takes it with
+      weir recv weir.sdp --out - | mpv -
+  ffmpeg -re -i movie.mp4 -an -c:v libvpx-vp9 -deadline realtime -cpu-used 8 \\
+      -error-resilient 1 -lag-in-frames 0 -g 60 -b:v 1500k -ts-parameters \\
+      ts_number_layers=3:ts_target_bitrate=600,1000,1500:ts_rate_decimator=4,2,1:\
+ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \\
+      -f ivf - | weir send media --to 239.255.0.1:5004
+      VP9 in three temporal layers: a quarter, half and all of the pictures
+  weir send media --in clip.hevc --to 239.255.0.1:5004 --latency 500ms
+
+The layers are what the stream has, whatever the encoder was told. Who joins late
+begins with the next key picture: let the encoder make one every second or two (-g).";
+
 pub(super) const STREAM_EXAMPLES: &str = "\
 Examples:
   tail -f log | weir send stream --to 239.255.0.1:5004 --receivers 3

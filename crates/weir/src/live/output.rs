@@ -57,7 +57,7 @@ impl fmt::Display for Output {
 /// An output that is open.
 pub(crate) enum Outlet {
     /// Bytes one behind the other.
-    Bytes(Box<dyn Write>),
+    Bytes(Box<dyn Write + Send>),
     /// RTP packets.
     Rtp(UdpSocket),
     /// Payloads.
@@ -102,7 +102,7 @@ impl Outlet {
 }
 
 /// A player that is not there yet is no failure, nor is one that cannot keep up.
-fn sent(outcome: io::Result<usize>) -> io::Result<()> {
+pub(crate) fn sent(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => Ok(()),
         other => other.map(|_| ()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Level, Role, Trouble};
+use crate::events::{Level, Role, Trouble, Waiting};
 
 /// An event of `weir send media`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub enum MediaSenderEvent {
 pub enum MediaReceiverEvent {
     /// The receiver joins.
     Start(WatchStart),
+    /// Nothing that can be used comes: what was seen instead, or what to check.
+    Waiting(Waiting),
     /// It takes more layers, or fewer.
     Level(Level),
     /// How it stands, several times a second.
@@ -78,9 +80,13 @@ pub struct ProgrammeProgress {
     pub rate_bps: u64,
     /// Of the packets, those of repair and padding.
     pub repair_packets: u64,
+    /// Pictures sent.
+    pub pictures: u64,
+    /// Pictures that waited for too long, or needed one that had, and were dropped.
+    pub dropped_pictures: u64,
     /// Pictures sent, by layer.
     pub layer_pictures: Vec<u64>,
-    /// Pictures that waited for too long and were dropped, by layer.
+    /// Pictures dropped, by layer.
     pub layer_dropped: Vec<u64>,
     /// For how long the picture that is sent next has waited, the longest of the layers.
     pub waited_ms: f64,
@@ -97,9 +103,13 @@ pub struct ProgrammeEnd {
     pub sent_packets: u64,
     /// Of the packets, those of repair and padding.
     pub repair_packets: u64,
+    /// Pictures sent.
+    pub pictures: u64,
+    /// Pictures that waited for too long, or needed one that had, and were dropped.
+    pub dropped_pictures: u64,
     /// Pictures sent, by layer.
     pub layer_pictures: Vec<u64>,
-    /// Pictures that waited for too long and were dropped, by layer.
+    /// Pictures dropped, by layer.
     pub layer_dropped: Vec<u64>,
     /// The exit code.
     pub exit_code: u8,
@@ -151,9 +161,13 @@ pub struct WatchProgress {
     pub rate_bps: u64,
     /// The subscription level.
     pub level: usize,
+    /// Pictures given out.
+    pub pictures: u64,
+    /// Pictures that came and were withheld, as one that they need is missing.
+    pub withheld_pictures: u64,
     /// Pictures given out, by layer.
     pub layer_pictures: Vec<u64>,
-    /// Pictures that came and were withheld, as one that they need is missing, by layer.
+    /// Pictures withheld, by layer.
     pub layer_withheld: Vec<u64>,
     /// Packets of pictures that are missing.
     pub lost_packets: u64,
@@ -175,9 +189,13 @@ pub struct WatchEnd {
     pub received_bytes: u64,
     /// Packets received.
     pub received_packets: u64,
+    /// Pictures given out.
+    pub pictures: u64,
+    /// Pictures that came and were withheld, as one that they need is missing.
+    pub withheld_pictures: u64,
     /// Pictures given out, by layer.
     pub layer_pictures: Vec<u64>,
-    /// Pictures that came and were withheld, as one that they need is missing, by layer.
+    /// Pictures withheld, by layer.
     pub layer_withheld: Vec<u64>,
     /// Pictures that came after their time.
     pub late_pictures: u64,

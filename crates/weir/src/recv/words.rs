@@ -4,7 +4,7 @@ use weir_object::name::Name;
 use weir_units::Rate;
 
 /// What to tell of a network that sends what nobody here asked for.
-pub(super) fn flooded(received: Rate) -> String {
+pub(crate) fn flooded(received: Rate) -> String {
     format!(
         "the path is full whatever this receiver leaves, and brings it {received}: a switch sends every channel to every port, or other traffic \
          fills the path. The sender is asked to send less for a while. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the \

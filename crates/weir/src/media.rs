@@ -1,0 +1,21 @@
+//! Layered media: `weir send media` sends a programme whose layers are channels, and `weir recv` takes as many as its path carries.
+
+pub mod events;
+mod output;
+mod programme;
+mod protected;
+mod queue;
+mod recv;
+mod send;
+mod session;
+mod watch;
+pub(crate) mod words;
+
+pub(crate) use events::{MediaReceiverEvent, MediaSenderEvent};
+pub use programme::Input;
+pub(crate) use programme::parse_frame_rate;
+pub(crate) use recv::run as recv;
+pub use send::run as send;
+
+#[cfg(test)]
+pub(crate) use events::{receiver_samples, sender_samples};

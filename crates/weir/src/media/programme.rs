@@ -1,0 +1,258 @@
+//! The programme that is sent: pictures of a file at their times, or of a pipe as they come.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use weir_media::{Codec, FrameRate, MediaError, Picture, Sample, SplitOptions, Splitter};
+use weir_units::Time;
+
+/// Where pictures come from, as the user says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Standard input: pictures go as they come.
+    Stdin,
+    /// A file: pictures go at their times.
+    File(PathBuf),
+}
+
+impl Input {
+    /// Whether nobody knows what is to come.
+    pub(super) fn is_live(&self) -> bool {
+        *self == Input::Stdin
+    }
+}
+
+impl FromStr for Input {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Input, Self::Err> {
+        Ok(if text == "-" { Input::Stdin } else { Input::File(text.into()) })
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Input::Stdin => f.write_str("standard input"),
+            Input::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What a stream turned out to be.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) codec: Codec,
+    pub(super) layers: u8,
+    /// Its pictures, for the rates that they need.
+    pub(super) samples: Vec<Sample>,
+    /// What the user is to know of it.
+    pub(super) told: Vec<String>,
+}
+
+/// Why there is no programme.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProgrammeError {
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    #[error("{0}")]
+    Media(MediaError),
+    #[error("there is no picture in it")]
+    Empty,
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Pictures, read as far ahead as they will soon go.
+pub(super) struct Programme {
+    file: File,
+    splitter: Splitter,
+    /// They go as they come.
+    is_live: bool,
+    /// Read, and not gone.
+    ahead: VecDeque<(Duration, Picture)>,
+    timeline: Timeline,
+    /// When the first picture went.
+    began: Option<Time>,
+    /// Before the first key picture nothing goes.
+    is_begun: bool,
+    is_at_end: bool,
+    buffer: Vec<u8>,
+    /// What ended it before its end.
+    pub(super) failure: Option<String>,
+    /// What the user is to know of it.
+    pub(super) told: Vec<String>,
+}
+
+/// From RTP's times, which wrap and may go back, to times since the first picture that do not.
+#[derive(Debug, Default)]
+struct Timeline {
+    last: Option<u32>,
+    /// In units of 1/90000 s since the first picture.
+    ticks: i64,
+    latest: i64,
+}
+
+impl Timeline {
+    /// When a picture is to go, the next in decoding order.
+    fn at(&mut self, timestamp: u32) -> Duration {
+        let step = self.last.map_or(0, |last| timestamp.wrapping_sub(last) as i32);
+        self.last = Some(timestamp);
+        self.ticks = self.ticks.saturating_add(i64::from(step));
+        self.latest = self.latest.max(self.ticks);
+        Duration::from_nanos((self.latest.max(0) as u64).saturating_mul(100_000) / 9)
+    }
+}
+
+/// Reads a whole file for what it holds.
+pub(super) fn survey_file(path: &Path, options: SplitOptions) -> Result<Survey, ProgrammeError> {
+    survey(&mut File::open(path)?, &mut Splitter::new(options), None, &|| false)
+}
+
+/// Reads the first pictures of a pipe for what it holds, up to `most` of their time. They are not sent.
+pub(super) fn survey(
+    input: &mut impl Read,
+    splitter: &mut Splitter,
+    most: Option<Duration>,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<Survey, ProgrammeError> {
+    let (mut samples, mut told, mut timeline) = (Vec::new(), Vec::new(), Timeline::default());
+    let mut buffer = vec![0; READ];
+    loop {
+        if is_interrupted() {
+            return Err(ProgrammeError::Interrupted);
+        }
+        let read = match input.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        match read {
+            0 => splitter.finish(),
+            _ => splitter.push(&buffer[..read]),
+        }
+        for found in splitter.by_ref() {
+            match found {
+                Ok(picture) => {
+                    let (at, layer, bytes) = (timeline.at(picture.timestamp), picture.info.layer, picture.data.len());
+                    samples.push(Sample { at, layer, bytes });
+                }
+                Err(error) if error.is_fatal() => return Err(ProgrammeError::Media(error)),
+                Err(error) => told.push(error.to_string()),
+            }
+        }
+        let is_enough = most.is_some_and(|most| samples.last().is_some_and(|last| last.at >= most));
+        if read == 0 || is_enough {
+            break;
+        }
+    }
+    let codec = splitter.codec().filter(|_| !samples.is_empty()).ok_or(ProgrammeError::Empty)?;
+    told.dedup();
+    Ok(Survey { codec, layers: splitter.layers(), samples, told })
+}
+
+/// How the user says a frame rate: `25` or `30000/1001`.
+pub(crate) fn parse_frame_rate(text: &str) -> Result<FrameRate, &'static str> {
+    let (pictures, seconds) = text.split_once('/').unwrap_or((text, "1"));
+    let number = |text: &str| text.parse().ok().filter(|number| (1..=1_000_000).contains(number));
+    match (number(pictures), number(seconds)) {
+        (Some(pictures), Some(seconds)) => Ok(FrameRate { pictures, seconds }),
+        _ => Err("expected pictures a second, such as 25 or 30000/1001"),
+    }
+}
+
+impl Programme {
+    /// The pictures of a file, at their times.
+    pub(super) fn stored(file: File, options: SplitOptions) -> Programme {
+        Programme::new(file, Splitter::new(options), false)
+    }
+
+    /// The pictures of a pipe as they come, from the next key picture on.
+    pub(super) fn live(file: File, splitter: Splitter) -> Programme {
+        Programme::new(file, splitter, true)
+    }
+
+    fn new(file: File, splitter: Splitter, is_live: bool) -> Programme {
+        Programme {
+            file,
+            splitter,
+            is_live,
+            ahead: VecDeque::new(),
+            timeline: Timeline::default(),
+            began: None,
+            is_begun: false,
+            is_at_end: false,
+            buffer: vec![0; READ],
+            failure: None,
+            told: Vec::new(),
+        }
+    }
+
+    /// What to wait on for more; `None` while enough is read, or no more will come.
+    pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
+        let is_full = !self.is_live && self.ahead.len() >= AHEAD;
+        (!is_full && !self.is_at_end).then(|| self.file.as_fd())
+    }
+
+    /// There is something to read.
+    pub(super) fn read(&mut self) {
+        match self.file.read(&mut self.buffer) {
+            Ok(0) => self.end(None),
+            Ok(read) => self.splitter.push(&self.buffer[..read]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(error) => self.end(Some(error.to_string())),
+        }
+        while let Some(found) = self.splitter.next() {
+            match found {
+                Ok(picture) => self.take(picture),
+                Err(error) if error.is_fatal() => self.end(Some(error.to_string())),
+                Err(error) => self.told.push(error.to_string()),
+            }
+        }
+    }
+
+    fn take(&mut self, picture: Picture) {
+        self.is_begun |= picture.info.is_key;
+        if self.is_begun {
+            let at = self.timeline.at(picture.timestamp);
+            self.ahead.push_back((at, picture));
+        }
+    }
+
+    fn end(&mut self, failure: Option<String>) {
+        self.is_at_end = true;
+        self.splitter.finish();
+        self.failure = self.failure.take().or(failure);
+    }
+
+    /// The next picture whose time has come.
+    pub(super) fn next(&mut self, now: Time) -> Option<Picture> {
+        let (at, _) = self.ahead.front()?;
+        let began = *self.began.get_or_insert(now);
+        let is_due = self.is_live || began + *at <= now;
+        if is_due { self.ahead.pop_front().map(|(_, picture)| picture) } else { None }
+    }
+
+    /// When the next picture's time comes.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        let (at, _) = self.ahead.front()?;
+        Some(match self.began {
+            Some(began) if !self.is_live => began + *at,
+            _ => Time::ZERO,
+        })
+    }
+
+    /// Whether no more pictures will come.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_at_end && self.ahead.is_empty()
+    }
+}
+
+const READ: usize = 1 << 16;
+/// Pictures of a file that are read before their time.
+const AHEAD: usize = 64;

@@ -1,0 +1,213 @@
+//! What waits to be sent of one layer: pictures in packets, and repair of those that went. A state machine without clock or socket.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_media::{Block, Packetizer, Picture, Protector};
+use weir_units::Time;
+use weir_wire::media::{Media, PicturePlace, StreamId, filled};
+use weir_wire::rtp::Rtp;
+
+use super::protected::Saying;
+
+/// The packets of a layer.
+pub(super) struct LayerQueue {
+    stream: Stream,
+    waiting: VecDeque<Waiting>,
+    /// Numbers of the next picture's packet and of the next repair packet.
+    sequence: u16,
+    repair_sequence: u16,
+    protector: Protector,
+    /// When the first packet of the block that is being collected went.
+    block_began: Option<Time>,
+    /// The block that is being repaired, and the number of its next repair.
+    block: Option<(Block, u16)>,
+    /// The packet that was asked for last.
+    packet: Vec<u8>,
+    pub(super) counts: Counts,
+}
+
+/// What all packets of a layer have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) id: StreamId,
+    /// Payload type of pictures; that of repair is one more.
+    pub(super) payload_type: u8,
+    /// Bytes of payload in every packet.
+    pub(super) room: usize,
+    /// A picture that has waited for longer is not begun.
+    pub(super) longest_wait: Duration,
+}
+
+/// What a layer's queue did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Counts {
+    /// Pictures that went out whole.
+    pub(super) pictures: u64,
+    /// Pictures that had waited for too long, or needed one that had.
+    pub(super) dropped: u64,
+    /// Packets of repair and padding.
+    pub(super) repair: u64,
+}
+
+/// A packet of a picture.
+struct Waiting {
+    saying: Saying,
+    payload: Vec<u8>,
+    entered: Time,
+}
+
+/// Pictures that were not sent, over all layers, so that those that need them are not either.
+#[derive(Debug, Default)]
+pub(super) struct Dropped(VecDeque<u16>);
+
+impl Dropped {
+    fn contains(&self, number: u16) -> bool {
+        self.0.contains(&number)
+    }
+
+    fn note(&mut self, number: u16) {
+        if self.0.len() == MOST_DROPPED {
+            self.0.pop_front();
+        }
+        self.0.push_back(number);
+    }
+}
+
+impl Stream {
+    /// The most bytes of a picture in a packet: what repair brings back of it has to fit into one, too.
+    pub(super) fn most_payload(room: usize) -> usize {
+        room - REPAIR_HEADER - Saying::LEN
+    }
+}
+
+impl LayerQueue {
+    pub(super) fn new(stream: Stream) -> LayerQueue {
+        LayerQueue {
+            stream,
+            waiting: VecDeque::new(),
+            sequence: 0,
+            repair_sequence: 0,
+            protector: Protector::default(),
+            block_began: None,
+            block: None,
+            packet: vec![0; stream.room],
+            counts: Counts::default(),
+        }
+    }
+
+    /// A picture is to be sent.
+    pub(super) fn push(&mut self, now: Time, picture: &Picture, packetizer: &mut Packetizer) {
+        let info = picture.info;
+        for payload in packetizer.packetize(picture) {
+            let place = PicturePlace {
+                number: info.number,
+                needs: info.needs,
+                layer: info.layer,
+                is_key: info.is_key,
+                is_start: payload.starts,
+            };
+            let saying = Saying { marker: payload.marker, timestamp: picture.timestamp, place };
+            self.waiting.push_back(Waiting { saying, payload: payload.data, entered: now });
+        }
+    }
+
+    /// For how long the next packet has waited.
+    pub(super) fn waited(&self, now: Time) -> Duration {
+        self.waiting.front().map_or(Duration::ZERO, |first| now.since(first.entered))
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The next packet: of a picture, or else one that repairs what went lately, or else padding. With `repair_only` no picture's.
+    pub(super) fn next(&mut self, now: Time, dropped: &mut Dropped, repair_only: bool) -> (Media, &[u8]) {
+        self.drop_late(now, dropped);
+        let is_old = self.block_began.is_some_and(|began| now.since(began) >= BLOCK_TIME);
+        if is_old || self.protector.len() >= BLOCK_PACKETS {
+            self.close_block();
+        }
+        match self.waiting.pop_front() {
+            Some(waiting) if !repair_only => self.picture(now, &waiting),
+            waiting => {
+                waiting.into_iter().for_each(|waiting| self.waiting.push_front(waiting));
+                self.repair()
+            }
+        }
+    }
+
+    fn picture(&mut self, now: Time, Waiting { saying, payload, .. }: &Waiting) -> (Media, &[u8]) {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.counts.pictures += u64::from(saying.marker);
+        let protected = saying.with(payload);
+        if !self.protector.push(sequence, &protected) {
+            self.close_block();
+            // One that fits into no block goes unprotected.
+            let _is_protected = self.protector.push(sequence, &protected);
+        }
+        self.block_began.get_or_insert(now);
+        let rtp = Rtp {
+            marker: saying.marker,
+            payload_type: self.stream.payload_type,
+            sequence,
+            timestamp: saying.timestamp,
+            ssrc: self.stream.id.ssrc(),
+            origin: None,
+        };
+        let fill = filled(payload, self.stream.room, &mut self.packet);
+        (Media { rtp, picture: Some(saying.place), fill }, &self.packet)
+    }
+
+    fn repair(&mut self) -> (Media, &[u8]) {
+        let payload = match &mut self.block {
+            Some((block, number)) => {
+                *number = number.wrapping_add(1);
+                block.repair(*number - 1)
+            }
+            None => Vec::new(),
+        };
+        self.counts.repair += 1;
+        self.repair_sequence = self.repair_sequence.wrapping_add(1);
+        let rtp = Rtp {
+            payload_type: self.stream.payload_type + 1,
+            sequence: self.repair_sequence,
+            ssrc: StreamId { is_repair: true, ..self.stream.id }.ssrc(),
+            ..Rtp::default()
+        };
+        let fill = filled(&payload, self.stream.room, &mut self.packet);
+        (Media { rtp, picture: None, fill }, &self.packet)
+    }
+
+    fn close_block(&mut self) {
+        self.block_began = None;
+        self.block = self.protector.close().map(|block| (block, 0)).or(self.block.take());
+    }
+
+    /// Pictures that would come too late are left out whole, and those that need them.
+    pub(super) fn drop_late(&mut self, now: Time, dropped: &mut Dropped) {
+        while let Some(Waiting { saying, entered, .. }) = self.waiting.front() {
+            let PicturePlace { number, needs, is_start, .. } = saying.place;
+            let is_late = now.since(*entered) > self.stream.longest_wait;
+            let lacks = needs > 0 && dropped.contains(number.wrapping_sub(needs.into()));
+            if !is_start || !(is_late || lacks) {
+                return;
+            }
+            dropped.note(number);
+            self.counts.dropped += 1;
+            while self.waiting.front().is_some_and(|next| next.saying.place.number == number) {
+                self.waiting.pop_front();
+            }
+        }
+    }
+}
+
+/// What stands before the symbol in a repair payload, and the length in the symbol.
+const REPAIR_HEADER: usize = 16;
+/// A block ends with so many packets, or so long after its first.
+const BLOCK_PACKETS: usize = 32;
+const BLOCK_TIME: Duration = Duration::from_millis(200);
+/// Pictures that can need one another are fewer apart.
+const MOST_DROPPED: usize = 1024;

@@ -1,0 +1,298 @@
+//! `weir send media`: sends a layered programme to a multicast group, a channel or more for each layer, until it ends.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use weir_core::ChannelId;
+use weir_core::observation::Observation;
+use weir_media::{Packetizer, SplitOptions, Splitter};
+use weir_net::Interface;
+use weir_net::clock::Clock;
+use weir_net::host::{Application, Host, Progress, Statistics};
+use weir_net::session::SessionConfig;
+use weir_units::{Bytes, Time};
+use weir_wire::media::{Media, StreamId};
+
+use super::events::{MediaSenderEvent, ProgrammeEnd, ProgrammeProgress, ProgrammeStart};
+use super::programme::{self, Input, Programme, ProgrammeError, Survey};
+use super::queue::{Counts, Dropped, LayerQueue, Stream};
+use super::session::{Offer, offer};
+use crate::args::SendMedia;
+use crate::events::{Role, Trouble};
+use crate::exit::{Exit, Failure};
+use crate::observer::Observer;
+use crate::progress::PROGRESS_INTERVAL;
+use crate::{folders, session, trust};
+
+/// Sends a layered programme until it ends.
+pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> Result<Exit, Failure> {
+    let choice = session::interface_choice(args.iface.as_deref());
+    let interface = Interface::choose(&choice, args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    let (survey, programme) = open(args, &|| observer.is_interrupted())?;
+    let offer = offer(args, &survey, &interface)?;
+    let config = SessionConfig { interface: choice, capture: args.output.pcap.clone(), ..SessionConfig::default() };
+    let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
+    let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?.expect("media have congestion control");
+    let tenant = weir_net::session::media_sender(&offer.description, endpoint, &config)
+        .map_err(Failure::of(Exit::Network, "cannot send"))?;
+    write_description(&args.session, &offer)?;
+    let clock = Clock::new();
+    let mut run = MediaSender::new(args, &offer, survey, programme, observer, clock.now());
+    run.show(&MediaSenderEvent::Start(start_event(args, &offer, &interface)?));
+    run.tell();
+    let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    Ok(run.end(clock.now(), &statistics))
+}
+
+/// Looks at the input for what it holds, and opens it to be sent.
+fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Result<(Survey, Programme), Failure> {
+    let options = SplitOptions { format: None, frame_rate: args.frame_rate };
+    let failed = |error: ProgrammeError| match error {
+        ProgrammeError::Interrupted => Failure::new(Exit::Interrupted, "stopped before the first picture"),
+        error => Failure::new(Exit::Files, format!("cannot send {}: {error}", args.input)),
+    };
+    match &args.input {
+        Input::File(path) => {
+            let survey = programme::survey_file(path, options).map_err(failed)?;
+            let file = File::open(path).map_err(|error| failed(error.into()))?;
+            Ok((survey, Programme::stored(file, options)))
+        }
+        Input::Stdin => {
+            let owned = io::stdin().as_fd().try_clone_to_owned().map_err(|error| failed(error.into()))?;
+            let (mut file, mut splitter) = (File::from(owned), Splitter::new(options));
+            // What comes first tells how fast the layers are, unless the user does.
+            let most = if args.layer_rates.is_empty() { args.measure } else { Duration::from_millis(500) };
+            let survey = programme::survey(&mut file, &mut splitter, Some(most), is_interrupted).map_err(failed)?;
+            Ok((survey, Programme::live(file, splitter)))
+        }
+    }
+}
+
+fn write_description(path: &Path, offer: &Offer) -> Result<(), Failure> {
+    let text = trust::signed(&offer.description.to_string(), &offer.secret);
+    let failed = Failure::of(Exit::Files, format!("cannot write the session description {}", path.display()));
+    folders::replace(path, text.as_bytes(), 0o666).map_err(failed)
+}
+
+fn start_event(args: &SendMedia, offer: &Offer, interface: &Interface) -> Result<ProgrammeStart, Failure> {
+    let control = offer.description.control.as_ref().expect("media have congestion control");
+    let levels = control.levels().map_err(Failure::of(Exit::Usage, "cannot send"))?;
+    Ok(ProgrammeStart {
+        role: Role::Sender,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        session: offer.description.name.clone(),
+        tsi: u64::from(offer.description.tsi),
+        scheme: control.scheme.clone(),
+        rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
+        address: args.to.to_string(),
+        interface: interface.name.clone(),
+        input: args.input.to_string(),
+        encoding: offer.format.encoding.clone(),
+        layers: offer.format.layer_count(),
+        latency_ms: u64::from(offer.format.latency_ms),
+        description: args.session.display().to_string(),
+    })
+}
+
+/// A running sender.
+struct MediaSender<'a> {
+    observer: &'a mut dyn Observer<MediaSenderEvent>,
+    /// The observer wants no more.
+    is_unheard: bool,
+    input: String,
+    programme: Programme,
+    packetizer: Packetizer,
+    queues: Vec<LayerQueue>,
+    dropped: Dropped,
+    /// By channel: its layer, and whether it carries pictures.
+    channels: Vec<(usize, bool)>,
+    latency: Duration,
+    started: Time,
+    ends: Option<Time>,
+    /// When the last picture was handed over.
+    over: Option<Time>,
+    shown: Time,
+    shown_bytes: u64,
+    is_told_of_drops: bool,
+    outcome: Option<Exit>,
+}
+
+impl Application<Media> for MediaSender<'_> {
+    fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Media, &[u8])> {
+        let (layer, has_pictures) = *self.channels.get(usize::from(channel?.0))?;
+        Some(self.queues[layer].next(now, &mut self.dropped, !has_pictures))
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.programme.readable()
+    }
+
+    fn read(&mut self, now: Time) {
+        self.programme.read();
+        self.take(now);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.programme.next_due()
+    }
+
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        if let Observation::Ceiling { rate, cause } = observation {
+            self.trouble(now, crate::send::ceiling(*rate, *cause), None);
+        }
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        self.take(now);
+        self.tell();
+        if now.since(self.shown) >= PROGRESS_INTERVAL {
+            self.progress(now, statistics);
+        }
+        if self.outcome.is_none() {
+            self.outcome = match () {
+                () if self.observer.is_interrupted() => Some(Exit::Interrupted),
+                () if self.ends.is_some_and(|ends| now >= ends) => Some(Exit::Done),
+                () if self.is_over(now) => Some(Exit::Done),
+                () => None,
+            };
+        }
+        if self.outcome.is_some() || self.is_unheard { Progress::Stop } else { Progress::Continue }
+    }
+}
+
+impl<'a> MediaSender<'a> {
+    fn new(
+        args: &SendMedia,
+        offer: &Offer,
+        survey: Survey,
+        mut programme: Programme,
+        observer: &'a mut dyn Observer<MediaSenderEvent>,
+        started: Time,
+    ) -> MediaSender<'a> {
+        let (format, room) = (&offer.format, offer.room);
+        let queue = |layer| {
+            LayerQueue::new(Stream {
+                id: StreamId { tsi: offer.description.tsi, start: offer.start, is_repair: false, layer },
+                payload_type: format.payload_type,
+                room,
+                longest_wait: args.latency / 2,
+            })
+        };
+        programme.told.extend(survey.told);
+        let channels = format.layers.iter().map(|layer| usize::from(*layer)).zip(offer.has_pictures.iter().copied());
+        MediaSender {
+            observer,
+            is_unheard: false,
+            input: args.input.to_string(),
+            programme,
+            packetizer: Packetizer::new(survey.codec, Stream::most_payload(room)),
+            queues: (0..survey.layers).map(queue).collect(),
+            dropped: Dropped::default(),
+            channels: channels.collect(),
+            latency: args.latency,
+            started,
+            ends: args.duration.map(|duration| started + duration),
+            over: None,
+            shown: started,
+            shown_bytes: 0,
+            is_told_of_drops: false,
+            outcome: None,
+        }
+    }
+
+    /// Pictures whose time has come wait for their channels from here on.
+    fn take(&mut self, now: Time) {
+        while let Some(picture) = self.programme.next(now) {
+            // A layer that was not there when the session was described goes with the highest that was.
+            let layer = usize::from(picture.info.layer).min(self.queues.len() - 1);
+            self.queues[layer].push(now, &picture, &mut self.packetizer);
+        }
+        // A layer whose channels are withheld is not asked for packets.
+        self.queues.iter_mut().for_each(|queue| queue.drop_late(now, &mut self.dropped));
+        if self.over.is_none() && self.programme.is_over() && self.queues.iter().all(LayerQueue::is_empty) {
+            self.over = Some(now);
+        }
+    }
+
+    /// Whether all pictures went, and what went last was repaired for a while.
+    fn is_over(&self, now: Time) -> bool {
+        self.over.is_some_and(|over| now.since(over) >= self.latency / 2)
+    }
+
+    /// Tells what the input turned out to be like.
+    fn tell(&mut self) {
+        for message in std::mem::take(&mut self.programme.told) {
+            self.trouble(self.started, message, None);
+        }
+        let total: u64 = self.queues.iter().map(|queue| queue.counts.dropped).sum();
+        if total > 0 && !std::mem::replace(&mut self.is_told_of_drops, true) {
+            let message = "pictures have waited for longer than half of the latency and are dropped: the programme is faster than \
+                           the rates of its layers; --layer-rates raises them, --latency lets pictures wait for longer";
+            self.trouble(self.shown, message.to_owned(), None);
+        }
+    }
+
+    fn counts(&self, of: impl Fn(&Counts) -> u64) -> Vec<u64> {
+        self.queues.iter().map(|queue| of(&queue.counts)).collect()
+    }
+
+    fn progress(&mut self, now: Time, statistics: &Statistics) {
+        let sent_bytes = statistics.sent.bytes.count();
+        let rate = Bytes::new(sent_bytes - self.shown_bytes).per(now.since(self.shown));
+        (self.shown, self.shown_bytes) = (now, sent_bytes);
+        let waited = self.queues.iter().map(|queue| queue.waited(now)).max().unwrap_or_default();
+        let (layer_pictures, layer_dropped) = (self.counts(|it| it.pictures), self.counts(|it| it.dropped));
+        let event = ProgrammeProgress {
+            t_s: self.t_s(now),
+            sent_bytes,
+            sent_packets: statistics.sent.packets,
+            rate_bps: rate.bps(),
+            repair_packets: self.counts(|it| it.repair).iter().sum(),
+            pictures: layer_pictures.iter().sum(),
+            dropped_pictures: layer_dropped.iter().sum(),
+            layer_pictures,
+            layer_dropped,
+            waited_ms: waited.as_secs_f64() * 1e3,
+        };
+        self.show(&MediaSenderEvent::Progress(event));
+    }
+
+    fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+        let mut exit = self.outcome.unwrap_or(Exit::Done);
+        if let Some(failure) = self.programme.failure.take() {
+            exit = Exit::Files;
+            let message = format!("cannot read {} any further: {failure}", self.input);
+            self.trouble(now, message, Some(exit));
+        }
+        let (layer_pictures, layer_dropped) = (self.counts(|it| it.pictures), self.counts(|it| it.dropped));
+        let event = ProgrammeEnd {
+            t_s: self.t_s(now),
+            sent_bytes: statistics.sent.bytes.count(),
+            sent_packets: statistics.sent.packets,
+            repair_packets: self.counts(|it| it.repair).iter().sum(),
+            pictures: layer_pictures.iter().sum(),
+            dropped_pictures: layer_dropped.iter().sum(),
+            layer_pictures,
+            layer_dropped,
+            exit_code: exit.code(),
+        };
+        self.show(&MediaSenderEvent::End(event));
+        exit
+    }
+
+    fn t_s(&self, now: Time) -> f64 {
+        now.since(self.started).as_secs_f64()
+    }
+
+    fn trouble(&mut self, now: Time, message: String, exit: Option<Exit>) {
+        let event = Trouble { t_s: self.t_s(now), message, exit_code: exit.map(Exit::code) };
+        self.show(&MediaSenderEvent::Error(event));
+    }
+
+    fn show(&mut self, event: &MediaSenderEvent) {
+        self.is_unheard |= self.observer.event(event).is_break();
+    }
+}

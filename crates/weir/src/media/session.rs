@@ -1,0 +1,176 @@
+//! From the options of `weir send media` and what its input turned out to be to a session: its layers' rates, its description.
+
+use std::time::Duration;
+
+use weir_core::layers::Ladder;
+use weir_media::{Packing, least_rates};
+use weir_net::Interface;
+use weir_net::description::{Control, Description, MediaFormat, Sealing};
+use weir_net::groups;
+use weir_net::socket::header_len;
+use weir_object::keys::SecretKey;
+use weir_units::{Bytes, Rate};
+use weir_wire::media::{FORM, Media};
+
+use super::programme::Survey;
+use super::queue::Stream;
+use crate::args::SendMedia;
+use crate::exit::{Exit, Failure};
+use crate::{key, session};
+
+/// A session that can be sent.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub(super) description: Description,
+    pub(super) format: MediaFormat,
+    pub(super) secret: SecretKey,
+    /// A number of this start of the sender, by chance.
+    pub(super) start: u16,
+    /// Bytes of payload in every packet.
+    pub(super) room: usize,
+    /// By channel: whether it carries pictures, or repair alone.
+    pub(super) has_pictures: Vec<bool>,
+}
+
+/// Makes the session that the options ask for.
+pub(super) fn offer(args: &SendMedia, survey: &Survey, interface: &Interface) -> Result<Offer, Failure> {
+    let usage = |text: String| Failure::new(Exit::Usage, text);
+    let secret = key::secret(args.key.as_deref())?;
+    let name = args.name.clone().unwrap_or_else(|| args.input.to_string());
+    let tsi = match args.tsi {
+        Some(tsi) => tsi,
+        None if key::file(args.key.as_deref()).is_some() => session::own_number(&secret, args.to, &name),
+        None => u16::from_be_bytes(session::random()?).max(1),
+    };
+    let headers = header_len(args.to.ip()) as usize + Media::LEN;
+    let room = usize::from(args.packet_size) - headers;
+    let rates = rates(args, survey, room, headers)?;
+    let control = control(args, rates)?;
+    let advise = |error| usage(session::advise(&error));
+    if !control.has_base_channel() {
+        let text = "receivers of {scheme} take any of its channels, so that none could carry the layer that all others need; \
+                    take another --cc, such as sluice";
+        return Err(usage(text.replace("{scheme}", args.cc.name)));
+    }
+    let channel_rates = control.channel_rates().map_err(advise)?;
+    let (layers, has_pictures) = layers_of_channels(&channel_rates, control.ladder.rates());
+    let channels = Description::channels_from(args.to, channel_rates.len()).ok_or_else(|| {
+        let (count, group) = (channel_rates.len(), args.to.ip());
+        usage(format!("{count} channels from {group} on do not fit into the multicast addresses; choose a lower group"))
+    })?;
+    if let Some(error) = channels.iter().find_map(|channel| groups::check(channel.ip(), args.source_specific).err()) {
+        return Err(usage(format!("cannot send to {} channels from {} on: {error}", channels.len(), args.to.ip())));
+    }
+    let local = interface.source_address(args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    let latency_ms = u16::try_from(args.latency.as_millis()).unwrap_or(u16::MAX);
+    let encoding = survey.codec.encoding_name().to_owned();
+    let format = MediaFormat { encoding, payload_type: PICTURES, layers, latency_ms };
+    let description = Description {
+        name,
+        tsi,
+        flute_version: 2,
+        source: args.source_specific.then_some(local),
+        channels,
+        ttl: args.ttl,
+        control: Some(control),
+        symbol_size: None,
+        public_key: Some(secret.public().to_bytes()),
+        epoch: None,
+        expires: None,
+        control_address: Some(session::control_address(local, args.to)),
+        receipt_key: None,
+        priority: None,
+        sessions: None,
+        sealing: Sealing::default(),
+        media: Some(format.clone()),
+    };
+    description.check().map_err(advise)?;
+    let start = u16::from_be_bytes(session::random()?);
+    Ok(Offer { description, format, secret, start, room, has_pictures })
+}
+
+fn control(args: &SendMedia, rates: Vec<Rate>) -> Result<Control, Failure> {
+    let ladder = Ladder::from_rates(rates).ok_or_else(|| {
+        let text = "the layers' rates must rise: each is that of its layer and all below it together";
+        Failure::new(Exit::Usage, text)
+    })?;
+    Ok(Control {
+        scheme: args.cc.name.to_owned(),
+        settings: args.cc_set.clone(),
+        ladder,
+        form: FORM,
+        packet_size: Bytes::new(args.packet_size.into()),
+    })
+}
+
+/// The cumulative rates of the layers: as the user says, or what the pictures need within a quarter of the latency, and room for
+/// repair.
+fn rates(args: &SendMedia, survey: &Survey, room: usize, headers: usize) -> Result<Vec<Rate>, Failure> {
+    if !args.layer_rates.is_empty() {
+        if args.layer_rates.len() != usize::from(survey.layers) {
+            let text = format!(
+                "--layer-rates names {} rates, and {} holds {} layers",
+                args.layer_rates.len(),
+                args.input,
+                survey.layers
+            );
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        return Ok(args.layer_rates.clone());
+    }
+    let payload_bytes = Stream::most_payload(room);
+    let packing = Packing { payload_bytes, overhead_bytes: room + headers - payload_bytes };
+    let alone = least_rates(&survey.samples, survey.layers, packing, smoothing(args.latency));
+    let margin = 1.0 + args.repair + if args.input.is_live() { UNSEEN } else { 0.0 };
+    let with_margin = alone.into_iter().map(|rate| rate.scale(margin).max(LEAST));
+    Ok(with_margin
+        .scan(Rate::ZERO, |below, rate| {
+            *below = *below + rate;
+            Some(*below)
+        })
+        .collect())
+}
+
+/// For how long a picture may wait at the sender at most, if all goes well.
+fn smoothing(latency: Duration) -> Duration {
+    latency / 4
+}
+
+/// The layer that each channel is for, and whether it carries pictures: channels fill the layers' rates from below, as receivers take
+/// them. What is beyond the highest rate, such as STAIR's stairs, repairs the layers in turn.
+fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> (Vec<u8>, Vec<bool>) {
+    let mut below = Rate::ZERO;
+    let channel = |(number, rate): (usize, &Rate)| {
+        let place = cumulative.partition_point(|top| *top <= below);
+        below = below + *rate;
+        match place < cumulative.len() {
+            true => (place as u8, true),
+            false => ((number % cumulative.len()) as u8, false),
+        }
+    };
+    channels.iter().enumerate().map(channel).unzip()
+}
+
+/// RTP payload type of pictures; that of repair is one more.
+const PICTURES: u8 = 98;
+/// What is added to the rates of a pipe, whose pictures to come nobody has seen.
+const UNSEEN: f64 = 0.25;
+/// No layer is slower: congestion control needs packets to see anything.
+const LEAST: Rate = Rate::from_kbps(48);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kbps<const N: usize>(rates: [u64; N]) -> Vec<Rate> {
+        rates.map(Rate::from_kbps).to_vec()
+    }
+
+    #[test]
+    fn each_channel_carries_the_layer_that_its_place_among_the_rates_is_of() {
+        let plain = layers_of_channels(&kbps([600, 400, 500]), &kbps([600, 1000, 1500]));
+        assert_eq!(plain, (vec![0, 1, 2], vec![true; 3]));
+        let split = layers_of_channels(&kbps([300, 300, 400, 500, 200, 700]), &kbps([600, 1000, 1500]));
+        assert_eq!(split, (vec![0, 0, 1, 2, 1, 2], vec![true, true, true, true, false, false]));
+    }
+}
