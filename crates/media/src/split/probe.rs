@@ -18,7 +18,8 @@ pub(super) fn format(first: &[u8], is_all: bool) -> Option<Result<Format, MediaE
         return Some(Ok(format));
     }
     let is_open = (may_be_ivf || may_be_annex_b) && first.len() < PROBED && !is_all;
-    (!is_open && !(is_all && first.is_empty())).then_some(Err(MediaError::UnknownFormat))
+    let is_empty = is_all && first.is_empty();
+    (!is_open && !is_empty).then_some(Err(MediaError::UnknownFormat))
 }
 
 /// HEVC by a video or sequence parameter set, H.264 by a sequence parameter set, whichever comes first.
@@ -27,12 +28,11 @@ pub(super) fn format(first: &[u8], is_all: bool) -> Option<Result<Format, MediaE
 /// would be of type 0 or 2, which no H.264 stream begins with.
 fn parameter_set(bytes: &[u8]) -> Option<Format> {
     let units = bytes.windows(6).filter(|window| window.starts_with(&[0, 0, 1]));
-    let found = units.map(|window| (window[3], window[4])).find_map(|(first, second)| match (first, second) {
+    units.map(|window| (window[3], window[4])).find_map(|(first, second)| match (first, second) {
         (0x40 | 0x42, 1) => Some(Format::AnnexBHevc),
         (0x27 | 0x47 | 0x67, 42..=255) => Some(Format::AnnexBH264),
         _ => None,
-    });
-    found
+    })
 }
 
 const IVF: &[u8] = b"DKIF";
