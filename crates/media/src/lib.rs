@@ -20,7 +20,9 @@ pub use error::MediaError;
 pub use gate::Gate;
 pub use picture::{Codec, MAX_LAYERS, MAX_PICTURE_BYTES, ParameterSets, Picture, PictureInfo};
 pub use rates::{Packing, Sample, least_rates};
-pub use repair::{Block, MAX_BLOCK_PACKETS, MAX_SYMBOL_BYTES, Protector, Recovered, Recovery, RecoveryCounts};
+pub use repair::{
+    Block, MAX_BLOCK_PACKETS, MAX_SYMBOL_BYTES, Protector, REPAIR_OVERHEAD, Recovered, Recovery, RecoveryCounts,
+};
 pub use rtp::{Arrival, Assembler, AssemblerCounts, Packetizer, Payload, sdp_lines};
 pub use split::{Format, FrameRate, SplitOptions, Splitter};
 pub use write::Writer;

@@ -43,6 +43,9 @@ pub struct PictureInfo {
     pub layer: u8,
     /// Whether decoding may begin here. Then `needs` is 0 and `layer` is 0.
     pub is_key: bool,
+    /// Whether the picture needs the latest key picture as well as the earlier picture that `needs` names: HEVC's RASL pictures,
+    /// which follow a key picture in decode order and precede it in presentation. False for all else.
+    pub is_leading: bool,
 }
 
 /// A coded picture with all that a decoder is given with it.

@@ -1,0 +1,150 @@
+//! Streams of real encoders go through all of it, and a real decoder must find every frame as it was.
+
+mod common;
+
+use common::*;
+use weir_media::{Codec, Format, MediaError, Picture};
+
+/// Splits a stream, sends it over, and decodes what is left of it with fewer layers. `frames` are for each number of layers.
+fn every_layer_decodes(encoder: &str, codec: Codec, frames: &[usize]) {
+    let stream = encode(encoder);
+    let whole = decode(codec, &stream);
+    let (splitter, pictures) = split(&stream);
+    assert_eq!((splitter.codec(), usize::from(splitter.layers())), (Some(codec), frames.len()));
+    assert_eq!((whole.len(), pictures.len()), (PICTURES, PICTURES));
+    for (top, frames) in frames.iter().enumerate() {
+        let mut sent = packets(codec, &pictures, top as u8, 500);
+        let in_order = sent.iter().map(|packet| packet.sequence).collect::<Vec<_>>();
+        shuffle(&mut sent, 12);
+        assert!(in_order != sent.iter().map(|packet| packet.sequence).collect::<Vec<_>>(), "nothing was shuffled");
+        let arrived = assemble(codec, &sent);
+        let kept: Vec<_> = pictures.iter().filter(|picture| usize::from(picture.info.layer) <= top).cloned().collect();
+        assert!(arrived == kept, "pictures differ from those that were sent");
+        let (file, count, gate) = gate(codec, &arrived);
+        assert_eq!((count, gate.withheld()), (*frames, &[0; 8]));
+        let decoded = decode(codec, &file);
+        assert_eq!(decoded.len(), *frames);
+        assert!(is_subsequence(&decoded, &whole), "a frame of {} layers differs", top + 1);
+    }
+}
+
+/// Packets are lost, and what remains must decode without complaint to frames that are as they were.
+fn losses_leave_clean_frames(encoder: &str, codec: Codec) {
+    let stream = encode(encoder);
+    let whole = decode(codec, &stream);
+    let (_, pictures) = split(&stream);
+    let mut withheld = 0;
+    for every in [11, 23, 47] {
+        let sent = packets(codec, &pictures, 7, 500).into_iter().enumerate();
+        // The packets of the first picture come through.
+        let came = sent.filter(|(n, packet)| packet.info.number == 0 || n % every != 0).map(|(_, packet)| packet);
+        let arrived = assemble(codec, &came.collect::<Vec<_>>());
+        assert!(arrived.len() < PICTURES, "nothing was lost");
+        withheld += what_is_shown_is_clean(codec, &arrived, &whole);
+    }
+    assert!(withheld > 0, "nothing depended on what was lost");
+}
+
+/// Decodes what the gate lets through. How many pictures it withheld.
+fn what_is_shown_is_clean(codec: Codec, arrived: &[Picture], whole: &[String]) -> usize {
+    let (file, shown, gate) = gate(codec, arrived);
+    let withheld = gate.withheld().iter().sum::<u64>() as usize;
+    assert_eq!(shown + withheld, arrived.len());
+    let decoded = decode(codec, &file);
+    assert_eq!(decoded.len(), shown);
+    assert!(is_subsequence(&decoded, whole), "a frame differs");
+    withheld
+}
+
+#[test]
+fn vp9_with_three_layers_decodes_at_half_and_quarter_rate() {
+    every_layer_decodes(VP9_THREE_LAYERS, Codec::Vp9, &[30, 60, 120]);
+}
+
+#[test]
+fn vp9_with_two_layers_decodes_at_half_rate() {
+    every_layer_decodes(VP9_TWO_LAYERS, Codec::Vp9, &[60, 120]);
+}
+
+#[test]
+fn hevc_with_two_layers_decodes_at_half_rate() {
+    every_layer_decodes(HEVC_TWO_LAYERS, Codec::Hevc, &[64, 120]);
+}
+
+#[test]
+fn h264_with_two_layers_decodes_at_half_rate() {
+    every_layer_decodes(H264_TWO_LAYERS, Codec::H264, &[64, 120]);
+}
+
+#[test]
+fn leading_pictures_of_open_groups_are_spaced_with_the_upper_layer() {
+    every_layer_decodes(HEVC_OPEN_GROUPS, Codec::Hevc, &[61, 120]);
+}
+
+#[test]
+fn losses_of_vp9_leave_clean_frames() {
+    losses_leave_clean_frames(VP9_THREE_LAYERS, Codec::Vp9);
+}
+
+#[test]
+fn losses_of_hevc_leave_clean_frames() {
+    losses_leave_clean_frames(HEVC_TWO_LAYERS, Codec::Hevc);
+}
+
+#[test]
+fn losses_of_hevc_with_open_groups_leave_clean_frames() {
+    losses_leave_clean_frames(HEVC_OPEN_GROUPS, Codec::Hevc);
+}
+
+#[test]
+fn losses_of_h264_leave_clean_frames() {
+    losses_leave_clean_frames(H264_TWO_LAYERS, Codec::H264);
+}
+
+#[test]
+fn any_one_loss_about_the_join_of_open_groups_leaves_clean_frames() {
+    let stream = encode(HEVC_OPEN_GROUPS);
+    let whole = decode(Codec::Hevc, &stream);
+    let (_, pictures) = split(&stream);
+    let key = pictures.iter().skip(1).position(|picture| picture.info.is_key).expect("several groups") + 1;
+    assert!(pictures[key + 1].info.is_leading, "the groups are not open");
+    for lost in key - 3..key + 4 {
+        let mut arrived = pictures.clone();
+        arrived.remove(lost);
+        what_is_shown_is_clean(Codec::Hevc, &arrived, &whole);
+    }
+    // And who joins there sees all from the key picture on, but for what leads it.
+    assert_eq!(what_is_shown_is_clean(Codec::Hevc, &pictures[key..], &whole), 1);
+}
+
+#[test]
+fn layers_that_x265_refused_are_not_there() {
+    let (splitter, pictures) =
+        split(&encode(&format!("-v fatal {}", HEVC_TWO_LAYERS.replace("temporal-layers=1", "temporal-layers=5"))));
+    assert_eq!((splitter.format(), splitter.layers()), (Some(Format::AnnexBHevc), 1));
+    assert!(pictures.iter().skip(1).all(|picture| picture.info.is_key || picture.info.needs == 1));
+}
+
+#[test]
+fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
+    let stream =
+        encode("-c:v libvpx-vp9 -deadline good -cpu-used 8 -b:v 300k -auto-alt-ref 1 -lag-in-frames 12 -f ivf");
+    let (splitter, pictures, errors) = split_with_errors(&stream);
+    assert!(matches!(errors[..], [MediaError::NotLayered { number: 1, .. }]), "{errors:?}");
+    assert_eq!(splitter.layers(), 1);
+    // Hidden frames come in superframes, which are one picture each.
+    assert_eq!(pictures.len(), PICTURES);
+    let (file, ..) = gate(Codec::Vp9, &pictures);
+    assert_eq!(decode(Codec::Vp9, &file), decode(Codec::Vp9, &stream));
+}
+
+#[test]
+fn presentation_times_are_those_of_the_encoder() {
+    for encoder in [VP9_THREE_LAYERS, HEVC_TWO_LAYERS, HEVC_OPEN_GROUPS, H264_TWO_LAYERS] {
+        let (_, pictures) = split(&encode(encoder));
+        let mut times: Vec<_> = pictures.iter().map(|picture| picture.timestamp).collect();
+        times.sort_unstable();
+        let expected: Vec<_> = (0..PICTURES as u32).map(|n| n * 3000).collect();
+        assert_eq!(times, expected, "{encoder}");
+    }
+}
