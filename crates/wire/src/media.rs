@@ -31,6 +31,8 @@ pub struct PicturePlace {
     pub layer: u8,
     /// A decoder can begin with it.
     pub is_key: bool,
+    /// It needs the latest key picture, too: it follows it in decoding order and precedes it in presentation.
+    pub is_leading: bool,
     /// The packet is its first.
     pub is_start: bool,
 }
@@ -91,12 +93,14 @@ pub fn filled(payload: &[u8], room: usize, out: &mut [u8]) -> u16 {
 impl PicturePlace {
     fn encode(self) -> [u8; PLACE_LEN] {
         let [high, low] = self.number.to_be_bytes();
-        [high, low, self.needs, u8::from(self.is_key) << 7 | u8::from(self.is_start) << 6 | self.layer & LAYER]
+        let flags = u8::from(self.is_key) << 7 | u8::from(self.is_start) << 6 | u8::from(self.is_leading) << 5;
+        [high, low, self.needs, flags | self.layer & LAYER]
     }
 
     fn decode([high, low, needs, last]: [u8; PLACE_LEN]) -> PicturePlace {
         let number = u16::from_be_bytes([high, low]);
-        PicturePlace { number, needs, layer: last & LAYER, is_key: last & 0x80 != 0, is_start: last & 0x40 != 0 }
+        let [is_key, is_start, is_leading] = [0x80, 0x40, 0x20].map(|bit| last & bit != 0);
+        PicturePlace { number, needs, layer: last & LAYER, is_key, is_leading, is_start }
     }
 }
 
@@ -156,10 +160,11 @@ mod tests {
             payload_type: 98,
             sequence: 0x1234,
             timestamp: 0x0506_0708,
-            ssrc: ssrc(7, 1, false),
+            ssrc: STREAM.ssrc(),
             origin: None,
         };
-        let picture = Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false, is_start: true });
+        let picture =
+            Some(PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false, is_leading: true, is_start: true });
         let layered = Layered { signal: true, slot: 3, channel: 1, sequence: 9, clock_micros: 0x0a0b_0c0d };
         let mut out = [0xff; Media::LEN];
         assert_eq!(Media { rtp, picture, fill: 9 }.encode(&layered, &mut out), 36);
@@ -167,7 +172,7 @@ mod tests {
             0xb0, 0xe2, 0x12, 0x34, 5, 6, 7, 8, 0, 7, 0x12, 0x31, // RTP, with padding and extension
             0xbe, 0xde, 0, 7, // five words of elements with one byte before each, and two of padding
             0x3b, 0x80, 3, 0, 1, 0, 0, 0, 9, 0x0a, 0x0b, 0x0c, 0x0d, // congestion control
-            0x43, 1, 2, 2, 0x41, 0, 0, // place, padding of the extension
+            0x43, 1, 2, 2, 0x61, 0, 0, // place, padding of the extension
         ];
         assert_eq!(out, expected);
     }
@@ -185,12 +190,12 @@ mod tests {
         #[test]
         fn decoding_an_encoded_packet_gives_it_back(
             (marker, payload_type, sequence, timestamp, ssrc) in (any::<bool>(), 0u8..128, any::<u16>(), any::<u32>(), any::<u32>()),
-            place in any::<Option<(u16, u8, u8, bool, bool)>>(),
+            place in any::<Option<(u16, u8, u8, [bool; 3])>>(),
             (signal, slot, channel, number, clock) in (any::<bool>(), 0u16..1 << 15, any::<u16>(), any::<u32>(), any::<u32>()),
             len in 0usize..1400,
         ) {
             let rtp = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin: None };
-            let picture = place.map(|(number, needs, layer, is_key, is_start)| PicturePlace { number, needs, layer: layer & LAYER, is_key, is_start });
+            let picture = place.map(|(number, needs, layer, [is_key, is_start, is_leading])| PicturePlace { number, needs, layer: layer & LAYER, is_key, is_leading, is_start });
             let payload = [7; 1400];
             let mut content = [0xff; 1400];
             let media = Media { rtp, picture, fill: filled(&payload[..len], 1400, &mut content) };

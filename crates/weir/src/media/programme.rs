@@ -159,11 +159,8 @@ pub(super) fn survey(
 /// How the user says a frame rate: `25` or `30000/1001`.
 pub(crate) fn parse_frame_rate(text: &str) -> Result<FrameRate, &'static str> {
     let (pictures, seconds) = text.split_once('/').unwrap_or((text, "1"));
-    let number = |text: &str| text.parse().ok().filter(|number| (1..=1_000_000).contains(number));
-    match (number(pictures), number(seconds)) {
-        (Some(pictures), Some(seconds)) => Ok(FrameRate { pictures, seconds }),
-        _ => Err("expected pictures a second, such as 25 or 30000/1001"),
-    }
+    let rate = pictures.parse().ok().zip(seconds.parse().ok()).and_then(|(n, s)| FrameRate::new(n, s));
+    rate.ok_or("expected pictures a second, such as 25 or 30000/1001")
 }
 
 impl Programme {

@@ -24,7 +24,11 @@ impl Saying {
     /// The bytes that repair protects: this, then the payload.
     pub(super) fn with(&self, payload: &[u8]) -> Vec<u8> {
         let Saying { marker, timestamp, place } = *self;
-        let flags = u8::from(marker) | u8::from(place.is_key) << 1 | u8::from(place.is_start) << 2 | place.layer << 4;
+        let flags = u8::from(marker)
+            | u8::from(place.is_key) << 1
+            | u8::from(place.is_start) << 2
+            | u8::from(place.is_leading) << 3
+            | place.layer << 4;
         let mut out = Vec::with_capacity(Saying::LEN + payload.len());
         out.push(flags);
         out.extend(timestamp.to_be_bytes());
@@ -43,6 +47,7 @@ impl Saying {
             layer: flags >> 4 & 7,
             is_key: flags & 2 != 0,
             is_start: flags & 4 != 0,
+            is_leading: flags & 8 != 0,
         };
         let timestamp = u32::from_be_bytes([a, b, c, d]);
         Some((Saying { marker: flags & 1 != 0, timestamp, place }, payload))
@@ -50,8 +55,8 @@ impl Saying {
 
     /// The picture's place, as those who put pictures together know it.
     pub(super) fn info(&self) -> PictureInfo {
-        let PicturePlace { number, needs, layer, is_key, .. } = self.place;
-        PictureInfo { number, needs, layer, is_key }
+        let PicturePlace { number, needs, layer, is_key, is_leading, .. } = self.place;
+        PictureInfo { number, needs, layer, is_key, is_leading }
     }
 }
 
@@ -64,7 +69,7 @@ mod tests {
         for (marker, is_key, is_start, layer) in
             [(true, false, true, 7), (false, true, false, 0), (false, false, true, 2)]
         {
-            let place = PicturePlace { number: 0xfffe, needs: 3, layer, is_key, is_start };
+            let place = PicturePlace { number: 0xfffe, needs: 3, layer, is_key, is_leading: !is_start, is_start };
             let saying = Saying { marker, timestamp: 0x0102_0304, place };
             assert_eq!(Saying::split(&saying.with(b"picture")), Some((saying, &b"picture"[..])));
         }

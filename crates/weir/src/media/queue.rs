@@ -105,6 +105,7 @@ impl LayerQueue {
                 needs: info.needs,
                 layer: info.layer,
                 is_key: info.is_key,
+                is_leading: info.is_leading,
                 is_start: payload.starts,
             };
             let saying = Saying { marker: payload.marker, timestamp: picture.timestamp, place };
