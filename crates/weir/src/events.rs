@@ -549,7 +549,7 @@ pub struct SenderEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{doctor, live, stream};
+    use crate::{doctor, live, media, stream};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -651,7 +651,9 @@ mod tests {
             media::receiver_samples().into_iter().map(|event| ("weir recv of media", serde_json::to_value(event)));
         let doctor = doctor::samples().into_iter().map(|event| ("weir doctor", serde_json::to_value(event)));
         let streams = stream::samples().into_iter().map(|event| ("Streams over a tree", serde_json::to_value(event)));
-        for (role, event) in receivers.chain(senders).chain(viewers).chain(live).chain(streams).chain(doctor) {
+        for (role, event) in
+            receivers.chain(senders).chain(viewers).chain(live).chain(media).chain(watch).chain(streams).chain(doctor)
+        {
             let Ok(Value::Object(fields)) = event else { panic!("an event is an object") };
             let kind = fields["event"].as_str().expect("the kind is a text").to_owned();
             let names = fields.keys().filter(|name| *name != "event");

@@ -20,8 +20,8 @@ pub(super) struct LayerQueue {
     protector: Protector,
     /// When the first packet of the block that is being collected went.
     block_began: Option<Time>,
-    /// The block that is being repaired, and the number of its next repair.
-    block: Option<(Block, u16)>,
+    /// Blocks that repair can still be of use to, the latest last.
+    blocks: VecDeque<Repaired>,
     /// The packet that was asked for last.
     packet: Vec<u8>,
     pub(super) counts: Counts,
@@ -48,6 +48,22 @@ pub(super) struct Counts {
     pub(super) dropped: u64,
     /// Packets of repair and padding.
     pub(super) repair: u64,
+}
+
+/// A block of packets that went.
+struct Repaired {
+    block: Block,
+    ended: Time,
+    packets: usize,
+    /// Repair packets that were sent for it.
+    sent: u16,
+}
+
+impl Repaired {
+    /// Repair packets for each packet.
+    fn share(&self) -> f64 {
+        f64::from(self.sent) / self.packets as f64
+    }
 }
 
 /// A packet of a picture.
@@ -90,7 +106,7 @@ impl LayerQueue {
             repair_sequence: 0,
             protector: Protector::default(),
             block_began: None,
-            block: None,
+            blocks: VecDeque::new(),
             packet: vec![0; stream.room],
             counts: Counts::default(),
         }
@@ -128,13 +144,13 @@ impl LayerQueue {
         self.drop_late(now, dropped);
         let is_old = self.block_began.is_some_and(|began| now.since(began) >= BLOCK_TIME);
         if is_old || self.protector.len() >= BLOCK_PACKETS {
-            self.close_block();
+            self.close_block(now);
         }
         match self.waiting.pop_front() {
             Some(waiting) if !repair_only => self.picture(now, &waiting),
             waiting => {
                 waiting.into_iter().for_each(|waiting| self.waiting.push_front(waiting));
-                self.repair()
+                self.repair(now)
             }
         }
     }
@@ -145,7 +161,7 @@ impl LayerQueue {
         self.counts.pictures += u64::from(saying.marker);
         let protected = saying.with(payload);
         if !self.protector.push(sequence, &protected) {
-            self.close_block();
+            self.close_block(now);
             // One that fits into no block goes unprotected.
             let _is_protected = self.protector.push(sequence, &protected);
         }
@@ -162,14 +178,18 @@ impl LayerQueue {
         (Media { rtp, picture: Some(saying.place), fill }, &self.packet)
     }
 
-    fn repair(&mut self) -> (Media, &[u8]) {
-        let payload = match &mut self.block {
-            Some((block, number)) => {
-                *number = number.wrapping_add(1);
-                block.repair(*number - 1)
-            }
-            None => Vec::new(),
-        };
+    /// Repair for the block that has had the least for its size, the oldest of several; padding where there is none.
+    fn repair(&mut self, now: Time) -> (Media, &[u8]) {
+        let useful = self.stream.longest_wait;
+        while self.blocks.front().is_some_and(|block| now.since(block.ended) > useful) {
+            self.blocks.pop_front();
+        }
+        let neediest = self.blocks.iter_mut().min_by(|a, b| a.share().total_cmp(&b.share()));
+        let payload = neediest.map(|repaired| {
+            repaired.sent = repaired.sent.wrapping_add(1);
+            repaired.block.repair(repaired.sent - 1)
+        });
+        let payload = payload.unwrap_or_default();
         self.counts.repair += 1;
         self.repair_sequence = self.repair_sequence.wrapping_add(1);
         let rtp = Rtp {
@@ -182,9 +202,11 @@ impl LayerQueue {
         (Media { rtp, picture: None, fill }, &self.packet)
     }
 
-    fn close_block(&mut self) {
+    fn close_block(&mut self, now: Time) {
         self.block_began = None;
-        self.block = self.protector.close().map(|block| (block, 0)).or(self.block.take());
+        let packets = self.protector.len();
+        let block = self.protector.close();
+        self.blocks.extend(block.map(|block| Repaired { block, ended: now, packets, sent: 0 }));
     }
 
     /// Pictures that would come too late are left out whole, and those that need them.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_media::{Arrival, Assembler, Codec, Gate, Picture, Recovery};
+use weir_media::{Arrival, Assembler, Codec, Gate, Picture, Recovered, Recovery};
 use weir_net::live::order::{Due, Order};
 use weir_net::live::playout::PlayOut;
 use weir_units::{Seq, Time};
@@ -15,15 +15,11 @@ use super::protected::Saying;
 pub(super) struct Watch {
     codec: Codec,
     latency: Duration,
-    /// Which start of the sender it is of.
-    start: Option<u16>,
-    layers: Vec<Layer>,
-    order: Order<Taken>,
-    play_out: PlayOut,
-    gate: Gate,
-    /// The highest picture number that came.
-    newest: Option<Seq>,
-    times: Times,
+    /// What comes now, and what waits of the sender's start before.
+    era: Option<Era>,
+    before: Option<Era>,
+    /// The picture that was given out last: its time for the decoder, and when it was due.
+    last: Option<(u32, Time)>,
     /// When the base picture was due that was given out last.
     last_base: Option<Time>,
     pub(super) counts: WatchCounts,
@@ -41,8 +37,20 @@ pub(super) struct WatchCounts {
     pub(super) recovered: u64,
     /// The longest time between two pictures of the base layer, by when they were due.
     pub(super) longest_pause: Option<Duration>,
-    /// Starts of the sender that were seen.
-    pub(super) starts: u64,
+}
+
+/// What came of one start of the sender.
+struct Era {
+    start: u16,
+    layers: Vec<Layer>,
+    order: Order<Taken>,
+    play_out: PlayOut,
+    gate: Gate,
+    /// The highest picture number that came.
+    newest: Option<Seq>,
+    times: Times,
+    /// What its pictures' times are shifted by for the decoder, once the first is given out.
+    shift: Option<u32>,
 }
 
 struct Layer {
@@ -72,66 +80,22 @@ impl Times {
     }
 }
 
-impl Watch {
-    /// Of a programme of so many layers, whose pictures are due `latency` after the sender got them.
-    pub(super) fn new(codec: Codec, layers: usize, latency: Duration) -> Watch {
-        let counts = WatchCounts { pictures: vec![0; layers], withheld: vec![0; layers], ..WatchCounts::default() };
-        Watch {
-            codec,
-            latency,
-            start: None,
-            layers: Vec::new(),
+impl Era {
+    fn new(start: u16, codec: Codec, layers: usize, latency: Duration) -> Era {
+        let layer = |_| Layer { assembler: Assembler::new(codec), recovery: Recovery::default() };
+        Era {
+            start,
+            layers: (0..layers).map(layer).collect(),
             order: Order::default(),
             play_out: PlayOut::new(latency),
             gate: Gate::default(),
             newest: None,
             times: Times::default(),
-            last_base: None,
-            counts,
+            shift: None,
         }
     }
 
-    /// A packet came.
-    pub(super) fn take(&mut self, now: Time, media: &Media, payload: &[u8]) {
-        let stream = StreamId::of(media.rtp.ssrc);
-        if usize::from(stream.layer) >= self.counts.pictures.len() {
-            return;
-        }
-        if self.start != Some(stream.start) {
-            self.begin(stream.start);
-        }
-        let layer = &mut self.layers[usize::from(stream.layer)];
-        let sequence = media.rtp.sequence;
-        let back = match Saying::of(&media.rtp, media.picture) {
-            None if stream.is_repair && !payload.is_empty() => layer.recovery.repair(payload),
-            Some(saying) if !stream.is_repair && saying.place.layer == stream.layer => {
-                let back = layer.recovery.source(sequence, &saying.with(payload));
-                self.put(now, sequence, &saying, payload);
-                back
-            }
-            _ => return,
-        };
-        for packet in back {
-            let Some((saying, payload)) = Saying::split(&packet.packet) else { continue };
-            if saying.place.layer == stream.layer {
-                self.counts.recovered += 1;
-                self.put(now, packet.sequence, &saying, payload);
-            }
-        }
-    }
-
-    /// The sender has started, or started again. What waits of the time before keeps its time.
-    fn begin(&mut self, start: u16) {
-        self.start = Some(start);
-        let layer = |_| Layer { assembler: Assembler::new(self.codec), recovery: Recovery::default() };
-        self.layers = (0..self.counts.pictures.len()).map(layer).collect();
-        self.order = Order::default();
-        self.play_out = PlayOut::new(self.latency);
-        self.gate.reset();
-        (self.newest, self.last_base, self.times) = (None, None, Times::default());
-        self.counts.starts += 1;
-    }
-
+    /// A packet of a picture came, or came back.
     fn put(&mut self, now: Time, sequence: u16, saying: &Saying, payload: &[u8]) {
         let Saying { marker, timestamp, place } = *saying;
         let arrival = Arrival { sequence, timestamp, marker, starts: place.is_start, info: saying.info(), payload };
@@ -143,15 +107,72 @@ impl Watch {
         self.order.push(number, Due::at(due), Taken { picture, due });
     }
 
+    /// The picture with its time for the decoder, to which it all is one stream.
+    fn shifted(&mut self, Taken { mut picture, due }: Taken, last: Option<(u32, Time)>) -> Taken {
+        let shift = *self.shift.get_or_insert_with(|| match last {
+            Some((timestamp, last_due)) => {
+                let ticks = (due.since(last_due).as_micros() * 9 / 100).max(1) as u32;
+                timestamp.wrapping_add(ticks).wrapping_sub(picture.timestamp)
+            }
+            None => 0,
+        });
+        picture.timestamp = picture.timestamp.wrapping_add(shift);
+        Taken { picture, due }
+    }
+}
+
+impl Watch {
+    /// Of a programme of so many layers, whose pictures are due `latency` after the sender got them.
+    pub(super) fn new(codec: Codec, layers: usize, latency: Duration) -> Watch {
+        let counts = WatchCounts { pictures: vec![0; layers], withheld: vec![0; layers], ..WatchCounts::default() };
+        Watch { codec, latency, era: None, before: None, last: None, last_base: None, counts }
+    }
+
+    /// A packet came.
+    pub(super) fn take(&mut self, now: Time, media: &Media, payload: &[u8]) {
+        let stream = StreamId::of(media.rtp.ssrc);
+        if usize::from(stream.layer) >= self.counts.pictures.len() {
+            return;
+        }
+        if self.era.as_ref().is_none_or(|era| era.start != stream.start) {
+            let era = Era::new(stream.start, self.codec, self.counts.pictures.len(), self.latency);
+            self.before = self.era.replace(era);
+        }
+        let Some(era) = &mut self.era else { return };
+        let recovery = &mut era.layers[usize::from(stream.layer)].recovery;
+        let back = match Saying::of(&media.rtp, media.picture) {
+            None if stream.is_repair && !payload.is_empty() => recovery.repair(payload),
+            Some(saying) if !stream.is_repair && saying.place.layer == stream.layer => {
+                let back = recovery.source(media.rtp.sequence, &saying.with(payload));
+                era.put(now, media.rtp.sequence, &saying, payload);
+                back
+            }
+            _ => return,
+        };
+        for Recovered { sequence, packet } in back {
+            let Some((saying, payload)) = Saying::split(&packet) else { continue };
+            if saying.place.layer == stream.layer {
+                self.counts.recovered += 1;
+                era.put(now, sequence, &saying, payload);
+            }
+        }
+    }
+
     /// The next picture for the decoder at `now`, and by how much later than it was due it goes. With `is_full` the output takes none:
     /// those that are due are lost.
     pub(super) fn pop(&mut self, now: Time, is_full: bool) -> Option<(Picture, Duration)> {
-        while let Some(Taken { picture, due }) = self.order.pop(now) {
-            let layer = usize::from(picture.info.layer);
-            if is_full || !self.gate.admit(&picture.info) {
+        if self.before.as_ref().is_some_and(|before| before.order.deadline().is_none()) {
+            self.before = None;
+        }
+        let era = self.before.as_mut().or(self.era.as_mut())?;
+        while let Some(taken) = era.order.pop(now) {
+            let layer = usize::from(taken.picture.info.layer);
+            if is_full || !era.gate.admit(&taken.picture.info) {
                 self.counts.withheld[layer] += 1;
                 continue;
             }
+            let Taken { picture, due } = era.shifted(taken, self.last);
+            self.last = Some((picture.timestamp, due));
             self.counts.pictures[layer] += 1;
             if layer == 0 {
                 let pause = self.last_base.replace(due).map(|last| due.since(last));
@@ -159,12 +180,13 @@ impl Watch {
             }
             return Some((picture, now.since(due)));
         }
-        self.counts.late = self.order.late();
+        self.counts.late = era.order.late();
         None
     }
 
     /// When the next picture is due.
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.order.deadline()
+        let era = |era: &Option<Era>| era.as_ref().and_then(|era| era.order.deadline());
+        era(&self.before).or_else(|| era(&self.era))
     }
 }

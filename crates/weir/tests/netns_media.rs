@@ -1,0 +1,118 @@
+//! Layered media between hosts of their own: what each receiver's decoder gets over links of different rates, over a path that loses packets,
+//! and who joins late. Needs root and ffmpeg; see `weir_testkit::netns::require_root`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_link::LinkConfig;
+use weir_testkit::netns::{Network, Programme, Scratch, decoded, generated_clip, pause, require_root};
+use weir_units::Rate;
+
+/// Its layers need about 0.9, 1.7 and 3.4 Mbit/s. Leaves act after two seconds, as on switches as they come.
+#[test]
+fn each_receiver_gets_the_layers_that_its_link_carries_and_every_output_decodes_without_an_error() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let clip = scratch.join("clip.ivf");
+    generated_clip(&clip, SIZE, 30);
+    let (all, _) = decoded(&clip);
+    let network = Network::new().links([1, 3, 8].map(Rate::from_mbps)).fast_leave(false).build();
+    let programme =
+        Programme::start(&network, Path::new(WEIR), &clip, scratch.path(), ["--layer-rates", "0.9M,1.9M,3.8M"]);
+    let outs = [0, 1, 2].map(|index| scratch.join(format!("out{index}.ivf")));
+    let receivers = [0, 1, 2].map(|index| programme.watch(&network, index, &outs[index], []));
+    let sent = programme.sender.wait(MINUTE);
+    assert!(sent.is_success(), "{}", sent.told());
+    let seen = receivers.map(|receiver| receiver.wait(MINUTE));
+    let mut frames = Vec::new();
+    for (seen, out) in seen.iter().zip(&outs) {
+        assert!(seen.is_success(), "{}", seen.told());
+        let end = seen.last_event("end");
+        eprintln!("{end}");
+        let (digests, complaints) = decoded(out);
+        assert_eq!(complaints, "", "{end}");
+        assert!(is_part_of(&digests, &all), "frames that the whole stream does not have: {end}");
+        assert_eq!(digests.len() as u64, number(&end, "pictures"), "{end}");
+        assert!(end["longest_pause_ms"].as_f64() < Some(500.0), "the base layer stopped: {end}");
+        frames.push(digests.len());
+    }
+    assert!(frames[0] * 3 < frames[1] * 2 && frames[1] * 3 < frames[2] * 2, "frame rates do not rise: {frames:?}");
+    assert!(frames[0] * 5 > all.len(), "the base layer has a quarter of the pictures: {frames:?} of {}", all.len());
+    let dropped = [0, 1].map(|index| network.link_counters(index).dropped_packets);
+    eprintln!("{frames:?} of {} pictures; dropped at the two slower links: {dropped:?}", all.len());
+}
+
+#[test]
+fn over_a_path_that_loses_two_percent_repair_brings_packets_back_and_the_rest_decodes() {
+    if !require_root() {
+        return;
+    }
+    let ways = ["rate=20mbit,delay=5ms,loss=2%", "rate=20mbit,delay=5ms"];
+    let ways = ways.map(|way| way.parse::<LinkConfig>().expect("a link"));
+    let scratch = Scratch::new();
+    let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| scratch.join(name));
+    generated_clip(&clip, SIZE, 12);
+    let (all, _) = decoded(&clip);
+    let network = Network::new().receivers(1).modelled(ways).fast_leave(false).build();
+    let programme = Programme::start(&network, Path::new(WEIR), &clip, scratch.path(), []);
+    let receiver = programme.watch(&network, 0, &out, []);
+    let (sent, seen) = (programme.sender.wait(MINUTE), receiver.wait(MINUTE));
+    assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
+    let (end, (lost, _)) = (seen.last_event("end"), network.lost_and_delivered(0));
+    eprintln!("{lost} lost on the path: {end}");
+    assert!(lost > 40, "the path lost {lost}: {end}");
+    assert!(number(&end, "recovered_packets") * 2 > lost, "{lost} lost: {end}");
+    let (digests, complaints) = decoded(&out);
+    assert_eq!(complaints, "", "{end}");
+    assert!(is_part_of(&digests, &all), "{end}");
+}
+
+/// A key picture comes every two seconds, and the latency is one.
+#[test]
+fn who_joins_late_begins_with_the_next_key_picture_and_one_restarted_sender_is_followed() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let [clip, out, late] = ["clip.ivf", "out.ivf", "late.ivf"].map(|name| scratch.join(name));
+    generated_clip(&clip, SIZE, 14);
+    let key = scratch.join("sender.key");
+    let words = ["--latency", "1s", "--tsi", "9", "--key", key.to_str().expect("a path of the test")];
+    let network = Network::new().receivers(2).fast_leave(false).build();
+    let programme = Programme::start(&network, Path::new(WEIR), &clip, scratch.path(), words);
+    let receiver = programme.watch(&network, 0, &out, []);
+    pause(Duration::from_secs(5));
+    let latecomer = programme.watch(&network, 1, &late, []);
+    pause(Duration::from_secs(4));
+    programme.sender.kill();
+    let before = receiver.last_count("progress", "pictures");
+    assert!(before > 30, "nothing came before the sender was killed: {before}");
+    let again = Programme::start(&network, Path::new(WEIR), &clip, scratch.path(), words);
+    let sent = again.sender.wait(MINUTE);
+    assert!(sent.is_success(), "{}", sent.told());
+    for (seen, out) in [(receiver.wait(MINUTE), out), (latecomer.wait(MINUTE), late)] {
+        let end = seen.last_event("end");
+        eprintln!("{end}");
+        assert!(seen.is_success(), "{}", seen.told());
+        assert!(number(&end, "pictures") > before + 300, "of 420 pictures after the restart: {end}");
+        assert_eq!(decoded(&out).1, "", "{end}");
+        assert!(end["first_picture_s"].as_f64() < Some(2.0 + 1.0 + 1.0), "key interval, latency, and a second: {end}");
+    }
+}
+
+/// Whether `part` is `whole` with some left out.
+fn is_part_of(part: &[String], whole: &[String]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|digest| rest.any(|other| other == digest))
+}
+
+fn number(event: &Value, field: &str) -> u64 {
+    event[field].as_u64().unwrap_or_else(|| panic!("{field} of {event}"))
+}
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const MINUTE: Duration = Duration::from_secs(60);
+const SIZE: &str = "400x224";
