@@ -111,12 +111,16 @@ pub struct Packet {
 
 /// The packets of all layers up to `top`, in the order of sending.
 pub fn packets(codec: Codec, pictures: &[Picture], top: u8, max_payload: usize) -> Vec<Packet> {
-    let mut packetizer = Packetizer::new(codec, max_payload);
+    let mut packetizers = [(); 8].map(|()| Packetizer::new(codec, max_payload));
     // Just below the end of the number space, so that it wraps.
     let mut sequences = [65_500_u16; 8];
     let kept = pictures.iter().filter(|picture| picture.info.layer <= top);
-    let each =
-        kept.flat_map(|picture| packetizer.packetize(picture).into_iter().map(move |payload| (picture, payload)));
+    let each = kept.flat_map(|picture| {
+        packetizers[usize::from(picture.info.layer)]
+            .packetize(picture)
+            .into_iter()
+            .map(move |payload| (picture, payload))
+    });
     each.map(|(picture, payload)| {
         let sequence = &mut sequences[usize::from(picture.info.layer)];
         *sequence = sequence.wrapping_add(1);
