@@ -139,6 +139,41 @@ fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
 }
 
 #[test]
+fn streams_of_other_settings_come_through_whole_and_joinable() {
+    let x265 = |settings: &str, layers| {
+        (format!("-c:v libx265 -x265-params log-level=error:keyint=30:{settings} -f hevc"), Codec::Hevc, layers)
+    };
+    let x264 = |settings: &str, layers| {
+        (format!("-c:v libx264 -x264-params keyint=30:{settings} -f h264"), Codec::H264, layers)
+    };
+    let streams = [
+        // Parameter sets come once; leading pictures that others lead on.
+        x265("temporal-layers=1:bframes=4:b-pyramid=1", 2),
+        x265("bframes=0:slices=3:aud=1", 1),
+        x265("bframes=3:radl=2:open-gop=0:repeat-headers=1", 1),
+        x264("bframes=3:b-pyramid=strict", 2),
+        x264("bframes=0:slices=4:aud=1", 1),
+        x264("bframes=2:interlaced=1:weightp=0", 2),
+    ];
+    for (encoder, codec, layers) in streams {
+        let stream = encode(&encoder);
+        let whole = decode(codec, &stream);
+        let (splitter, pictures) = split(&stream);
+        assert_eq!((splitter.layers(), pictures.len(), whole.len()), (layers, PICTURES, PICTURES), "{encoder}");
+        let mut times: Vec<_> = pictures.iter().map(|picture| picture.timestamp).collect();
+        times.sort_unstable();
+        assert!(times.iter().zip(0..).all(|(time, n)| *time == n * 3000), "{encoder}: {times:?}");
+        for top in 0..layers {
+            let kept = assemble(codec, &packets(codec, &pictures, top, 1200));
+            assert_eq!(what_is_shown_is_clean(codec, &kept, &whole), 0, "{encoder}");
+        }
+        let last_key = pictures.iter().rposition(|picture| picture.info.is_key).expect("key pictures");
+        assert!(last_key > 0, "{encoder} makes one key picture");
+        what_is_shown_is_clean(codec, &pictures[last_key..], &whole);
+    }
+}
+
+#[test]
 fn presentation_times_are_those_of_the_encoder() {
     for encoder in [VP9_THREE_LAYERS, HEVC_TWO_LAYERS, HEVC_OPEN_GROUPS, H264_TWO_LAYERS] {
         let (_, pictures) = split(&encode(encoder));
