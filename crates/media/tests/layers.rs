@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use weir_media::{Codec, Format, MediaError, Picture};
+use weir_media::{Codec, Format, MediaError, Picture, Protector, Recovery};
 
 /// Splits a stream, sends it over, and decodes what is left of it with fewer layers. `frames` are for each number of layers.
 fn every_layer_decodes(encoder: &str, codec: Codec, frames: &[usize]) {
@@ -118,6 +118,35 @@ fn any_one_loss_about_the_join_of_open_groups_leaves_clean_frames() {
 }
 
 #[test]
+fn repair_gives_back_what_was_lost_of_a_layer() {
+    let (_, pictures) = split(&encode(VP9_THREE_LAYERS));
+    let sent = packets(Codec::Vp9, &pictures, 0, 500);
+    let (mut protector, mut recovery) = (Protector::default(), Recovery::default());
+    let (mut arrived, mut lost) = (Vec::new(), 0);
+    for window in sent.chunks(30) {
+        window.iter().for_each(|packet| assert!(protector.push(packet.sequence, &packet.payload.data)));
+        let block = protector.close().expect("not empty");
+        for (n, packet) in window.iter().enumerate() {
+            if n % 7 == 3 {
+                lost += 1;
+            } else {
+                arrived.push(packet.clone());
+                recovery.source(packet.sequence, &packet.payload.data);
+            }
+        }
+        let back = (0..8).flat_map(|n| recovery.repair(&block.repair(n)));
+        arrived.extend(back.map(|back| {
+            let packet = sent.iter().find(|packet| packet.sequence == back.sequence).expect("was sent");
+            assert_eq!(packet.payload.data, back.packet);
+            packet.clone()
+        }));
+    }
+    assert!(lost > 10 && recovery.counts().recovered == lost, "{lost} lost, {:?}", recovery.counts());
+    let kept: Vec<_> = pictures.into_iter().filter(|picture| picture.info.layer == 0).collect();
+    assert!(assemble(Codec::Vp9, &arrived) == kept);
+}
+
+#[test]
 fn layers_that_x265_refused_are_not_there() {
     let (splitter, pictures) =
         split(&encode(&format!("-v fatal {}", HEVC_TWO_LAYERS.replace("temporal-layers=1", "temporal-layers=5"))));
@@ -141,7 +170,11 @@ fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
 #[test]
 fn streams_of_other_settings_come_through_whole_and_joinable() {
     let x265 = |settings: &str, layers| {
-        (format!("-c:v libx265 -x265-params log-level=error:keyint=30:{settings} -f hevc"), Codec::Hevc, layers)
+        (
+            format!("-c:v libx265 -preset veryfast -x265-params log-level=error:keyint=30:{settings} -f hevc"),
+            Codec::Hevc,
+            layers,
+        )
     };
     let x264 = |settings: &str, layers| {
         (format!("-c:v libx264 -x264-params keyint=30:{settings} -f h264"), Codec::H264, layers)
@@ -171,6 +204,19 @@ fn streams_of_other_settings_come_through_whole_and_joinable() {
         assert!(last_key > 0, "{encoder} makes one key picture");
         what_is_shown_is_clean(codec, &pictures[last_key..], &whole);
     }
+}
+
+#[test]
+fn what_is_no_video_is_told_a_command_that_makes_one() {
+    let (_, pictures, errors) = split_with_errors(b"RIFF");
+    assert!(pictures.is_empty());
+    let text = errors[0].to_string();
+    let (_, encoder) = text.split_once("ffmpeg -i INPUT ").expect("a command");
+    let stream = encode(encoder.strip_suffix('-').expect("to standard output"));
+    assert_eq!(split(&stream).0.layers(), 3);
+    // Without -minrate and -maxrate, libvpx 1.12 exceeds -b:v with layers ten times over.
+    let bits_per_second = stream.len() * 8 / 4;
+    assert!(bits_per_second < 1_800_000, "{bits_per_second}");
 }
 
 #[test]
