@@ -155,6 +155,19 @@ fn layers_that_x265_refused_are_not_there() {
 }
 
 #[test]
+fn hevc_layer_that_may_lean_on_itself_is_no_layer() {
+    let mut stream = encode(HEVC_TWO_LAYERS);
+    // TSA_N (2) of layer 1 becomes TRAIL_R (1), which others of its layer may refer to.
+    let units: Vec<_> = (0..stream.len() - 5).filter(|at| stream[*at..*at + 5] == [0, 0, 1, 2 << 1, 2]).collect();
+    assert!(units.len() > 40, "no TSA_N pictures");
+    units.into_iter().for_each(|at| stream[at + 3] = 1 << 1);
+    let (_, pictures, errors) = split_with_errors(&stream);
+    // The first such picture may lean on none of its layer yet.
+    assert!(matches!(errors[..], [MediaError::NotLayered { number: 4, .. }]), "{errors:?}");
+    assert!(pictures.iter().skip(4).all(|picture| picture.info.layer == 0));
+}
+
+#[test]
 fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
     let stream =
         encode("-c:v libvpx-vp9 -deadline good -cpu-used 8 -b:v 300k -auto-alt-ref 1 -lag-in-frames 12 -f ivf");

@@ -9,8 +9,9 @@ use crate::{Codec, MAX_LAYERS, MAX_PICTURE_BYTES, MediaError, ParameterSets, Pic
 /// The start code that units have in pictures.
 pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
-/// Longer parameter sets are passed on, and not told in session descriptions.
-const MAX_PARAMETER_SET: usize = 4096;
+/// Bytes of parameter sets that are remembered, of each kind. Further ones are passed on, but not told in session descriptions, nor
+/// repeated.
+const MAX_PARAMETER_SETS: usize = 4096;
 
 /// Leading pictures of a key picture, for as long as that waits for them.
 const MAX_LEADING: usize = 16;
@@ -218,10 +219,11 @@ impl<S: Syntax> AnnexB<S> {
     fn parameter_set(&mut self, kind: usize, nal: &[u8], out: &mut Output) {
         self.prepend(nal, out);
         self.prefix.has_parameter_sets = true;
-        if let Some(id) = self.syntax.parameter_set(nal)
-            && nal.len() <= MAX_PARAMETER_SET
-        {
-            self.sets[kind].insert(id, nal.to_vec());
+        let Some(id) = self.syntax.parameter_set(nal) else { return };
+        let sets = &mut self.sets[kind];
+        sets.remove(&id);
+        if sets.values().map(Vec::len).sum::<usize>() + nal.len() <= MAX_PARAMETER_SETS {
+            sets.insert(id, nal.to_vec());
         }
     }
 
