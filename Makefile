@@ -156,6 +156,7 @@ endef
 need-test-tools:
 	$(call need,ip,iproute2)
 	$(call need,tshark,tshark)
+	$(call need,ffmpeg,ffmpeg)
 
 need-bench-tools: need-test-tools
 	$(call need,uftp,uftp)
@@ -163,7 +164,6 @@ need-bench-tools: need-test-tools
 	$(call need,taskset,util-linux)
 	$(call need,ethtool,ethtool)
 	$(call need,srt-live-transmit,srt-tools)
-	$(call need,ffmpeg,ffmpeg)
 
 need-package-tools:
 	$(call need,dpkg-shlibdeps,dpkg-dev)

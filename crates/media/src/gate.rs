@@ -100,7 +100,7 @@ mod tests {
     /// 0 is a key picture, then layers 2, 1, 2, 0 again and again.
     fn programme(number: u16) -> PictureInfo {
         let (needs, layer) = [(4, 0), (1, 2), (2, 1), (1, 2)][usize::from(number) % 4];
-        info(number, if number % 32 == 0 { 0 } else { needs }, layer)
+        info(number, if number.is_multiple_of(32) { 0 } else { needs }, layer)
     }
 
     fn admitted(gate: &mut Gate, lost: &[u16], numbers: std::ops::Range<u16>) -> Vec<u16> {

@@ -13,7 +13,8 @@ pub enum Codec {
     Vp9,
     /// H.265, as a byte stream of its Annex B; RTP payloads of RFC 7798.
     Hevc,
-    /// H.264, as a byte stream of its Annex B; RTP payloads of RFC 6184.
+    /// H.264, as a byte stream of its Annex B; RTP payloads of RFC 6184. Only IDR pictures count as key pictures: x264's
+    /// `open-gop=1` makes one at the start, so that nobody can join later.
     H264,
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use weir_media::{Codec, Format, MediaError, Picture};
+use weir_media::{Codec, Format, MediaError, Picture, Protector, Recovery};
 
 /// Splits a stream, sends it over, and decodes what is left of it with fewer layers. `frames` are for each number of layers.
 fn every_layer_decodes(encoder: &str, codec: Codec, frames: &[usize]) {
@@ -118,11 +118,53 @@ fn any_one_loss_about_the_join_of_open_groups_leaves_clean_frames() {
 }
 
 #[test]
+fn repair_gives_back_what_was_lost_of_a_layer() {
+    let (_, pictures) = split(&encode(VP9_THREE_LAYERS));
+    let sent = packets(Codec::Vp9, &pictures, 0, 500);
+    let (mut protector, mut recovery) = (Protector::default(), Recovery::default());
+    let (mut arrived, mut lost) = (Vec::new(), 0);
+    for window in sent.chunks(30) {
+        window.iter().for_each(|packet| assert!(protector.push(packet.sequence, &packet.payload.data)));
+        let block = protector.close().expect("not empty");
+        for (n, packet) in window.iter().enumerate() {
+            if n % 7 == 3 {
+                lost += 1;
+            } else {
+                arrived.push(packet.clone());
+                recovery.source(packet.sequence, &packet.payload.data);
+            }
+        }
+        let back = (0..8).flat_map(|n| recovery.repair(&block.repair(n)));
+        arrived.extend(back.map(|back| {
+            let packet = sent.iter().find(|packet| packet.sequence == back.sequence).expect("was sent");
+            assert_eq!(packet.payload.data, back.packet);
+            packet.clone()
+        }));
+    }
+    assert!(lost > 10 && recovery.counts().recovered == lost, "{lost} lost, {:?}", recovery.counts());
+    let kept: Vec<_> = pictures.into_iter().filter(|picture| picture.info.layer == 0).collect();
+    assert!(assemble(Codec::Vp9, &arrived) == kept);
+}
+
+#[test]
 fn layers_that_x265_refused_are_not_there() {
     let (splitter, pictures) =
         split(&encode(&format!("-v fatal {}", HEVC_TWO_LAYERS.replace("temporal-layers=1", "temporal-layers=5"))));
     assert_eq!((splitter.format(), splitter.layers()), (Some(Format::AnnexBHevc), 1));
     assert!(pictures.iter().skip(1).all(|picture| picture.info.is_key || picture.info.needs == 1));
+}
+
+#[test]
+fn hevc_layer_that_may_lean_on_itself_is_no_layer() {
+    let mut stream = encode(HEVC_TWO_LAYERS);
+    // TSA_N (2) of layer 1 becomes TRAIL_R (1), which others of its layer may refer to.
+    let units: Vec<_> = (0..stream.len() - 5).filter(|at| stream[*at..*at + 5] == [0, 0, 1, 2 << 1, 2]).collect();
+    assert!(units.len() > 40, "no TSA_N pictures");
+    units.into_iter().for_each(|at| stream[at + 3] = 1 << 1);
+    let (_, pictures, errors) = split_with_errors(&stream);
+    // The first such picture may lean on none of its layer yet.
+    assert!(matches!(errors[..], [MediaError::NotLayered { number: 4, .. }]), "{errors:?}");
+    assert!(pictures.iter().skip(4).all(|picture| picture.info.layer == 0));
 }
 
 #[test]
@@ -136,6 +178,58 @@ fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
     assert_eq!(pictures.len(), PICTURES);
     let (file, ..) = gate(Codec::Vp9, &pictures);
     assert_eq!(decode(Codec::Vp9, &file), decode(Codec::Vp9, &stream));
+}
+
+#[test]
+fn streams_of_other_settings_come_through_whole_and_joinable() {
+    let x265 = |settings: &str, layers| {
+        (
+            format!("-c:v libx265 -preset veryfast -x265-params log-level=error:keyint=30:{settings} -f hevc"),
+            Codec::Hevc,
+            layers,
+        )
+    };
+    let x264 = |settings: &str, layers| {
+        (format!("-c:v libx264 -x264-params keyint=30:{settings} -f h264"), Codec::H264, layers)
+    };
+    let streams = [
+        // Parameter sets come once; leading pictures that others lead on.
+        x265("temporal-layers=1:bframes=4:b-pyramid=1", 2),
+        x265("bframes=0:slices=3:aud=1", 1),
+        x265("bframes=3:radl=2:open-gop=0:repeat-headers=1", 1),
+        x264("bframes=3:b-pyramid=strict", 2),
+        x264("bframes=0:slices=4:aud=1", 1),
+        x264("bframes=2:interlaced=1:weightp=0", 2),
+    ];
+    for (encoder, codec, layers) in streams {
+        let stream = encode(&encoder);
+        let whole = decode(codec, &stream);
+        let (splitter, pictures) = split(&stream);
+        assert_eq!((splitter.layers(), pictures.len(), whole.len()), (layers, PICTURES, PICTURES), "{encoder}");
+        let mut times: Vec<_> = pictures.iter().map(|picture| picture.timestamp).collect();
+        times.sort_unstable();
+        assert!(times.iter().zip(0..).all(|(time, n)| *time == n * 3000), "{encoder}: {times:?}");
+        for top in 0..layers {
+            let kept = assemble(codec, &packets(codec, &pictures, top, 1200));
+            assert_eq!(what_is_shown_is_clean(codec, &kept, &whole), 0, "{encoder}");
+        }
+        let last_key = pictures.iter().rposition(|picture| picture.info.is_key).expect("key pictures");
+        assert!(last_key > 0, "{encoder} makes one key picture");
+        what_is_shown_is_clean(codec, &pictures[last_key..], &whole);
+    }
+}
+
+#[test]
+fn what_is_no_video_is_told_a_command_that_makes_one() {
+    let (_, pictures, errors) = split_with_errors(b"RIFF");
+    assert!(pictures.is_empty());
+    let text = errors[0].to_string();
+    let (_, encoder) = text.split_once("ffmpeg -i INPUT ").expect("a command");
+    let stream = encode(encoder.strip_suffix('-').expect("to standard output"));
+    assert_eq!(split(&stream).0.layers(), 3);
+    // Without -minrate and -maxrate, libvpx 1.12 exceeds -b:v with layers ten times over.
+    let bits_per_second = stream.len() * 8 / 4;
+    assert!(bits_per_second < 1_800_000, "{bits_per_second}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 mod decoders;
 mod descriptions;
+mod encoders;
 mod handshake;
 mod journals;
+mod media;
 mod receipts;
 mod store;
 mod tables;

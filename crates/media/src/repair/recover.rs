@@ -58,8 +58,9 @@ struct Open {
     shape: Shape,
     /// Symbols by identifier.
     repairs: BTreeMap<u32, Vec<u8>>,
-    /// How often decoding failed.
+    /// How often decoding failed, and of how many symbols the last time.
     failures: usize,
+    tried: usize,
 }
 
 /// What the symbols of a block come to.
@@ -80,8 +81,10 @@ impl Recovery {
         }
         let sequence = self.extend(sequence);
         self.keep(sequence, packet);
-        let at = self.open.iter().position(|open| open.shape.place(sequence).is_some());
-        at.map(|at| self.attempt(at)).unwrap_or_default()
+        // Those that are done go, so from the back.
+        let open = (0..self.open.len()).rev();
+        let back = open.map(|at| if self.open[at].shape.has(sequence) { self.attempt(at) } else { Vec::new() });
+        back.flatten().collect()
     }
 
     /// A repair payload arrived: the packets that come back by it.
@@ -139,7 +142,7 @@ impl Recovery {
     }
 
     fn open_block(&mut self, shape: Shape) -> usize {
-        self.open.push_back(Open { shape, repairs: BTreeMap::new(), failures: 0 });
+        self.open.push_back(Open { shape, repairs: BTreeMap::new(), failures: 0, tried: 0 });
         while self.open.len() > MAX_OPEN {
             self.counts.unrecoverable += 1;
             self.close(0);
@@ -175,10 +178,9 @@ impl Recovery {
 }
 
 impl Shape {
-    /// Which packet of the block has this sequence number.
-    fn place(&self, sequence: Seq) -> Option<usize> {
-        let place = sequence.value().checked_sub(self.base.value())? as usize;
-        (place < self.packets).then_some(place)
+    /// Whether a packet with this sequence number is in the block.
+    fn has(&self, sequence: Seq) -> bool {
+        (self.base.value()..self.base.value() + self.packets as u64).contains(&sequence.value())
     }
 }
 
@@ -191,16 +193,19 @@ impl Open {
         if known == packets {
             return Outcome::Whole(Vec::new());
         }
-        if known + self.repairs.len() < packets {
+        let symbols = known + self.repairs.len();
+        if symbols < packets || symbols <= self.tried {
             return Outcome::Open;
         }
-        let symbols = present.map(|(sequence, packet)| {
+        self.tried = symbols;
+        let sources_encoded = present.map(|(sequence, packet)| {
             let mut symbol = vec![0; symbol_bytes];
             write_symbol(&mut symbol, packet);
             ((sequence.value() - base.value()) as u32, symbol)
         });
         let repairs = self.repairs.iter().map(|(id, symbol)| (*id, symbol.clone()));
-        let encoded = symbols.chain(repairs).map(|(id, symbol)| EncodingPacket::new(PayloadId::new(0, id), symbol));
+        let encoded =
+            sources_encoded.chain(repairs).map(|(id, symbol)| EncodingPacket::new(PayloadId::new(0, id), symbol));
         let encoded: Vec<_> = encoded.collect();
         let mut decoder = SourceBlockDecoder::new(0, &codec(packets, symbol_bytes), (packets * symbol_bytes) as u64);
         let Some(block) = decoder.decode(encoded) else {

@@ -90,7 +90,9 @@ impl Assembler {
         let at = self.place(&arrival);
         let partial = &mut self.open[at];
         let held = partial.held();
-        match partial.add(sequence, &arrival) {
+        let added = partial.add(sequence, &arrival);
+        self.held_bytes += partial.held() - held;
+        match added {
             Added::Twice => {
                 self.counts.late += 1;
                 return None;
@@ -100,7 +102,7 @@ impl Assembler {
                 self.close(at);
                 return None;
             }
-            Added::Fine => self.held_bytes += partial.held() - held,
+            Added::Fine => {}
         }
         if !partial.is_whole() {
             self.make_room();

@@ -23,31 +23,29 @@ pub struct Payload {
     pub data: Vec<u8>,
 }
 
-/// Makes RTP payloads of pictures. One serves all layers of a stream.
+/// Makes RTP payloads of pictures. One serves one RTP stream: that of a layer, or one of several layers together for a player.
 #[derive(Debug, Clone)]
 pub struct Packetizer {
     codec: Codec,
     max_payload: usize,
-    /// VP9: how many pictures of layer 0 there were (TL0PICIDX), modulo 256.
-    base_pictures: u8,
+    /// VP9's picture ID: how many pictures there were in this RTP stream.
+    pictures: u16,
 }
 
 impl Packetizer {
     /// Payloads of at most `max_payload` bytes, RTP header not counted, and at least 64.
     pub fn new(codec: Codec, max_payload: usize) -> Packetizer {
-        Packetizer { codec, max_payload: max_payload.max(64), base_pictures: 0 }
+        Packetizer { codec, max_payload: max_payload.max(64), pictures: 0 }
     }
 
     /// The payloads of a picture, in order. Pictures come in decode order. One that has no data makes none.
     pub fn packetize(&mut self, picture: &Picture) -> Vec<Payload> {
-        if self.codec == Codec::Vp9 && picture.info.layer == 0 {
-            self.base_pictures = self.base_pictures.wrapping_add(1);
-        }
         let payloads = match self.codec {
-            Codec::Vp9 => vp9::payloads(picture, self.base_pictures, self.max_payload),
+            Codec::Vp9 => vp9::payloads(picture, self.pictures, self.max_payload),
             Codec::Hevc => nal::payloads(&nal::HEVC, &picture.data, self.max_payload),
             Codec::H264 => nal::payloads(&nal::H264, &picture.data, self.max_payload),
         };
+        self.pictures = self.pictures.wrapping_add(1);
         let last = payloads.len().saturating_sub(1);
         let numbered = payloads.into_iter().enumerate();
         numbered.map(|(n, data)| Payload { starts: n == 0, marker: n == last, data }).collect()

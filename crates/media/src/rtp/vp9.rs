@@ -1,4 +1,8 @@
-//! VP9 payloads (RFC 9628), in non-flexible mode with layer indices.
+//! VP9 payloads (RFC 9628), in non-flexible mode without layer indices.
+//!
+//! Each layer's RTP stream is a stream of one layer, and what layer that is says Weir's header extension. Of layer indices stock
+//! receivers would make nothing: ffmpeg 5.1 passes over neither TL0PICIDX, which they have in non-flexible mode, nor P_DIFF, which they have in
+//! flexible mode, and takes these for bytes of the picture.
 
 use crate::Picture;
 
@@ -12,21 +16,18 @@ const END: u8 = 0x04;
 const STRUCTURE: u8 = 0x02;
 const TOP_SPATIAL: u8 = 0x01;
 
-/// Our payload descriptor in bytes: flags, picture ID in two, layer indices, TL0PICIDX.
-const DESCRIPTOR: usize = 5;
+/// Our payload descriptor in bytes: flags, and a picture ID in two.
+const DESCRIPTOR: usize = 3;
 
-/// The payloads of a picture, each with its descriptor. `base_pictures` is TL0PICIDX.
-pub(super) fn payloads(picture: &Picture, base_pictures: u8, max_payload: usize) -> Vec<Vec<u8>> {
-    let info = picture.info;
+/// The payloads of a picture, each with its descriptor. Of the picture ID 15 bits are carried.
+pub(super) fn payloads(picture: &Picture, id: u16, max_payload: usize) -> Vec<Vec<u8>> {
     let parts = picture.data.chunks(max_payload - DESCRIPTOR);
     let last = parts.len().saturating_sub(1);
-    let flags = PICTURE_ID | LAYERS | TOP_SPATIAL | if info.is_key { 0 } else { INTER };
-    // TID and U: no picture behind this one and above its layer needs one before it, as they need the latest one below them.
-    let layers = info.layer << 5 | 1 << 4;
-    let [id_high, id_low] = info.number.to_be_bytes();
+    let flags = PICTURE_ID | TOP_SPATIAL | if picture.info.is_key { 0 } else { INTER };
+    let [id_high, id_low] = (0x8000 | id).to_be_bytes();
     let payload = |(n, part): (usize, &[u8])| {
         let place = if n == 0 { BEGIN } else { 0 } | if n == last { END } else { 0 };
-        [&[flags | place, 0x80 | id_high, id_low, layers, base_pictures], part].concat()
+        [&[flags | place, id_high, id_low], part].concat()
     };
     parts.enumerate().map(payload).collect()
 }
@@ -94,17 +95,26 @@ mod tests {
     #[test]
     fn descriptor_parts_of_other_senders_are_passed_over() {
         let part = [0xAA, 0xBB];
-        let with = |descriptor: &[u8]| [descriptor, &part].concat();
-        let all = [
-            with(&[BEGIN]),
-            with(&[BEGIN | PICTURE_ID, 0x12]),
-            with(&[BEGIN | PICTURE_ID | LAYERS, 0x92, 0x34, 0x00, 0x07]),
-            with(&[BEGIN | PICTURE_ID | LAYERS | FLEXIBLE | INTER, 0x12, 0x00, 0x03, 0x04]),
-            with(&[BEGIN | STRUCTURE, 0x18, 1, 64, 0, 180, 2, 0x08, 1, 2, 0x04, 1][..12]),
+        let descriptors: [&[u8]; 5] = [
+            &[BEGIN],
+            &[BEGIN | PICTURE_ID, 0x12],
+            &[BEGIN | PICTURE_ID | LAYERS, 0x92, 0x34, 0x00, 0x07],
+            &[BEGIN | PICTURE_ID | LAYERS | FLEXIBLE | INTER, 0x12, 0x00, 0x03, 0x04],
+            // One spatial layer with its size, and a group of two pictures with two references and one.
+            &[BEGIN | STRUCTURE, 0x18, 1, 64, 0, 180, 2, 0x08, 1, 2, 0x04, 1],
         ];
-        all.iter().take(4).for_each(|payload| assert_eq!(behind_descriptor(payload), Some(&part[..])));
-        // One spatial layer with its size, and a group of two pictures with two references and one.
-        let structure = [&[STRUCTURE | BEGIN, 0x18, 1, 64, 0, 180, 2, 0x08, 1, 2, 0x04, 1], &part[..]].concat();
-        assert_eq!(behind_descriptor(&structure), Some(&part[..]));
+        for descriptor in descriptors {
+            assert_eq!(behind_descriptor(&[descriptor, &part].concat()), Some(&part[..]));
+        }
+    }
+
+    #[test]
+    fn pictures_are_cut_and_marked() {
+        let info = crate::PictureInfo { number: 9, needs: 4, layer: 0, is_key: false, is_leading: false };
+        let picture = Picture { info, timestamp: 0, data: vec![5; 70] };
+        let payloads = payloads(&picture, 0x0123, 64);
+        assert_eq!(payloads[0][..4], [PICTURE_ID | INTER | BEGIN | TOP_SPATIAL, 0x81, 0x23, 5]);
+        assert_eq!(payloads[1][..4], [PICTURE_ID | INTER | END | TOP_SPATIAL, 0x81, 0x23, 5]);
+        assert_eq!([payloads[0].len(), payloads[1].len()], [64, 12]);
     }
 }

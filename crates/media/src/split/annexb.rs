@@ -9,8 +9,9 @@ use crate::{Codec, MAX_LAYERS, MAX_PICTURE_BYTES, MediaError, ParameterSets, Pic
 /// The start code that units have in pictures.
 pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
-/// Longer parameter sets are passed on, and not told in session descriptions.
-const MAX_PARAMETER_SET: usize = 4096;
+/// Bytes of parameter sets that are remembered, of each kind. Further ones are passed on, but not told in session descriptions, nor
+/// repeated.
+const MAX_PARAMETER_SETS: usize = 4096;
 
 /// Leading pictures of a key picture, for as long as that waits for them.
 const MAX_LEADING: usize = 16;
@@ -25,6 +26,8 @@ pub(super) enum Unit {
     Vps,
     Sps,
     Pps,
+    /// An access unit delimiter, which nothing may precede in its picture.
+    Delimiter,
     /// Anything else that belongs to the picture behind it.
     Prefix,
     /// Anything else that belongs to the picture before it.
@@ -117,6 +120,15 @@ fn trimmed(nal: &[u8]) -> &[u8] {
     &nal[..end]
 }
 
+/// Units in front of a picture.
+#[derive(Debug, Default)]
+struct Prefix {
+    bytes: Vec<u8>,
+    /// The length of the delimiter at the front, if there is one.
+    delimiter: usize,
+    has_parameter_sets: bool,
+}
+
 /// A picture whose units are still coming, or that waits for those with earlier presentation times.
 #[derive(Debug)]
 struct Open {
@@ -134,7 +146,7 @@ pub(super) struct AnnexB<S> {
     clock: PresentationClock,
     given_rate: Option<FrameRate>,
     /// Units for the picture behind them.
-    prefix: Vec<u8>,
+    prefix: Prefix,
     /// The picture that units are added to.
     open: Option<Open>,
     /// A key picture and its leading pictures, until their number is known.
@@ -154,7 +166,7 @@ impl<S: Syntax> AnnexB<S> {
             numbering: Numbering::default(),
             clock: PresentationClock::default(),
             given_rate,
-            prefix: Vec::new(),
+            prefix: Prefix::default(),
             open: None,
             held: VecDeque::new(),
             sets: Default::default(),
@@ -194,6 +206,10 @@ impl<S: Syntax> AnnexB<S> {
             Unit::FirstSlice => self.begin(nal, out),
             Unit::Slice | Unit::Suffix => self.append(nal, out),
             Unit::Prefix => self.prepend(nal, out),
+            Unit::Delimiter => {
+                self.prepend(nal, out);
+                self.prefix.delimiter = self.prefix.bytes.len();
+            }
             Unit::Vps => self.parameter_set(0, nal, out),
             Unit::Sps => self.parameter_set(1, nal, out),
             Unit::Pps => self.parameter_set(2, nal, out),
@@ -202,19 +218,21 @@ impl<S: Syntax> AnnexB<S> {
 
     fn parameter_set(&mut self, kind: usize, nal: &[u8], out: &mut Output) {
         self.prepend(nal, out);
-        if let Some(id) = self.syntax.parameter_set(nal)
-            && nal.len() <= MAX_PARAMETER_SET
-        {
-            self.sets[kind].insert(id, nal.to_vec());
+        self.prefix.has_parameter_sets = true;
+        let Some(id) = self.syntax.parameter_set(nal) else { return };
+        let sets = &mut self.sets[kind];
+        sets.remove(&id);
+        if sets.values().map(Vec::len).sum::<usize>() + nal.len() <= MAX_PARAMETER_SETS {
+            sets.insert(id, nal.to_vec());
         }
     }
 
     /// A unit for the next picture: so the one before is whole.
     fn prepend(&mut self, nal: &[u8], out: &mut Output) {
         self.close(out);
-        self.prefix.extend_from_slice(&START_CODE);
-        self.prefix.extend_from_slice(nal);
-        self.check_length(self.prefix.len(), out);
+        self.prefix.bytes.extend_from_slice(&START_CODE);
+        self.prefix.bytes.extend_from_slice(nal);
+        self.check_length(self.prefix.bytes.len(), out);
     }
 
     fn append(&mut self, nal: &[u8], out: &mut Output) {
@@ -230,7 +248,7 @@ impl<S: Syntax> AnnexB<S> {
             Ok(begins) => begins,
             Err(what) => {
                 self.close(out);
-                self.prefix.clear();
+                self.prefix = Prefix::default();
                 // Before the first parameter sets there is nothing to say.
                 if self.numbering.has_begun() {
                     out.push_back(Err(MediaError::Damaged { codec: self.codec, what }));
@@ -239,16 +257,28 @@ impl<S: Syntax> AnnexB<S> {
             }
         };
         if begins.continues && self.open.is_some() {
-            let prefix = std::mem::take(&mut self.prefix);
+            let prefix = std::mem::take(&mut self.prefix).bytes;
             self.open.iter_mut().for_each(|open| open.data.extend_from_slice(&prefix));
         } else {
             self.close(out);
             if !matches!(begins.role, Role::Decodable | Role::Skipped) {
                 self.release(out);
             }
-            self.open = Some(Open { begins, data: std::mem::take(&mut self.prefix) });
+            self.open = Some(Open { begins, data: self.front(begins.role) });
         }
         self.append(nal, out);
+    }
+
+    /// What is in front of a picture. A key picture without parameter sets gets those that were seen, for whoever joins there:
+    /// x265 sends them once unless it is told to repeat them.
+    fn front(&mut self, role: Role) -> Vec<u8> {
+        let Prefix { mut bytes, delimiter, has_parameter_sets } = std::mem::take(&mut self.prefix);
+        if role == Role::Key && !has_parameter_sets {
+            let sets = self.sets.iter().flat_map(BTreeMap::values);
+            let sets = sets.flat_map(|set| START_CODE.iter().chain(set)).copied().collect::<Vec<_>>();
+            bytes.splice(delimiter..delimiter, sets);
+        }
+        bytes
     }
 
     /// The open picture is whole.
@@ -314,7 +344,7 @@ impl<S: Syntax> AnnexB<S> {
 
     fn check_length(&mut self, length: usize, out: &mut Output) {
         if length > MAX_PICTURE_BYTES {
-            self.prefix = Vec::new();
+            self.prefix = Prefix::default();
             self.open = None;
             out.push_back(Err(MediaError::TooLong { limit: MAX_PICTURE_BYTES }));
         }

@@ -33,7 +33,7 @@ pub(super) struct H264 {
     order: OrderCount,
     /// Pictures since counting began again, for those that are presented in decode order.
     pictures: i64,
-    /// Whether an odd order count of a frame was seen: then each is worth a frame. Otherwise two are, as for its two fields.
+    /// Whether an odd order count was seen though there are no fields: then each is worth a frame. Otherwise two are, as for its two fields.
     counts_frames: bool,
     /// The frame number and the parity of the field before, if that was the first of its frame.
     first_field: Option<(u32, bool)>,
@@ -57,7 +57,8 @@ impl Syntax for H264 {
             1..=5 => Unit::Slice,
             SPS => Unit::Sps,
             PPS => Unit::Pps,
-            6 | 9 | 13..=18 => Unit::Prefix,
+            9 => Unit::Delimiter,
+            6 | 13..=18 => Unit::Prefix,
             12 | 19 => Unit::Suffix,
             // Also the ends of sequences and streams, which have nothing but their header.
             _ => Unit::Nothing,
@@ -87,7 +88,7 @@ impl Syntax for H264 {
         let order = match slice.sequence.order_bits {
             Some(bits) => {
                 let count = self.order.extend(slice.order_low, bits, is_key && !continues, is_kept);
-                self.counts_frames |= slice.field.is_none() && count % 2 != 0;
+                self.counts_frames |= slice.sequence.is_frames_only && count % 2 != 0;
                 count.div_euclid(if self.counts_frames { 1 } else { 2 })
             }
             None => self.pictures,

@@ -58,7 +58,8 @@ impl Syntax for Hevc {
             VPS => Unit::Vps,
             SPS => Unit::Sps,
             PPS => Unit::Pps,
-            35 | 39 | 41..=44 | 48..=55 => Unit::Prefix,
+            35 => Unit::Delimiter,
+            39 | 41..=44 | 48..=55 => Unit::Prefix,
             38 | 40 | 45..=47 | 56..=63 => Unit::Suffix,
             // The ends of sequences and streams, which have nothing but their header.
             _ => Unit::Nothing,

@@ -3,9 +3,11 @@
 // Each test program uses its share.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its share")]
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_media::{Arrival, Assembler, Codec, Gate, MediaError, Packetizer, Picture, SplitOptions, Splitter, Writer};
 
@@ -14,18 +16,18 @@ pub const PICTURES: usize = 120;
 
 const SOURCE: &str = "testsrc2=size=320x180:rate=30:duration=4";
 
-pub const VP9_THREE_LAYERS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -b:v 300k -g 60 \
+pub const VP9_THREE_LAYERS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -b:v 300k -minrate 300k -maxrate 300k -bufsize 300k -g 60 \
     -ts-parameters ts_number_layers=3:ts_target_bitrate=120,200,300:ts_rate_decimator=4,2,1:ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \
     -f ivf";
 
-pub const VP9_TWO_LAYERS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -b:v 300k -g 60 \
+pub const VP9_TWO_LAYERS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -b:v 300k -minrate 300k -maxrate 300k -bufsize 300k -g 60 \
     -ts-parameters ts_number_layers=2:ts_target_bitrate=200,300:ts_rate_decimator=2,1:ts_periodicity=2:ts_layer_id=0,1:ts_layering_mode=2 \
     -f ivf";
 
-pub const HEVC_TWO_LAYERS: &str = "-c:v libx265 -x265-params \
+pub const HEVC_TWO_LAYERS: &str = "-c:v libx265 -preset veryfast -x265-params \
     log-level=error:temporal-layers=1:bframes=1:b-adapt=0:keyint=30:min-keyint=30:scenecut=0:open-gop=0:repeat-headers=1 -f hevc";
 
-pub const HEVC_OPEN_GROUPS: &str = "-c:v libx265 -x265-params \
+pub const HEVC_OPEN_GROUPS: &str = "-c:v libx265 -preset veryfast -x265-params \
     log-level=error:temporal-layers=1:bframes=1:b-adapt=0:keyint=30:min-keyint=30:scenecut=0:open-gop=1:repeat-headers=1 -f hevc";
 
 pub const H264_TWO_LAYERS: &str =
@@ -48,9 +50,11 @@ pub fn ffmpeg(arguments: &str, input: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// The bytes that an encoder makes of the test picture.
+/// The bytes that an encoder makes of the test picture. Tests of one program share them.
 pub fn encode(encoder: &str) -> Vec<u8> {
-    ffmpeg(&format!("-f lavfi -i {SOURCE} {encoder} -"), &[])
+    static STREAMS: Mutex<BTreeMap<String, Arc<OnceLock<Vec<u8>>>>> = Mutex::new(BTreeMap::new());
+    let stream = STREAMS.lock().expect("no panic within").entry(encoder.to_owned()).or_default().clone();
+    stream.get_or_init(|| ffmpeg(&format!("-f lavfi -i {SOURCE} {encoder} -"), &[])).clone()
 }
 
 /// The digests of all frames that ffmpeg decodes, in order.
@@ -111,12 +115,16 @@ pub struct Packet {
 
 /// The packets of all layers up to `top`, in the order of sending.
 pub fn packets(codec: Codec, pictures: &[Picture], top: u8, max_payload: usize) -> Vec<Packet> {
-    let mut packetizer = Packetizer::new(codec, max_payload);
+    let mut packetizers = [(); 8].map(|()| Packetizer::new(codec, max_payload));
     // Just below the end of the number space, so that it wraps.
     let mut sequences = [65_500_u16; 8];
     let kept = pictures.iter().filter(|picture| picture.info.layer <= top);
-    let each =
-        kept.flat_map(|picture| packetizer.packetize(picture).into_iter().map(move |payload| (picture, payload)));
+    let each = kept.flat_map(|picture| {
+        packetizers[usize::from(picture.info.layer)]
+            .packetize(picture)
+            .into_iter()
+            .map(move |payload| (picture, payload))
+    });
     each.map(|(picture, payload)| {
         let sequence = &mut sequences[usize::from(picture.info.layer)];
         *sequence = sequence.wrapping_add(1);
