@@ -16,7 +16,7 @@ use super::topology::Network;
 pub fn generated_clip(path: &Path, size: &str, seconds: u32) {
     let source = format!("testsrc2=size={size}:rate=30:duration={seconds}");
     let layers = "ts_number_layers=3:ts_target_bitrate=600,1000,1500:ts_rate_decimator=4,2,1:ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3";
-    let encoder = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -g 60 -b:v 1500k";
+    let encoder = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -g 60 -b:v 1500k -minrate 1500k -maxrate 1500k -bufsize 1500k";
     let mut command = ffmpeg();
     command.args(["-y", "-f", "lavfi", "-i", &source]).args(encoder.split(' '));
     command.args(["-ts-parameters", layers, "-f", "ivf"]).arg(path);

@@ -53,7 +53,8 @@ Examples:
       at the pictures' times, until the clip ends; a receiver takes it with
       weir recv weir.sdp --out - | mpv -
   ffmpeg -re -i movie.mp4 -an -c:v libvpx-vp9 -deadline realtime -cpu-used 8 \\
-      -error-resilient 1 -lag-in-frames 0 -g 60 -b:v 1500k -ts-parameters \\
+      -error-resilient 1 -lag-in-frames 0 -g 60 -b:v 1500k \\
+      -minrate 1500k -maxrate 1500k -bufsize 1500k -ts-parameters \\
       ts_number_layers=3:ts_target_bitrate=600,1000,1500:ts_rate_decimator=4,2,1:\
 ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \\
       -f ivf - | weir send media --to 239.255.0.1:5004

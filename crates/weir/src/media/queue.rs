@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_media::{Block, Packetizer, Picture, Protector};
+use weir_media::{Block, Codec, Packetizer, Picture, Protector, REPAIR_OVERHEAD};
 use weir_units::Time;
 use weir_wire::media::{Media, PicturePlace, StreamId, filled};
 use weir_wire::rtp::Rtp;
@@ -13,6 +13,7 @@ use super::protected::Saying;
 /// The packets of a layer.
 pub(super) struct LayerQueue {
     stream: Stream,
+    packetizer: Packetizer,
     waiting: VecDeque<Waiting>,
     /// Numbers of the next picture's packet and of the next repair packet.
     sequence: u16,
@@ -93,14 +94,15 @@ impl Dropped {
 impl Stream {
     /// The most bytes of a picture in a packet: what repair brings back of it has to fit into one, too.
     pub(super) fn most_payload(room: usize) -> usize {
-        room - REPAIR_HEADER - Saying::LEN
+        room - REPAIR_OVERHEAD - Saying::LEN
     }
 }
 
 impl LayerQueue {
-    pub(super) fn new(stream: Stream) -> LayerQueue {
+    pub(super) fn new(stream: Stream, codec: Codec) -> LayerQueue {
         LayerQueue {
             stream,
+            packetizer: Packetizer::new(codec, Stream::most_payload(stream.room)),
             waiting: VecDeque::new(),
             sequence: 0,
             repair_sequence: 0,
@@ -113,9 +115,9 @@ impl LayerQueue {
     }
 
     /// A picture is to be sent.
-    pub(super) fn push(&mut self, now: Time, picture: &Picture, packetizer: &mut Packetizer) {
+    pub(super) fn push(&mut self, now: Time, picture: &Picture) {
         let info = picture.info;
-        for payload in packetizer.packetize(picture) {
+        for payload in self.packetizer.packetize(picture) {
             let place = PicturePlace {
                 number: info.number,
                 needs: info.needs,
@@ -227,8 +229,6 @@ impl LayerQueue {
     }
 }
 
-/// What stands before the symbol in a repair payload, and the length in the symbol.
-const REPAIR_HEADER: usize = 16;
 /// A block ends with so many packets, or so long after its first.
 const BLOCK_PACKETS: usize = 32;
 const BLOCK_TIME: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_core::ChannelId;
 use weir_core::observation::Observation;
-use weir_media::{Packetizer, SplitOptions, Splitter};
+use weir_media::{SplitOptions, Splitter};
 use weir_net::Interface;
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Host, Progress, Statistics};
@@ -104,7 +104,6 @@ struct MediaSender<'a> {
     is_unheard: bool,
     input: String,
     programme: Programme,
-    packetizer: Packetizer,
     queues: Vec<LayerQueue>,
     dropped: Dropped,
     /// By channel: its layer, and whether it carries pictures.
@@ -174,12 +173,10 @@ impl<'a> MediaSender<'a> {
     ) -> MediaSender<'a> {
         let (format, room) = (&offer.format, offer.room);
         let queue = |layer| {
-            LayerQueue::new(Stream {
-                id: StreamId { tsi: offer.description.tsi, start: offer.start, is_repair: false, layer },
-                payload_type: format.payload_type,
-                room,
-                longest_wait: args.latency / 2,
-            })
+            let id = StreamId { tsi: offer.description.tsi, start: offer.start, is_repair: false, layer };
+            let longest_wait = args.latency / 2;
+            let stream = Stream { id, payload_type: format.payload_type, room, longest_wait };
+            LayerQueue::new(stream, survey.codec)
         };
         programme.told.extend(survey.told);
         let channels = format.layers.iter().map(|layer| usize::from(*layer)).zip(offer.has_pictures.iter().copied());
@@ -188,7 +185,6 @@ impl<'a> MediaSender<'a> {
             is_unheard: false,
             input: args.input.to_string(),
             programme,
-            packetizer: Packetizer::new(survey.codec, Stream::most_payload(room)),
             queues: (0..survey.layers).map(queue).collect(),
             dropped: Dropped::default(),
             channels: channels.collect(),
@@ -208,7 +204,7 @@ impl<'a> MediaSender<'a> {
         while let Some(picture) = self.programme.next(now) {
             // A layer that was not there when the session was described goes with the highest that was.
             let layer = usize::from(picture.info.layer).min(self.queues.len() - 1);
-            self.queues[layer].push(now, &picture, &mut self.packetizer);
+            self.queues[layer].push(now, &picture);
         }
         // A layer whose channels are withheld is not asked for packets.
         self.queues.iter_mut().for_each(|queue| queue.drop_late(now, &mut self.dropped));
