@@ -4,7 +4,7 @@
 use weir_core::layers::Ladder;
 use weir_core::registry::{Parties, SCHEMES};
 use weir_net::Description;
-use weir_net::description::{Control, Sealing, WrappedKey};
+use weir_net::description::{Control, MediaFormat, Sealing, WrappedKey};
 use weir_net::seal::{MasterKey, Members, Seals};
 use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
@@ -44,14 +44,15 @@ fn is_control(c: char) -> bool {
     c.is_control()
 }
 
-/// A description for each layered scheme, with few rates and with many, two of other senders, and what once
-/// took gigabytes.
+/// A description for each layered scheme, with few rates and with many, one of layered media, two of other senders, and what
+/// once took gigabytes.
 fn seeds() -> Vec<Vec<u8>> {
     let layered = SCHEMES.iter().filter(|scheme| matches!(scheme.parties, Parties::Layered(_)));
     let with_rates = layered.flat_map(|scheme| [(scheme.name, 1.5), (scheme.name, 1.05)]);
     let own = with_rates.filter_map(|(name, ratio)| Some(description(name, ratio)?.to_string()));
+    let media = description("sluice", 1.5).map(|files| with_media(files).to_string());
     let others = OTHERS.iter().map(|text| (*text).to_owned());
-    own.chain(others).map(String::into_bytes).collect()
+    own.chain(media).chain(others).map(String::into_bytes).collect()
 }
 
 /// `None` where the scheme cannot make channels of so many rates.
@@ -86,7 +87,15 @@ fn description(scheme: &str, ratio: f64) -> Option<Description> {
             key: Some(MasterKey::new([2; 32])),
             wrapped: vec![WrappedKey { receiver: [3; 32], key: [4; WrappedKey::LEN] }],
         },
+        media: None,
     })
+}
+
+/// Layered media in place of files.
+fn with_media(description: Description) -> Description {
+    let layers = (0..description.channels.len()).map(|channel| (channel % 3) as u8).collect();
+    let media = MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers, latency_ms: 300 };
+    Description { media: Some(media), ..description }
 }
 
 const OTHERS: [&str; 3] = [
