@@ -6,6 +6,7 @@ use weir_wire::auth::{self, Authenticated};
 use weir_wire::extension;
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 use weir_wire::lct::Lct;
+use weir_wire::media::{self, Media, PicturePlace};
 use weir_wire::mtcp::join::{Join, Node};
 use weir_wire::mtcp::{self, Data};
 use weir_wire::receipt::{self, Answer, Receipt};
@@ -29,6 +30,7 @@ fn the_seeds_are_decoded() {
     assert_eq!(decoded(|seed| Answer::decode(seed).is_ok()), 1);
     assert_eq!(decoded(|seed| rtcp::packets(seed).flatten().any(|packet| Message::decode(&packet).is_ok())), 1);
     assert_eq!(decoded(|seed| mtcp::Message::decode(seed).is_ok()), 2);
+    assert_eq!(decoded(|seed| Media::decode(seed).is_ok_and(|(_, media, _)| media.picture.is_some())), 1);
 }
 
 fn decode(bytes: &[u8]) {
@@ -71,6 +73,9 @@ fn decode(bytes: &[u8]) {
             assert_eq!(mtcp::Message::decode(&again[..len]), Ok((mtcp::Message::Join(join), tsi)));
         }
         Err(_) => {}
+    }
+    if let Ok((layered, media, payload)) = Media::decode(bytes) {
+        assert!(usize::from(layered.channel) < media::FORM.channels() && payload.len() < bytes.len());
     }
     if let Ok((header, payload)) = Rtp::decode(bytes) {
         assert!(Rtp::LEN + payload.len() <= bytes.len() && header.payload_type < 128);
@@ -126,6 +131,10 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut join = [0; mtcp::join::MAX_JOIN_LEN];
     let length = Join::Node(Node { at: Locator([1; 18]), level: 2, is_above: true }).encode(7, &mut join);
     seeds.push(join[..length].to_vec());
+    let mut media = [8; Media::LEN + 9];
+    let fill = media::filled(b"picture", 9, &mut media[Media::LEN..]);
+    Media { rtp: Rtp::default(), picture: Some(PicturePlace::default()), fill }.encode(&Layered::default(), &mut media);
+    seeds.push(media.to_vec());
     seeds
 }
 

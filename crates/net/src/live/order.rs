@@ -52,8 +52,8 @@ impl Due {
 impl<T> Order<T> {
     /// A packet came. What can go out now is fetched with [`Order::pop`].
     pub fn push(&mut self, number: Seq, due: Due, packet: T) {
-        let next = *self.next.get_or_insert(number);
-        if number < next {
+        // Before anything went out nothing is late, whichever comes first.
+        if self.next.is_some_and(|next| number < next) {
             self.late += 1;
         } else {
             self.filled += u64::from(self.waiting.last_key_value().is_some_and(|(last, _)| number < *last));
@@ -144,6 +144,15 @@ mod tests {
         assert_eq!(drain(&mut order, Time::from_millis(21)), [3, 4]);
         assert_eq!(push(&mut order, Time::from_millis(22), 2), []);
         assert_eq!((order.missing(), order.late()), (1, 1));
+    }
+
+    #[test]
+    fn what_comes_first_need_not_be_the_first_to_go_out() {
+        let mut order = Order::default();
+        order.push(Seq::new(7), Due::at(Time::from_millis(70)), 7);
+        order.push(Seq::new(5), Due::at(Time::from_millis(50)), 5);
+        assert_eq!(drain(&mut order, Time::from_millis(60)), [5]);
+        assert_eq!((order.late(), drain(&mut order, Time::from_millis(70))), (0, vec![7]));
     }
 
     #[test]

@@ -234,3 +234,68 @@ const BLOCK_PACKETS: usize = 32;
 const BLOCK_TIME: Duration = Duration::from_millis(200);
 /// Pictures that can need one another are fewer apart.
 const MOST_DROPPED: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_media::PictureInfo;
+
+    const ROOM: usize = 1000;
+
+    fn queue() -> LayerQueue {
+        let id = StreamId { tsi: 7, start: 1, is_repair: false, layer: 0 };
+        LayerQueue::new(Stream { id, payload_type: 98, room: ROOM, longest_wait: Duration::from_secs(1) }, Codec::Vp9)
+    }
+
+    /// A picture of some packets that needs the one before it.
+    fn picture(number: u16, packets: usize) -> Picture {
+        let info =
+            PictureInfo { number, needs: u8::from(number > 0), layer: 0, is_key: number == 0, is_leading: false };
+        Picture { info, timestamp: u32::from(number) * 3000, data: vec![0x82; packets * 900] }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn pictures_go_in_order_and_repair_of_all_blocks_when_nothing_waits() {
+        let (mut queue, mut dropped) = (queue(), Dropped::default());
+        (0..40).for_each(|number| queue.push(at(0), &picture(number, 2)));
+        let numbers: Vec<u16> = (0..80)
+            .map(|_| queue.next(at(1), &mut dropped, false).0.picture.expect("a picture waits").number)
+            .collect();
+        assert!(numbers.is_sorted() && queue.is_empty());
+        assert_eq!((queue.counts.pictures, queue.blocks.len()), (40, 2), "80 packets in blocks of 32");
+        for _ in 0..6 {
+            let (media, payload) = queue.next(at(300), &mut dropped, false);
+            assert!(media.picture.is_none() && StreamId::of(media.rtp.ssrc).is_repair);
+            assert_eq!(payload.len(), ROOM, "every packet is full");
+        }
+        let sent: Vec<u16> = queue.blocks.iter().map(|block| block.sent).collect();
+        assert_eq!(sent, [3, 2, 1], "by size: the last block has half as many packets");
+        queue.next(at(2_000), &mut dropped, false);
+        assert!(queue.blocks.is_empty(), "nobody waits for these any more");
+    }
+
+    #[test]
+    fn what_has_waited_for_too_long_is_dropped_whole_with_all_that_need_it() {
+        let (mut queue, mut dropped) = (queue(), Dropped::default());
+        (0..3).for_each(|number| queue.push(at(u64::from(number) * 600), &picture(number, 2)));
+        let first = queue.next(at(900), &mut dropped, false).0;
+        assert_eq!(first.picture.map(|place| place.number), Some(0));
+        // It has begun and goes to its end, the next is late, and the last needs that.
+        let second = queue.next(at(1_700), &mut dropped, false).0;
+        assert_eq!((second.picture.map(|place| place.number), second.rtp.marker), (Some(0), true));
+        assert!(queue.next(at(1_700), &mut dropped, false).0.picture.is_none());
+        assert_eq!((queue.counts.pictures, queue.counts.dropped), (1, 2));
+    }
+
+    #[test]
+    fn a_channel_for_repair_leaves_pictures_to_the_others() {
+        let (mut queue, mut dropped) = (queue(), Dropped::default());
+        queue.push(at(0), &picture(0, 1));
+        assert!(queue.next(at(1), &mut dropped, true).0.picture.is_none());
+        assert!(queue.next(at(1), &mut dropped, false).0.picture.is_some());
+    }
+}
