@@ -74,7 +74,7 @@ fn decode(bytes: &[u8]) {
         }
         Err(_) => {}
     }
-    if let Ok((layered, media, payload)) = Media::decode(bytes) {
+    if let Ok((layered, _, payload)) = Media::decode(bytes) {
         assert!(usize::from(layered.channel) < media::FORM.channels() && payload.len() < bytes.len());
     }
     if let Ok((header, payload)) = Rtp::decode(bytes) {
