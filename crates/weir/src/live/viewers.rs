@@ -133,17 +133,19 @@ impl Viewer {
         }
     }
 
-    /// The rate at which an encoder should make the stream: the mean of what congestion control allowed over the last five seconds, of
-    /// which the part counts that was content and went for the first time. Headers and what was sent again are the rest.
+    /// The rate at which an encoder should make the stream: the mean of what congestion control allowed over the last five seconds, and at most
+    /// twice what was used of it, as the rest was not tried. Of that the part counts that was content and went for the first time; headers and what was sent
+    /// again are the rest.
     fn target(&self) -> Option<Rate> {
         let (first, last) = (self.marks.front()?, self.marks.back()?);
         let (_, report) = self.pace?;
         let span = last.at.since(first.at).as_nanos();
+        let sent = u128::from(last.sent_packets - first.sent_packets) * u128::from(self.packet_size.count());
         let allowed = match span {
             0 => u128::from(report.rate.bps()),
-            _ => (last.allowed - first.allowed) / span,
+            _ if sent == 0 => (last.allowed - first.allowed) / span,
+            _ => ((last.allowed - first.allowed) / span).min(2 * sent * 8 * NANOSECONDS / span),
         };
-        let sent = u128::from(last.sent_packets - first.sent_packets) * u128::from(self.packet_size.count());
         let given = u128::from(last.given_bytes - first.given_bytes);
         let (full, packet) = (u128::from(self.payload_len.count()), u128::from(self.packet_size.count().max(1)));
         // What was given and is still to go does not make packets larger than they are.
@@ -168,6 +170,7 @@ pub(super) fn progress(
     viewers.iter_mut().map(of).collect()
 }
 
+const NANOSECONDS: u128 = 1_000_000_000;
 /// Over how long the target is averaged.
 const SPAN: Duration = Duration::from_secs(5);
 
@@ -210,6 +213,12 @@ mod tests {
     fn less_what_goes_again_and_what_short_payloads_waste() {
         assert_eq!(target(40, |_| 1_000, [30, 27, 900]), Some(810_000), "a tenth went again");
         assert_eq!(target(40, |_| 1_000, [30, 30, 450]), Some(450_000), "packets half full");
+    }
+
+    #[test]
+    fn what_is_allowed_and_was_not_tried_counts_up_to_what_was_used() {
+        // 960 kbit/s are sent.
+        assert_eq!(target(40, |_| 20_000, [30, 30, 900]), Some(2 * 960_000 * 9 / 10));
     }
 
     #[test]
