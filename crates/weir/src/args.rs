@@ -562,7 +562,7 @@ pub struct Recv {
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub duration: Option<Duration>,
 
-    /// Give up when no packet has come for this long, such as 30s [default: never]; of a stream: when no node has taken this one for this long [default: 30s].
+    /// Give up when no packet has come for this long, such as 30s [default: never]; of a stream: when no node has taken this one for this long [default: 30s]; of a live stream that ran and whose sender is gone [default: 60s].
     #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub idle_timeout: Option<Duration>,
 

@@ -33,7 +33,7 @@ use crate::trust::Trust;
 
 /// Takes the live stream of the sender at `address`.
 pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverEvent>) -> Result<Exit, Failure> {
-    let output = output(args)?;
+    let output = Output::wanted(args)?;
     let sender = resolve(address)?;
     let ssrc = u32::from_be_bytes(session::random()?);
     let random = session::random_stream("viewer")?;
@@ -88,28 +88,6 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     run.give_out(Time::from_nanos(u64::MAX));
     Ok(run.end(clock.now(), &statistics))
-}
-
-/// Where the stream goes; options that mean nothing for one are refused.
-fn output(args: &Recv) -> Result<Output, Failure> {
-    let usage = |text: String| Failure::new(Exit::Usage, text);
-    let given = [("--link", args.link.is_some()), ("--iface", args.iface.is_some()), ("--any-sender", args.any_sender)];
-    if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
-        return Err(usage(format!(
-            "{name} is for sessions that a description tells of; a live stream has no use for it"
-        )));
-    }
-    let text = args.out.as_deref().map_or(Some("-"), std::path::Path::to_str);
-    let text = text.ok_or_else(|| usage("--out must be text".to_owned()))?;
-    let output: Output =
-        text.parse().map_err(|error: crate::args::ValueError| usage(format!("--out {text}: {error}")))?;
-    if args.output.json && output == Output::Stdout {
-        return Err(usage("with --json, events take standard output; send the stream elsewhere with --out".to_owned()));
-    }
-    if args.sdp.is_some() && !matches!(output, Output::Rtp(_)) {
-        return Err(usage("--sdp describes what --out rtp://ADDR:PORT sends; give that too".to_owned()));
-    }
-    Ok(output)
 }
 
 fn resolve(address: &str) -> Result<SocketAddr, Failure> {
