@@ -42,9 +42,10 @@ impl Feed {
         self.ring.remove(viewer);
     }
 
-    /// What to wait on for more.
+    /// What to wait on for more; `None` while enough waits for the slowest viewer.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.source.readable()
+        let has_enough = self.waits() && self.ring.len() >= AHEAD / 2;
+        if has_enough { None } else { self.source.readable() }
     }
 
     /// There is something to read.
@@ -124,8 +125,9 @@ fn later(header: Rtp, by: Duration) -> Rtp {
 
 /// Bytes of payloads that are kept for viewers that are behind.
 const MOST_BYTES: usize = 32 << 20;
-/// Payloads that wait for the slowest viewer: those that are sent in one go and a few more.
-const AHEAD: usize = 64;
+/// Payloads that are read ahead of the slowest viewer: 40 ms of 100 Mbit/s. Congestion control must not run out of them because this host was busy for a
+/// while: it takes that for a stream that has no more to send, and its rate falls.
+const AHEAD: usize = 256;
 
 #[cfg(test)]
 mod tests {
