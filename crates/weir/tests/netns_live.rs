@@ -258,7 +258,7 @@ fn a_file_without_a_clock_is_whole_at_all_viewers_at_the_rate_of_the_slowest() {
     if !require_root() {
         return;
     }
-    let network = Network::new().links([4, 50].map(Rate::from_mbps)).build();
+    let network = Network::new().links([4, 1_000].map(Rate::from_mbps)).build();
     let scratch = Scratch::new();
     let [input, slow, fast] = ["input", "slow", "fast"].map(|name| scratch.join(name));
     generated_file(&input, 5_000_000, 13);
@@ -283,7 +283,7 @@ fn a_file_without_a_clock_is_whole_at_all_viewers_at_the_rate_of_the_slowest() {
     // The slow one's own link loses more than there is time to repair while its rate is found.
     assert!(number(&ends[0], "payload_bytes") + number(&ends[0], "lost_packets") * 1_400 >= 5_000_000, "{}", ends[0]);
     let [carried, took] = [number(&ends[0], "received_bytes") as f64 * 8.0 / 4e6, seconds(&ends[1])];
-    assert!(carried > 4.0 && took > 3.0 + 0.9 * carried, "the slow link takes {carried} s, the fast viewer {took} s");
+    assert!(carried > 3.0 && took > 3.0 + 0.9 * carried, "the slow link takes {carried} s, the fast viewer {took} s");
 }
 
 #[test]
