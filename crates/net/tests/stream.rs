@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use common::stranger::{self, Stranger, flood};
-use stream::parties::{Screen, config, free_port, run_sink, run_source, silent_after};
+use stream::parties::{Screen, config, free_port, run_sink, run_source, run_source_for, silent_after};
 use weir_net::host::{Departure, PeerChange};
 use weir_wire::Feedback;
 use weir_wire::rtcp::handshake::{self, Kind, Message};
@@ -65,6 +65,46 @@ fn a_second_viewer_is_told_that_the_sender_is_busy_until_the_first_has_left() {
     let (sent, board) = source.join();
     assert_eq!(board.left, [Departure::Bye, Departure::Bye]);
     assert!(sent.turned_away >= 1 && sent.peers == 2, "{sent:?}");
+}
+
+#[test]
+fn each_of_several_viewers_has_an_endpoint_and_what_one_says_or_does_not_say_is_nothing_to_the_others() {
+    let source = run_source_for(3, ANY, &silent_after(Duration::from_secs(2)), u64::MAX);
+    let at = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), source.port());
+    let mut silent = Stranger::new(source.port());
+    silent.become_viewer();
+    let viewers = [400, 100].map(|stop_at| std::thread::spawn(move || run_sink(at, &config(), Screen::of(stop_at))));
+    source.until(|board| board.came == 3);
+    let [long, short] = viewers.map(|viewer| viewer.join().expect("no panic"));
+    assert!(long.1.payloads.len() >= 400 && short.1.payloads.len() >= 100);
+    assert!(long.1.payloads.iter().all(|payload| !short.1.payloads.contains(payload)), "each payload went to one");
+    assert_eq!((long.2.ignored.total(), short.2.ignored.total()), (0, 0));
+    source.until(|board| board.left.len() == 3);
+    source.stop();
+    let (sent, board) = source.join();
+    assert_eq!(board.left, [Departure::Bye, Departure::Bye, Departure::Silent], "{board:?}");
+    let answered = long.2.control_sent + short.2.control_sent;
+    assert!(sent.control_received.abs_diff(answered) <= 4, "{} of {answered}", sent.control_received);
+    assert_eq!((sent.peers, sent.turned_away, sent.sent_to.len()), (3, 0, 0), "all have gone");
+}
+
+#[test]
+fn a_source_that_is_started_again_in_the_same_place_is_found_out_and_its_new_stream_taken() {
+    let old = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let at = old.local_addr().expect("it is bound");
+    let viewer = std::thread::spawn(move || run_sink(at, &config(), Screen::again_until(100)));
+    // It begins a stream, and vanishes without a word.
+    let stream = stranger::serve(&old);
+    stream.send_data(1_000);
+    drop((stream, old));
+    let source = run_source(at, &config(), 100);
+    let (ending, screen, got) = viewer.join().expect("no panic");
+    source.join();
+    assert_eq!(ending, Departure::Bye, "{screen:?}");
+    assert_eq!(screen.asked_again, [Departure::Forgotten], "long before the silence is over");
+    let whole: Vec<u64> = [1_000].into_iter().chain(0..100).collect();
+    assert_eq!(screen.payloads, whole);
+    assert_eq!(got.peers, 2, "the old stream and the new one");
 }
 
 #[test]

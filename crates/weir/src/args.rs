@@ -44,7 +44,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send files to a multicast group, or a live stream to one viewer.
+    /// Send files to a multicast group, or a live stream to its viewers.
     #[command(subcommand, after_help = SEND_EXAMPLES)]
     Send(SendWhat),
     /// Receive a session, where each file appears under its name once it is complete and verified, or a live stream.
@@ -91,7 +91,7 @@ pub(crate) enum SendWhat {
     /// Send files and folders, over and over, until the time is up or enough receivers have them.
     #[command(after_help = SEND_EXAMPLES, after_long_help = with_exit_codes(SEND_EXAMPLES))]
     File(Box<SendFile>),
-    /// Pace a live stream to one viewer, at the rate that the path to it can fairly carry.
+    /// Pace a live stream to several viewers, to each at the rate that the path to it can fairly carry.
     #[command(after_help = LIVE_EXAMPLES, after_long_help = with_exit_codes(LIVE_EXAMPLES))]
     Live(Box<SendLive>),
     /// Send layered video to any number of receivers: each takes as many layers as its own path can fairly carry.
@@ -201,9 +201,13 @@ pub struct Agent {
 /// `weir send live`.
 #[derive(Debug, Args)]
 pub struct SendLive {
-    /// UDP port, or address and port, where viewers ask for the stream; one is served at a time, the next when it has left.
+    /// UDP port, or address and port, where viewers ask for the stream.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, help_heading = "Network")]
     pub unicast: SocketAddr,
+
+    /// How many viewers are served at a time, each at the rate that its own path can fairly carry; others are told that the sender is busy, and ask again.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Network")]
+    pub viewers: u16,
 
     /// What to send: - for standard input, a file, or RTP or bare datagrams that another program sends to an address of this host.
     #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT|udp://ADDR:PORT", default_value = "-")]
@@ -650,7 +654,7 @@ pub struct Recv {
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub duration: Option<Duration>,
 
-    /// Give up when no packet has come for this long, such as 30s [default: never]; of a stream: when no node has taken this one for this long [default: 30s].
+    /// Give up when no packet has come for this long, such as 30s [default: never]; of a stream: when no node has taken this one for this long [default: 30s]; of a live stream that ran and whose sender is gone [default: 60s].
     #[arg(long, value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub idle_timeout: Option<Duration>,
 

@@ -1,11 +1,15 @@
-//! Live streams: `weir send live` paces what it is given to one viewer, `weir recv HOST:PORT` is one.
+//! Live streams: `weir send live` paces what it is given to each of its viewers, `weir recv HOST:PORT` is one.
 
 pub mod events;
+mod feed;
 mod input;
 mod output;
 mod pace;
 mod recv;
+mod resume;
+mod ring;
 mod send;
+mod viewers;
 pub(crate) mod words;
 
 pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};

@@ -23,8 +23,17 @@ pub struct Contact {
     unanswered: u32,
     /// When the server last said something.
     heard: Time,
-    /// The server's host says that nobody listens there; `None` since the server last said something.
-    refused: Option<Time>,
+    /// Since when it is doubtful that the stream goes on, and why; `None` since the server last said that it does.
+    doubt: Option<(Time, Doubt)>,
+}
+
+/// Why a stream may be over. Anyone can forge these, so they only shorten the wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doubt {
+    /// The server's host says that nobody listens there.
+    Refused,
+    /// The server answers as to somebody whom it does not know: it may have been started again.
+    Forgotten,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +74,7 @@ impl Contact {
             interval: FIRST_INTERVAL,
             unanswered: 0,
             heard: now,
-            refused: None,
+            doubt: None,
         }
     }
 
@@ -100,7 +109,7 @@ impl Contact {
             Stage::Asking => Message::plain(Kind::Hello, self.ssrc),
             Stage::Starting { cookie, .. } => self.start(cookie),
             Stage::Running { cookie, .. } => {
-                self.next = now + KEEP_ALIVE;
+                self.next = now + if self.doubt.is_some() { FIRST_INTERVAL } else { KEEP_ALIVE };
                 self.start(cookie)
             }
         })
@@ -132,6 +141,14 @@ impl Contact {
                 self.note_sign_of_life(now);
                 Some(News::Later)
             }
+            (Kind::Offer | Kind::Busy | Kind::Later, Stage::Running { .. }) => {
+                if self.doubt.is_none() {
+                    // If it knows this host, it says so.
+                    self.next = now;
+                }
+                self.doubt = Some((self.doubt.map_or(now, |(since, _)| since), Doubt::Forgotten));
+                None
+            }
             (Kind::Alive, stage) if stage.stream_ssrc() == Some(message.ssrc) => {
                 self.run(now);
                 None
@@ -148,7 +165,7 @@ impl Contact {
 
     /// The host of the server says that nobody listens there. Anyone can forge this, so it only shortens the wait.
     pub fn on_refusal(&mut self, now: Time) {
-        self.refused = self.refused.or(Some(now));
+        self.doubt = self.doubt.or(Some((now, Doubt::Refused)));
     }
 
     /// The numbers that were agreed on, once an offer came.
@@ -169,7 +186,12 @@ impl Contact {
 
     /// Whether the server's host says that nobody listens there.
     pub fn is_refused(&self) -> bool {
-        self.refused.is_some()
+        matches!(self.doubt, Some((_, Doubt::Refused)))
+    }
+
+    /// Whether the server answers as to somebody whom it does not know, while the stream runs.
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self.doubt, Some((_, Doubt::Forgotten)))
     }
 
     /// Whether the stream ran and the server is gone.
@@ -179,8 +201,8 @@ impl Contact {
 
     fn gone_at(&self) -> Option<Time> {
         let silent = self.heard + self.silence;
-        let refused = self.refused.map(|refused| refused + AFTER_REFUSAL);
-        self.is_running().then(|| refused.map_or(silent, |refused| refused.min(silent)))
+        let doubtful = self.doubt.map(|(since, _)| since + AFTER_REFUSAL);
+        self.is_running().then(|| doubtful.map_or(silent, |doubtful| doubtful.min(silent)))
     }
 
     fn run(&mut self, now: Time) {
@@ -192,7 +214,7 @@ impl Contact {
     }
 
     fn note_sign_of_life(&mut self, now: Time) {
-        (self.heard, self.unanswered, self.refused) = (now, 0, None);
+        (self.heard, self.unanswered, self.doubt) = (now, 0, None);
     }
 }
 
@@ -286,6 +308,28 @@ mod tests {
         assert!(!contact.is_over(Time::from_millis(1_400)) && contact.is_over(Time::from_millis(1_500)));
         contact.on_data(Time::from_millis(1_400));
         assert!(!contact.is_over(Time::from_secs(11)));
+    }
+
+    #[test]
+    fn a_server_that_offers_a_stream_that_runs_is_asked_at_once_and_gone_unless_it_knows_better() {
+        for kind in [Kind::Offer, Kind::Busy, Kind::Later] {
+            let mut contact = contact();
+            contact.on_message(Time::ZERO, &offer());
+            contact.on_data(Time::ZERO);
+            let other = Message { kind, ssrc: 11, cookie: [4; 16], terms: TERMS };
+            assert_eq!(contact.on_message(Time::from_millis(500), &other), None);
+            assert_eq!(contact.deadline(), Time::from_millis(500));
+            contact.on_message(Time::from_millis(510), &Message::plain(Kind::Alive, 11));
+            assert!(contact.is_forgotten(), "that is another stream");
+            contact.on_message(Time::from_millis(520), &Message::plain(Kind::Alive, 9));
+            assert!(!contact.is_forgotten() && !contact.is_over(Time::from_secs(10)), "anybody can say {kind:?}");
+            contact.on_message(Time::from_millis(600), &other);
+            let asked = sent_until(&mut contact, Time::from_millis(1_590));
+            let starts = [600, 850, 1_100, 1_350].map(|at| (at, Kind::Start));
+            assert_eq!(asked, starts);
+            contact.on_message(Time::from_millis(1_400), &other);
+            assert!(!contact.is_over(Time::from_millis(1_599)) && contact.is_over(Time::from_millis(1_600)));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use weir_units::Time;
 use super::application::{Application, Delivery, Departure};
 use super::outgoing::{Laid, Target};
 use super::party::{Handled, Party};
+use super::seats::Seat;
 use crate::error::{Impossible, NetError, Result};
 use crate::profile::{Profile, Sending};
 use crate::socket::Way;
@@ -20,11 +21,16 @@ struct Route {
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     #[inline]
-    pub(super) fn carry_out(&mut self, action: &Action, handled: Option<&Handled<'_, P::Label>>) -> Result<()> {
+    pub(super) fn carry_out(
+        &mut self,
+        seat: &mut Seat<P::Label>,
+        action: &Action,
+        handled: Option<&Handled<'_, P::Label>>,
+    ) -> Result<()> {
         match action {
             Action::Send { to, packet, payload, with_next } => {
-                let Some(route) = self.route(*to, packet, handled)? else { return Ok(()) };
-                return self.send(route, packet, *payload, *with_next);
+                let Some(route) = self.route(seat.peer, *to, packet, handled)? else { return Ok(()) };
+                return self.send(seat, route, packet, *payload, *with_next);
             }
             Action::Contact { at } => return self.contact(*at),
             Action::Part { peer } => return self.part(*peer),
@@ -34,38 +40,51 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
                 let address = Some(handled.datagram.from);
-                self.told.note_delivered()?;
+                seat.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
                 self.application.deliver(self.time, Delivery { from, address, number: *number, label, payload });
             }
             Action::DeliverKept { number } => {
-                let (label, payload) = self.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
-                self.told.note_delivered()?;
+                let (label, payload) = seat.kept.get(*number).ok_or(Impossible::NotKept { number: *number })?;
+                seat.told.note_delivered()?;
                 self.statistics.note_delivered(payload.len());
                 let delivery = Delivery { from: None, address: None, number: Some(*number), label, payload };
                 self.application.deliver(self.time, delivery);
             }
             Action::Take { number } => {
-                if self.kept.get(*number).is_some() {
+                if seat.kept.get(*number).is_some() {
                     return Err(Impossible::IsKept { number: *number }.into());
                 }
-                let (label, payload) = self.application.payload(self.time, None).ok_or(Impossible::NothingOffered)?;
-                self.kept.keep(*number, label, payload);
-                self.told.note_taken();
+                match seat.peer {
+                    Some(peer) => {
+                        let fresh = self.application.payload_for(self.time, peer);
+                        let (label, payload) = fresh.ok_or(Impossible::NothingOffered)?;
+                        seat.kept.keep_shared(*number, label, payload);
+                    }
+                    None => {
+                        let fresh = self.application.payload(self.time, None);
+                        let (label, payload) = fresh.ok_or(Impossible::NothingOffered)?;
+                        seat.kept.keep(*number, label, payload);
+                    }
+                }
+                seat.told.note_taken();
             }
             Action::Keep { number } => {
                 let (handled, label) = with_payload(handled)?;
-                self.kept.keep(*number, *label, handled.payload);
+                seat.kept.keep(*number, *label, handled.payload);
             }
-            Action::Release { below } => self.kept.release(*below),
+            Action::Release { below } => seat.kept.release(*below),
             Action::Complete => {
                 self.application.complete(self.time);
                 self.has_changed = true;
-                if self.is_per_peer {
-                    self.peers.end(self.first, Departure::Complete);
+                if let Some(peer) = seat.peer {
+                    self.peers.end(peer, Departure::Complete);
                 }
             }
-            Action::Observe(observation) => self.application.observe(self.time, observation),
+            Action::Observe(observation) => match seat.peer {
+                Some(peer) => self.application.observe_peer(self.time, peer, observation),
+                None => self.application.observe(self.time, observation),
+            },
             Action::ObserveSession(session, observation) => {
                 self.application.observe_session(self.time, *session, observation);
             }
@@ -85,10 +104,11 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
     }
 
-    /// Where a packet goes; `None` to a peer that cannot be reached.
+    /// Where a packet goes, from an endpoint for this peer alone or for all; `None` to a peer that cannot be reached.
     #[inline]
     fn route(
         &mut self,
+        only: Option<PeerId>,
         to: Destination,
         packet: &Packet,
         handled: Option<&Handled<'_, P::Label>>,
@@ -100,7 +120,10 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 Ok(Some(exists.then_some(route(Target::Channel(channel))).ok_or(Impossible::NoOutput { to })?))
             }
             Destination::Peer(name) => {
-                let peer = self.peer_of(name);
+                let peer = match only {
+                    Some(_) if name != PeerId(0) => return Err(Impossible::NoPeer { peer: name }.into()),
+                    only => only.unwrap_or(name),
+                };
                 let address = self.peers.address(peer).filter(|_| self.peers.is_open(peer));
                 match address {
                     None if !self.peers.was_there(peer) => Err(Impossible::NoPeer { peer: name }.into()),
@@ -125,20 +148,34 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn send(&mut self, route: Route, packet: &Packet, payload: Payload, with_next: bool) -> Result<()> {
+    fn send(
+        &mut self,
+        seat: &mut Seat<P::Label>,
+        route: Route,
+        packet: &Packet,
+        payload: Payload,
+        with_next: bool,
+    ) -> Result<()> {
         let (profile, channel) = match route.target {
             Target::Channel(channel) => (self.sessions.of_channel(channel).profile, Some(channel)),
             Target::Unicast(socket, _) => (self.sessions.of_unicast(socket).profile, None),
         };
+        let shared;
         let data = match payload {
             Payload::None => None,
             Payload::Kept(number) => {
-                let (label, payload) = self.kept.get(number).ok_or(Impossible::NotKept { number })?;
+                let (label, payload) = seat.kept.get(number).ok_or(Impossible::NotKept { number })?;
                 Some((*label, payload))
             }
             Payload::Fresh => {
-                self.told.note_taken();
-                let fresh = self.application.payload(self.time, channel);
+                seat.told.note_taken();
+                let fresh = match seat.peer {
+                    Some(peer) => {
+                        shared = self.application.payload_for(self.time, peer);
+                        shared.as_ref().map(|(label, payload)| (*label, &payload[..]))
+                    }
+                    None => self.application.payload(self.time, channel),
+                };
                 self.statistics.starved += u64::from(fresh.is_none());
                 let Some(fresh) = fresh.or(profile.empty().map(|label| (label, &[][..]))) else { return Ok(()) };
                 Some(fresh)
@@ -158,7 +195,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             is_too_long = header + payload.map_or(0, <[u8]>::len) > route.most;
             (!is_too_long).then_some(header)
         };
-        let laid = Laid { target: route.target, packet, payload, with_next };
+        let laid = Laid { target: route.target, peer: route.peer, packet, payload, with_next };
         match self.outgoing.add(laid, write, &mut self.statistics)? {
             true => Ok(()),
             false if is_too_long => Err(Impossible::LongReply.into()),

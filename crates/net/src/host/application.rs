@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use weir_core::{ChannelId, Endpoint, Event, Observation, Origin, PeerId};
 use weir_units::Time;
@@ -22,6 +23,17 @@ pub trait Application<L> {
     /// [`Application::payload`] only: what replaces a payload takes its place.
     fn waiting(&self) -> Option<u64> {
         None
+    }
+
+    /// The next payload for the endpoint of one peer, where each peer has an endpoint. What several of them get is there once.
+    fn payload_for(&mut self, now: Time, _peer: PeerId) -> Option<(L, Arc<[u8]>)> {
+        self.payload(now, None).map(|(label, payload)| (label, payload.into()))
+    }
+
+    /// How many payloads wait for the endpoint of one peer, where each peer has an endpoint. It falls by [`Application::payload_for`]
+    /// only, and grows by that, by [`Application::read`] and in a tick.
+    fn waiting_for(&self, _peer: PeerId) -> Option<u64> {
+        self.waiting()
     }
 
     /// Whether no more payloads will come; some may wait.
@@ -53,14 +65,20 @@ pub trait Application<L> {
         Some(Terms::default())
     }
 
-    /// A host has proved its address, or offers a stream on these terms, and this tenant has no endpoint: the endpoint for it.
-    /// `None` declines.
+    /// A host has proved its address, or offers a stream on these terms, and this tenant has no endpoint for all: the endpoint for
+    /// this peer. `None` declines.
     fn open(&mut self, _now: Time, _peer: SocketAddr, _terms: &Terms) -> Option<Box<dyn Endpoint>> {
         None
     }
 
     /// How it stands with a peer has changed.
     fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, _change: PeerChange) {}
+
+    /// A host that was contacted is gone, and this tenant has an endpoint for each peer: to contact it again, as from the beginning, give
+    /// a new random SSRC for this host.
+    fn contact_again(&mut self, _now: Time, _address: SocketAddr, _why: Departure) -> Option<u32> {
+        None
+    }
 
     /// A message of the other side's application came to the control port. An answer must not be longer than the message.
     fn message(&mut self, _now: Time, _from: SocketAddr, _message: &[u8]) -> Option<Vec<u8>> {
@@ -84,6 +102,11 @@ pub trait Application<L> {
 
     /// The endpoint observed something.
     fn observe(&mut self, _now: Time, _observation: &Observation) {}
+
+    /// The endpoint of one peer observed something, where each peer has an endpoint.
+    fn observe_peer(&mut self, now: Time, _peer: PeerId, observation: &Observation) {
+        self.observe(now, observation);
+    }
 
     /// A manager of several sessions observed something of one of them.
     fn observe_session(&mut self, _now: Time, _session: u16, _observation: &Observation) {}
@@ -166,6 +189,8 @@ pub enum Departure {
     Silent,
     /// Its host says that nobody listens there, and it has said nothing since.
     Refused,
+    /// It says that it does not know this host, as one that was started again, and has said nothing else since.
+    Forgotten,
     /// This side's application does not take what it offers.
     Declined,
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags};
-use weir_core::{ChannelId, Header, PeerId};
+use weir_core::{ChannelId, Header};
 use weir_units::Time;
 
 use super::application::{Application, Progress};
-use super::kept::Kept;
 use super::link::ModelledLink;
-use super::party::{Datagram, Party, Stage, Told};
+use super::party::{Datagram, Party, Stage};
+use super::seats::Seats;
 use super::tenant::Tenant;
 use super::{Run, Statistics};
 use crate::clock;
@@ -53,21 +53,18 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         let party = Party {
             application,
             clock,
-            is_per_peer: endpoint.is_none(),
-            endpoint,
-            first: PeerId(0),
+            stage: if endpoint.is_none() { Stage::Started } else { Stage::Waiting },
+            seats: Seats::new(endpoint),
             sessions,
             calls,
             reachable_at,
             peers,
             input,
             outgoing,
-            kept: Kept::new(),
             opened: Vec::new(),
             statistics,
             time: Time::ZERO,
-            stage: Stage::Waiting,
-            told: Told::default(),
+            has_news: false,
             closed: Vec::new(),
             has_changed: false,
         };
@@ -98,7 +95,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     /// Runs the application's tick.
     fn tick(&mut self, now: Time) -> Result<()> {
         self.next_tick = now + self.tick;
-        self.party.has_changed = false;
+        (self.party.has_changed, self.party.has_news) = (false, true);
         self.count();
         match self.party.application.tick(now, &self.party.statistics) {
             Progress::Continue => {}
@@ -110,10 +107,9 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             }
         }
         while let Some(event) = self.party.application.next_event(now) {
-            self.party.event(now, event, None)?;
+            self.party.event_to_all(now, event)?;
         }
-        while let Some((PeerId(peer), message)) = self.party.application.next_message(now) {
-            let peer = PeerId(self.party.first.0 + peer);
+        while let Some((peer, message)) = self.party.application.next_message(now) {
             let Some((socket, to)) = self.party.peers.address(peer) else { continue };
             self.party.outgoing.message(socket, to, &message, &mut self.party.statistics)?;
         }
@@ -204,7 +200,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         }
         let departure = self.link.as_ref().and_then(ModelledLink::next_departure).map(|at| at + LINK_PATIENCE);
         let closing = self.closing.filter(|closing| closing.rounds > 0).map(|closing| closing.next);
-        let offer = self.party.next_offer().map(|_| Time::ZERO);
+        let offer = self.party.has_offer().then_some(Time::ZERO);
         let (endpoint, peers) = (self.party.deadline(), self.party.peers.deadline());
         let all = [departure, closing, offer, endpoint, peers, self.application_due()];
         Some(all.into_iter().flatten().min().unwrap_or(Time::ZERO))
@@ -234,6 +230,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         }
         if std::mem::take(&mut self.is_application_ready) {
             self.party.application.read(self.party.clock.now());
+            self.party.has_news = true;
         }
         let delivered = self.party.statistics.delivered;
         let taken = self.read()?;
@@ -252,6 +249,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         }
         if self.party.statistics.delivered > delivered {
             self.party.application.batch_end();
+            self.party.has_news = true;
         }
         self.close(now)?;
         let rest = self.party.sessions.rest();

@@ -125,6 +125,13 @@ impl Keys {
         self.shared.get_mut(&peer)?.sealer.take()
     }
 
+    /// A sender has gone, and is to be found again: only one with the same lasting key, if it had one.
+    pub(super) fn expect_again(&mut self, peer: PeerId) {
+        if let (Some(own), Some(shared)) = (&mut self.own, self.shared.get(&peer)) {
+            own.expected = Some(shared.about.identity);
+        }
+    }
+
     /// The peer has gone.
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.shared.remove(&peer);
@@ -182,6 +189,17 @@ mod tests {
             viewer.agree_with_sender(PEER, &offered, ids(8)) && viewer.take_sealer(PEER).is_some(),
             "another stream"
         );
+    }
+
+    #[test]
+    fn a_sender_that_is_looked_for_again_is_known_by_the_key_that_it_had() {
+        let (sender, other, mut viewer) = (keys(1, Some(3)), keys(4, Some(5)), keys(2, None));
+        assert!(viewer.agree_with_sender(PEER, &sender.terms(Terms::default()), ids(9)));
+        viewer.expect_again(PEER);
+        viewer.forget(PEER);
+        let started_again = keys(6, Some(3));
+        assert!(viewer.may_be_from(&started_again.terms(Terms::default())));
+        assert!(!viewer.may_be_from(&other.terms(Terms::default())) && !viewer.may_be_from(&Terms::default()));
     }
 
     #[test]

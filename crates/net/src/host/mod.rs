@@ -20,6 +20,7 @@ mod party;
 mod peer_events;
 mod peers;
 mod record;
+mod seats;
 mod statistics;
 mod strangers;
 mod taking;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use socket2::SockAddr;
-use weir_core::{ChannelId, Packet};
+use weir_core::{ChannelId, Packet, PeerId};
 use weir_units::{Ecn, Time};
 use weir_wire::Header;
 
@@ -29,6 +29,8 @@ pub(super) enum Target {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Laid<'a> {
     pub(super) target: Target,
+    /// To which peer it goes, if to one.
+    pub(super) peer: Option<PeerId>,
     pub(super) packet: &'a Packet,
     pub(super) payload: Option<&'a [u8]>,
     /// Together with the next.
@@ -68,6 +70,7 @@ struct Batch {
     bytes: Vec<u8>,
     len: usize,
     to: Option<(Target, Ecn)>,
+    peer: Option<PeerId>,
     packet_len: usize,
     /// The most bytes that a packet's seals take.
     reserve: usize,
@@ -112,7 +115,7 @@ impl Outgoing {
             groups: Vec::new(),
             channels: Vec::new(),
             unicasts: Vec::new(),
-            batch: Batch { bytes, len: 0, to: None, packet_len: 0, reserve: 0, payloads, time: Time::ZERO },
+            batch: Batch { bytes, len: 0, to: None, peer: None, packet_len: 0, reserve: 0, payloads, time: Time::ZERO },
             sealed: Vec::new(),
             in_train: false,
             recorder: Recorder::new(clock),
@@ -216,7 +219,7 @@ impl Outgoing {
         write: impl FnOnce(&mut [u8], Time) -> Option<usize>,
         statistics: &mut Statistics,
     ) -> Result<bool> {
-        let Laid { target, packet, payload, with_next } = laid;
+        let Laid { target, peer, packet, payload, with_next } = laid;
         let data = payload.unwrap_or_default();
         if MAX_HEADER + data.len() + self.reserve(target) > MAX_BATCH_BYTES {
             statistics.refused += 1;
@@ -243,6 +246,7 @@ impl Outgoing {
             self.channels[usize::from(channel)].last = Some(packet.header);
         }
         self.batch.push(target, packet.ecn, len, payload.map(<[u8]>::len));
+        self.batch.peer = peer;
         Ok(true)
     }
 
@@ -292,7 +296,7 @@ impl Outgoing {
 
     /// Hands the batch to the kernel, with its seals.
     pub(super) fn flush(&mut self, statistics: &mut Statistics) -> Result<()> {
-        let Batch { bytes, len, to, packet_len, payloads, .. } = &mut self.batch;
+        let Batch { bytes, len, to, peer, packet_len, payloads, .. } = &mut self.batch;
         let Some((target, ecn)) = to.take() else { return Ok(()) };
         let (mut bytes, mut packet_len) = (&bytes[..std::mem::take(len)], *packet_len);
         let (output, channel, to, ttl) = match target {
@@ -324,7 +328,7 @@ impl Outgoing {
         let outcome = output.send(Some(&address), ecn, bytes, packet_len);
         let sent = note(statistics, outcome, payloads.len());
         for (packet, payload) in bytes.chunks(packet_len).zip(payloads.iter()).take(sent) {
-            statistics.note_sent(channel, packet.len() as u64 + header_len(to.ip()), *payload);
+            statistics.note_sent(channel, *peer, packet.len() as u64 + header_len(to.ip()), *payload);
             self.recorder.sent(output.local(), to, ttl, packet)?;
         }
         payloads.clear();
@@ -347,6 +351,7 @@ impl Outgoing {
             let (leaves, last) = (self.leaves(), self.channels[usize::from(channel.0)].last);
             let Some(len) = write(channel, last.as_ref(), leaves, &mut self.batch.bytes) else { continue };
             self.batch.push(Target::Channel(channel), Ecn::NotEct, len, Some(0));
+            self.batch.peer = None;
             self.flush(statistics)?;
             has_sent = true;
         }

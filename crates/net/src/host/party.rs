@@ -1,19 +1,19 @@
-//! A tenant's endpoint and all that surrounds it: the endpoint is told what happens, and all that it wants is carried out
+//! A tenant's endpoints and all that surrounds them: an endpoint is told what happens, and all that it wants is carried out
 //! (`actions.rs`). Here: events, deadlines and offers. Datagrams are in `taking.rs`, peers that come and go in `peer_events.rs`.
 
 use std::net::SocketAddr;
 
-use weir_core::{Endpoint, Event, Locator, Origin, PeerId};
+use weir_core::{Event, Locator, Origin, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 
 use super::application::Application;
-use super::kept::Kept;
 use super::outgoing::Outgoing;
 use super::peers::Peers;
+use super::seats::Seats;
 use super::statistics::Statistics;
 use super::tenant::Sessions;
 use crate::clock::Clock;
-use crate::error::{Impossible, Result};
+use crate::error::Result;
 use crate::profile::Profile;
 use crate::socket::{Input, Way, header_len};
 
@@ -22,11 +22,8 @@ use crate::socket::{Input, Way, header_len};
 pub(super) struct Party<'a, P: Profile, A> {
     pub(super) application: &'a mut A,
     pub(super) clock: Clock,
-    pub(super) endpoint: Option<Box<dyn Endpoint>>,
-    /// The endpoint is that of one peer: the application makes it when the peer comes, and it goes with the peer.
-    pub(super) is_per_peer: bool,
-    /// The peer that the endpoint calls 0.
-    pub(super) first: PeerId,
+    /// One endpoint, or one for each peer: the application makes it when the peer comes, and it goes with the peer.
+    pub(super) seats: Seats<P::Label>,
     pub(super) sessions: Sessions<P>,
     pub(super) calls: Option<Calls>,
     /// Where others can contact this party.
@@ -34,14 +31,14 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) peers: Peers<P::Association>,
     pub(super) input: Input,
     pub(super) outgoing: Outgoing,
-    pub(super) kept: Kept<P::Label>,
     /// Where a datagram is opened.
     pub(super) opened: Vec<u8>,
     pub(super) statistics: Statistics,
     /// The time of the last event: it never goes back.
     pub(super) time: Time,
     pub(super) stage: Stage,
-    pub(super) told: Told,
+    /// The application may have something for endpoints that they do not know of yet.
+    pub(super) has_news: bool,
     /// Sessions that are over by what their senders said last.
     pub(super) closed: Vec<usize>,
     /// Something has happened that the application should not wait a tick to act on.
@@ -58,40 +55,13 @@ pub(super) struct Calls {
     pub(super) ssrc: u32,
 }
 
-/// How far the endpoint's session is.
+/// How far the session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It waits for the peers of the configuration.
+    /// It waits for the peers of the configuration. Where there is an endpoint for each peer, none waits.
     Waiting,
     Started,
     Finished,
-}
-
-/// What the endpoint knows of the application.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told {
-    /// Payloads that it has not taken; `u64::MAX` for a supply without end.
-    offered: u64,
-    is_over: bool,
-    /// Less what it has delivered since it was told.
-    room: Option<u64>,
-}
-
-impl Told {
-    /// The endpoint has taken a payload.
-    pub(super) fn note_taken(&mut self) {
-        if self.offered != u64::MAX {
-            self.offered = self.offered.saturating_sub(1);
-        }
-    }
-
-    /// The endpoint delivers a payload, which takes a place of the room that it knows of.
-    pub(super) fn note_delivered(&mut self) -> Result<()> {
-        if let Some(room) = &mut self.room {
-            *room = room.checked_sub(1).ok_or(Impossible::NoRoom)?;
-        }
-        Ok(())
-    }
 }
 
 /// A datagram, and where it came from.
@@ -109,6 +79,8 @@ pub(super) struct Datagram<'d> {
 pub(super) struct Handled<'d, L> {
     pub(super) datagram: &'d Datagram<'d>,
     pub(super) origin: Origin,
+    /// The peer that it is from, if it is from one.
+    pub(super) peer: Option<PeerId>,
     pub(super) label: Option<L>,
     pub(super) payload: &'d [u8],
 }
@@ -121,45 +93,64 @@ impl Datagram<'_> {
 }
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
-    /// Tells the endpoint, and does what it wants. `handled` is the packet of the event. Nothing happens to an endpoint
+    /// Tells the endpoint at a place, and does what it wants. `handled` is the packet of the event. Nothing happens to an endpoint
     /// before its session starts.
     #[inline]
-    pub(super) fn event(&mut self, at: Time, event: Event<'_>, handled: Option<&Handled<'_, P::Label>>) -> Result<()> {
+    pub(super) fn event(
+        &mut self,
+        place: usize,
+        at: Time,
+        event: Event<'_>,
+        handled: Option<&Handled<'_, P::Label>>,
+    ) -> Result<()> {
         self.time = self.time.max(at);
-        let Some(mut endpoint) = self.endpoint.take_if(|_| self.stage != Stage::Waiting) else { return Ok(()) };
-        endpoint.handle(self.time, event);
-        while let Some(action) = endpoint.poll(self.time) {
-            self.carry_out(&action, handled)?;
+        if self.stage == Stage::Waiting {
+            return Ok(());
         }
-        self.endpoint = Some(endpoint);
+        let Some(mut seat) = self.seats.take(place) else { return Ok(()) };
+        seat.endpoint.handle(self.time, event);
+        while let Some(action) = seat.endpoint.poll(self.time) {
+            self.carry_out(&mut seat, &action, handled)?;
+        }
+        self.seats.put_back(place, seat);
         self.outgoing.flush(&mut self.statistics)
     }
 
-    /// When the endpoint wants to be called.
+    /// Tells all endpoints.
+    pub(super) fn event_to_all(&mut self, at: Time, event: Event<'_>) -> Result<()> {
+        self.seats.places().into_iter().try_for_each(|place| self.event(place, at, event, None))
+    }
+
+    /// When an endpoint wants to be called.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.endpoint.as_ref().filter(|_| self.stage != Stage::Waiting)?.deadline()
+        self.first_due().map(|(due, _)| due)
     }
 
-    /// The session starts. An application whose room is limited says so before.
-    pub(super) fn begin(&mut self, now: Time) -> Result<()> {
+    #[inline]
+    fn first_due(&self) -> Option<(Time, usize)> {
+        if self.stage == Stage::Waiting { None } else { self.seats.first_due() }
+    }
+
+    /// The session of the endpoint at a place starts. An application whose room is limited says so before.
+    pub(super) fn begin(&mut self, place: usize, now: Time) -> Result<()> {
         if let Some(at) = self.reachable_at {
-            self.event(now, Event::Reachable { at }, None)?;
+            self.event(place, now, Event::Reachable { at }, None)?;
         }
-        self.told.room = self.application.room();
-        if let Some(payloads) = self.told.room {
-            self.event(now, Event::Room { payloads }, None)?;
+        if let Some(payloads) = self.application.room() {
+            self.tell(place, now, Event::Room { payloads })?;
         }
-        self.event(now, Event::Start, None)
+        self.has_news = true;
+        self.event(place, now, Event::Start, None)
     }
 
-    /// Tells the endpoint which of its deadlines have passed at `at`, before anything else that happens then. A deadline is told
+    /// Tells which deadlines have passed at `at`, before anything else that happens then. A deadline is told
     /// as late as the order of events allows, so that an endpoint knows how late it is.
     pub(super) fn meet_deadlines(&mut self, at: Time) -> Result<()> {
         for _ in 0..MAX_DEADLINES {
-            let Some(due) = self.deadline().filter(|due| *due <= at) else { break };
+            let Some((due, place)) = self.first_due().filter(|(due, _)| *due <= at) else { break };
             self.statistics.note_lateness(due, at);
-            self.event(at, Event::Deadline, None)?;
+            self.event(place, at, Event::Deadline, None)?;
         }
         Ok(())
     }
@@ -168,45 +159,62 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     pub(super) fn host_dropped(&mut self, at: Time, packets: u64) -> Result<()> {
         self.statistics.host_dropped += packets;
         self.meet_deadlines(at)?;
-        self.event(at, Event::HostDropped { packets }, None)
+        self.event_to_all(at, Event::HostDropped { packets })
     }
 
     /// The application has what it wanted.
     pub(super) fn finish(&mut self, now: Time) -> Result<()> {
         self.peers.admit_nobody();
         match std::mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::Started => self.event(now, Event::Finish, None),
+            Stage::Started => self.event_to_all(now, Event::Finish),
             Stage::Waiting | Stage::Finished => Ok(()),
         }
     }
 
-    /// What the endpoint does not know yet of payloads to send, of their end, and of the room for received ones.
-    pub(super) fn next_offer(&self) -> Option<Event<'static>> {
-        if self.stage != Stage::Started {
-            return None;
+    /// Whether the application has something that an endpoint does not know of yet.
+    pub(super) fn has_offer(&self) -> bool {
+        let has_offer = |place: &usize| self.next_offer(*place).is_some();
+        match self.seats.is_per_peer() {
+            false => has_offer(&0),
+            true if self.has_news => self.seats.places().iter().any(has_offer),
+            true => self.seats.takers().iter().any(has_offer),
         }
-        if let Some(waiting) = self.application.waiting() {
-            let packets = waiting.saturating_sub(self.told.offered);
-            if packets > 0 {
-                return Some(Event::Offer { packets });
-            }
-            if self.application.is_over() && !self.told.is_over {
-                return Some(Event::End);
-            }
-        }
-        let room = self.application.room().filter(|room| self.told.room != Some(*room));
-        room.map(|payloads| Event::Room { payloads })
     }
 
-    /// Tells it, one thing at a time.
+    /// What the endpoint at a place does not know yet of payloads to send, of their end, and of the room for received ones.
+    fn next_offer(&self, place: usize) -> Option<Event<'static>> {
+        let seat = self.seats.get(place).filter(|_| self.stage == Stage::Started)?;
+        let waiting = match seat.peer {
+            Some(peer) => self.application.waiting_for(peer),
+            None => self.application.waiting(),
+        };
+        seat.told.news(waiting, self.application.is_over(), self.application.room())
+    }
+
+    /// Tells them, each one thing at a time. Only those are looked at for whom there can be something.
     pub(super) fn offer(&mut self, now: Time) -> Result<()> {
-        let Some(event) = self.next_offer() else { return Ok(()) };
-        match event {
-            Event::Offer { packets } => self.told.offered += packets,
-            Event::Room { payloads } => self.told.room = Some(payloads),
-            _ => self.told.is_over = true,
+        let places = match self.seats.is_per_peer() {
+            false => return self.offer_to(0, now),
+            true if self.has_news => self.seats.places(),
+            true => self.seats.takers().to_vec(),
+        };
+        self.has_news = false;
+        self.seats.forget_takers();
+        for place in places {
+            self.offer_to(place, now)?;
+            self.has_news |= self.next_offer(place).is_some();
         }
-        self.event(now, event, None)
+        Ok(())
+    }
+
+    fn offer_to(&mut self, place: usize, now: Time) -> Result<()> {
+        self.next_offer(place).map_or(Ok(()), |event| self.tell(place, now, event))
+    }
+
+    /// Tells an endpoint something of the application.
+    fn tell(&mut self, place: usize, now: Time, event: Event<'static>) -> Result<()> {
+        self.seats.note_told(place, &event);
+        self.event(place, now, event, None)
     }
 }
 

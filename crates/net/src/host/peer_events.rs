@@ -7,34 +7,30 @@ use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
 use super::application::{Application, Departure, PeerChange};
-use super::party::{Calls, Party, Stage, Told};
+use super::party::{Calls, Party, Stage};
 use super::peers::{News, Outbound};
+use super::statistics::Amount;
 use crate::error::{Impossible, Result};
 use crate::profile::Profile;
 use crate::socket::{address_at, locator, scoped};
 
 impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
-    /// What the endpoint calls a peer; `None` for one from before it was made.
-    pub(super) fn name_of(&self, PeerId(peer): PeerId) -> Option<PeerId> {
-        peer.checked_sub(self.first.0).map(PeerId)
-    }
-
-    /// The peer that the endpoint calls so.
-    pub(super) fn peer_of(&self, PeerId(name): PeerId) -> PeerId {
-        PeerId(name.saturating_add(self.first.0))
+    /// What an endpoint calls a peer.
+    pub(super) fn name_of(&self, peer: PeerId) -> PeerId {
+        if self.seats.is_per_peer() { PeerId(0) } else { peer }
     }
 
     /// Starts the session once every peer of the configuration has been there. Who has gone or come in the meantime is told
-    /// at once.
+    /// at once. Where each peer has an endpoint, its session starts with it.
     pub(super) fn start(&mut self, now: Time) -> Result<()> {
-        if self.stage != Stage::Waiting || self.is_per_peer || !self.peers.are_all_up() {
+        if self.stage != Stage::Waiting || !self.peers.are_all_up() {
             return Ok(());
         }
         self.stage = Stage::Started;
         let (lost, admitted) = (self.peers.lost(), self.peers.admitted());
         let mut changes = lost.into_iter().map(Event::PeerDown).chain(admitted.into_iter().map(Event::PeerUp));
-        self.begin(now)?;
-        changes.try_for_each(|event| self.event(now, event, None))
+        self.begin(ONE, now)?;
+        changes.try_for_each(|event| self.event(ONE, now, event, None))
     }
 
     /// Sends what the handshake has to say, and acts on what it has found.
@@ -73,11 +69,11 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
         self.statistics.peers += 1;
         self.associate(peer);
-        if self.is_per_peer {
+        if self.seats.is_per_peer() {
             let terms = self.application.terms(address).unwrap_or_default();
             self.open(now, peer, address, &terms)
         } else {
-            self.event(now, Event::PeerUp(peer), None)
+            self.event(ONE, now, Event::PeerUp(peer), None)
         }
     }
 
@@ -86,8 +82,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.statistics.peers += 1;
         self.associate(peer);
         self.application.peer(now, peer, address, PeerChange::Reached);
-        let name = self.name_of(peer).unwrap_or(peer);
-        self.event(now, Event::Reached { at: locator(address), peer: name }, None)
+        self.event(ONE, now, Event::Reached { at: locator(address), peer }, None)
     }
 
     /// The endpoint contacts whoever is at a locator.
@@ -98,10 +93,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// The endpoint says goodbye to a peer.
-    pub(super) fn part(&mut self, name: PeerId) -> Result<()> {
-        let peer = self.peer_of(name);
+    pub(super) fn part(&mut self, peer: PeerId) -> Result<()> {
         if !self.peers.was_there(peer) {
-            return Err(Impossible::NoPeer { peer: name }.into());
+            return Err(Impossible::NoPeer { peer }.into());
         }
         let address = self.peers.address(peer).filter(|_| self.peers.is_open(peer));
         let Some((_, address)) = address else { return Ok(()) };
@@ -122,33 +116,43 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
 
     /// The session of one peer begins, unless it has begun or there is one endpoint for all.
     fn open(&mut self, now: Time, peer: PeerId, address: SocketAddr, terms: &Terms) -> Result<()> {
-        if !self.is_per_peer || self.endpoint.is_some() || self.stage == Stage::Finished {
+        let is_served = self.seats.place_of(Some(peer)).is_some();
+        if is_served || self.stage == Stage::Finished {
             return Ok(());
         }
-        self.endpoint = self.application.open(now, address, terms);
-        if self.endpoint.is_none() {
+        let Some(endpoint) = self.application.open(now, address, terms) else {
             return self.close(now, peer, address, Departure::Declined);
-        }
-        (self.first, self.told, self.stage) = (peer, Told::default(), Stage::Started);
-        self.begin(now)
+        };
+        let place = self.seats.add_for(peer, endpoint);
+        self.statistics.sent_to.insert(peer, Amount::default());
+        self.begin(place, now)
     }
 
     /// A peer is gone, or is to go.
     fn close(&mut self, now: Time, peer: PeerId, address: SocketAddr, why: Departure) -> Result<()> {
-        if self.is_per_peer {
-            if self.stage == Stage::Started {
-                self.event(now, Event::Finish, None)?;
-                self.stage = Stage::Waiting;
+        if self.seats.is_per_peer() {
+            if let Some(place) = self.seats.place_of(Some(peer)).filter(|_| self.stage == Stage::Started) {
+                self.event(place, now, Event::Finish, None)?;
             }
-            self.endpoint = None;
-            self.kept.clear();
+            self.seats.remove(peer);
         }
-        self.peers.leave(now, peer, why);
         self.has_changed = true;
         self.application.peer(now, peer, address, PeerChange::Down(why));
-        if self.is_per_peer || why == Departure::Stopped {
+        self.statistics.sent_to.remove(&peer);
+        let again = match self.seats.is_per_peer() && self.stage == Stage::Started {
+            true => self.application.contact_again(now, address, why),
+            false => None,
+        };
+        match again {
+            Some(ssrc) => self.peers.contact_again(now, peer, ssrc),
+            None => self.peers.leave(now, peer, why),
+        }
+        if self.seats.is_per_peer() || why == Departure::Stopped {
             return Ok(());
         }
-        self.event(now, Event::PeerDown(peer), None)
+        self.event(ONE, now, Event::PeerDown(peer), None)
     }
 }
+
+/// The place of the endpoint, where there is one for all peers.
+const ONE: usize = 0;

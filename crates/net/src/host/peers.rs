@@ -60,6 +60,8 @@ pub(super) struct Peers<A> {
     outbox: VecDeque<Outbound>,
     /// Questions of hosts for which there was no room.
     pub(super) turned_away: u64,
+    /// No peer has to be looked at before; `None` if nobody knows. What is heard from one puts it off, and is not noted here.
+    quiet_until: Option<Time>,
 }
 
 /// Where and how clients become peers.
@@ -116,6 +118,7 @@ impl<A: Copy> Peers<A> {
             news: VecDeque::new(),
             outbox: VecDeque::new(),
             turned_away: 0,
+            quiet_until: None,
         }
     }
 
@@ -148,6 +151,20 @@ impl<A: Copy> Peers<A> {
                 self.all.entry(id).and_modify(|peer| peer.wanted_until = Some(now + CONTACT_PATIENCE));
             }
         }
+    }
+
+    /// A server that was contacted is gone: contacts it as from the beginning, as `ssrc`. Only who proves the key that it had, if it had
+    /// one, can answer in its place.
+    pub(super) fn contact_again(&mut self, now: Time, id: PeerId, ssrc: u32) {
+        let Some((socket, address)) = self.address(id) else { return };
+        if let Some(ids) = self.ids(id) {
+            // If it is there all the same, it need not wait for this host.
+            let bytes = Bye { ssrc: ids.local_ssrc }.encode().to_vec();
+            self.outbox.push_back(Outbound { socket, to: address, bytes, is_goodbye: true });
+        }
+        self.keys.expect_again(id);
+        self.forget(id);
+        self.add(socket, address, State::Contact(self.contact(ssrc, now)));
     }
 
     /// Shares keys with peers from now on.
@@ -186,6 +203,7 @@ impl<A: Copy> Peers<A> {
     fn add(&mut self, socket: usize, address: SocketAddr, state: State) -> PeerId {
         let peer = PeerId(self.next);
         self.next += 1;
+        self.quiet_until = None;
         self.by_address.insert(address, peer);
         self.all.insert(peer, Peer { address, socket, state, association: None, told: None, wanted_until: None });
         peer
@@ -275,14 +293,16 @@ impl<A: Copy> Peers<A> {
         let Some(id) = self.find(from).filter(is_contact) else {
             return self.serve(now, socket, from, message, terms);
         };
-        if message.kind == Kind::Offer && !self.may_take_offer(id, message) {
+        let is_running = matches!(&self.all[&id].state, State::Contact(contact) if contact.is_running());
+        // What comes while a stream runs only makes it doubtful, whoever says it.
+        if message.kind == Kind::Offer && !is_running && !self.may_take_offer(id, message) {
             return false;
         }
         self.on_contact(id, |contact| contact.on_message(now, message));
         true
     }
 
-    /// Whether an offer may be looked at: it is of the sender that is expected, with keys of use, and no stream runs that it could disturb.
+    /// Whether an offer may be looked at: it is of the sender that is expected, with keys of use.
     fn may_take_offer(&mut self, id: PeerId, message: &Message) -> bool {
         if !self.keys.may_be_from(&message.terms) {
             self.tell(id, PeerChange::OtherKey(message.terms.identity));
@@ -290,15 +310,18 @@ impl<A: Copy> Peers<A> {
         }
         let Some(Peer { state: State::Contact(contact), .. }) = self.all.get(&id) else { return false };
         let ids = Ids { local_ssrc: contact.ssrc(), remote_ssrc: message.ssrc, first_sequence: 0 };
-        !contact.is_running() && self.keys.agree_with_sender(id, &message.terms, ids)
+        self.keys.agree_with_sender(id, &message.terms, ids)
     }
 
     /// Something came from a server that this host contacts.
     fn on_contact(&mut self, id: PeerId, act: impl FnOnce(&mut Contact) -> Option<ContactNews>) {
         let Some(Peer { state: State::Contact(contact), wanted_until, .. }) = self.all.get_mut(&id) else { return };
-        let was_running = contact.is_running();
+        let (was_running, before) = (contact.is_running(), contact.deadline());
         let news = act(contact);
         let has_begun = contact.is_running() && !was_running;
+        if contact.deadline() < before {
+            self.quiet_until = None;
+        }
         match news {
             Some(ContactNews::Offered(terms)) => self.news.push_back((id, News::Offered(terms))),
             Some(ContactNews::Busy | ContactNews::Later) if wanted_until.is_some() => return self.forget(id),
@@ -368,7 +391,8 @@ impl<A: Copy> Peers<A> {
             Some(State::Admitted { .. }) => return Standing::Surplus,
             _ => {}
         }
-        let is_full = self.server.as_ref().is_none_or(|server| self.admitted().len() >= server.most);
+        let admitted = || self.all.values().filter(|peer| matches!(peer.state, State::Admitted { .. })).count();
+        let is_full = self.server.as_ref().is_none_or(|server| admitted() >= server.most);
         if is_full { Standing::Surplus } else { Standing::Stranger }
     }
 
@@ -429,8 +453,12 @@ impl<A: Copy> Peers<A> {
         self.look_at(now, id);
     }
 
-    /// When [`Peers::on_time`] wants to be called.
+    /// When [`Peers::on_time`] wants to be called, or earlier.
     pub(super) fn deadline(&self) -> Option<Time> {
+        self.quiet_until.or_else(|| self.first_due())
+    }
+
+    fn first_due(&self) -> Option<Time> {
         let due = |peer: &Peer<A>| match &peer.state {
             State::Known => None,
             State::Contact(contact) => {
@@ -449,10 +477,15 @@ impl<A: Copy> Peers<A> {
         if self.deadline().is_some_and(|due| due <= now) {
             let all: Vec<PeerId> = self.all.keys().copied().collect();
             all.into_iter().for_each(|id| self.look_at(now, id));
+            self.quiet_until = None;
+        }
+        if self.quiet_until.is_none() {
+            self.quiet_until = self.first_due();
         }
     }
 
     fn look_at(&mut self, now: Time, id: PeerId) {
+        self.quiet_until = None;
         let Some(Peer { address, socket, state, wanted_until, .. }) = self.all.get_mut(&id) else { return };
         let (socket, to, wanted_until) = (*socket, *address, *wanted_until);
         match state {
@@ -461,10 +494,15 @@ impl<A: Copy> Peers<A> {
             State::Contact(contact) => {
                 let question = contact.poll(now).map(|message| message.encode().to_vec());
                 let (is_over, is_refused) = (contact.is_over(now), contact.is_refused());
+                let why = match () {
+                    () if is_refused => Departure::Refused,
+                    () if contact.is_forgotten() => Departure::Forgotten,
+                    () => Departure::Silent,
+                };
                 let is_unanswered = !contact.is_running() && (contact.is_unanswered() || is_refused);
                 self.outbox.extend(question.map(|bytes| Outbound { socket, to, bytes, is_goodbye: false }));
                 if is_over {
-                    self.tell(id, PeerChange::Down(if is_refused { Departure::Refused } else { Departure::Silent }));
+                    self.tell(id, PeerChange::Down(why));
                 } else if is_unanswered && wanted_until.is_none() {
                     self.tell(id, PeerChange::Unanswered { is_refused });
                 }
@@ -511,7 +549,7 @@ impl<A: Copy> Peers<A> {
         let Some(ids) = ids else { return self.forget(id) };
         let waits = match why {
             Departure::Complete | Departure::Stopped => &FAREWELLS[..],
-            Departure::Silent | Departure::Refused => &FAREWELLS[..1],
+            Departure::Silent | Departure::Refused | Departure::Forgotten => &FAREWELLS[..1],
             Departure::Bye | Departure::Declined => &[Duration::ZERO],
         };
         peer.association = None;
@@ -587,6 +625,36 @@ mod tests {
             peers.on_time(now);
             peers.next_news() == Some((id, News::Changed(PeerChange::Down(Departure::Silent))))
         })
+    }
+
+    #[test]
+    fn what_is_due_first_is_due_whatever_puts_others_off() {
+        let (mut peers, id, _) = admitted();
+        peers.on_time(Time::from_secs(1));
+        assert_eq!(peers.deadline(), Some(Time::from_secs(10)));
+        peers.on_heard(Time::from_secs(4), id);
+        assert!(peers.deadline() <= Some(Time::from_secs(14)), "it may be early, and not late");
+        peers.on_refused(Time::from_secs(5), client());
+        assert_eq!(peers.deadline(), Some(Time::from_secs(5) + AFTER_REFUSAL));
+        peers.on_time(Time::from_secs(6));
+        assert_eq!(peers.next_news(), Some((id, News::Changed(PeerChange::Down(Departure::Refused)))));
+    }
+
+    #[test]
+    fn a_server_that_is_contacted_again_is_another_peer_with_another_number_of_this_host() {
+        let mut peers: Peers<()> = Peers::new(SILENCE);
+        peers.add_contact(0, client(), 7, Time::ZERO);
+        let first = peers.find(client()).expect("it is there");
+        let offer = Message { kind: Kind::Offer, ssrc: 9, cookie: [3; 16], terms: Terms::default() };
+        assert!(peers.on_message(Time::ZERO, 0, client(), &offer, None));
+        peers.contact_again(Time::from_secs(1), first, 8);
+        let again = peers.find(client()).expect("it is there");
+        assert!(again != first && peers.was_there(first) && peers.address(first).is_none());
+        peers.on_time(Time::from_secs(1));
+        let sent: Vec<Outbound> = std::iter::from_fn(|| peers.next_outbound()).collect();
+        let hello = weir_wire::rtcp::packets(&sent[1].bytes).next().expect("one").expect("a packet");
+        assert!(sent[0].is_goodbye, "the old stream is over");
+        assert_eq!(Message::decode(&hello).map(|hello| (hello.kind, hello.ssrc)), Ok((Kind::Hello, 8)));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What a tenant has done and seen.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use weir_core::PeerId;
 use weir_units::{Bytes, Time};
 
 use super::strangers::Strangers;
@@ -14,7 +16,9 @@ pub struct Statistics {
     pub channels: Vec<Amount>,
     /// Data sent in all: packets with a payload.
     pub sent: Amount,
-    /// Bytes of payload in them.
+    /// The same to each peer that is there, where each has an endpoint.
+    pub sent_to: BTreeMap<PeerId, Amount>,
+    /// Bytes of payload in what was sent in all.
     pub sent_payload: Bytes,
     /// Headers without payload sent: feedback, probes, replies.
     pub control_sent: u64,
@@ -92,8 +96,14 @@ impl Statistics {
         }
     }
 
-    /// A packet was sent; `payload` is the length of its payload, if it has one.
-    pub(super) fn note_sent(&mut self, channel: Option<usize>, size: u64, payload: Option<usize>) {
+    /// A packet was sent, on a channel or to a peer; `payload` is the length of its payload, if it has one.
+    pub(super) fn note_sent(
+        &mut self,
+        channel: Option<usize>,
+        peer: Option<PeerId>,
+        size: u64,
+        payload: Option<usize>,
+    ) {
         let Some(payload) = payload else {
             self.control_sent += 1;
             return;
@@ -102,6 +112,9 @@ impl Statistics {
         self.sent_payload += Bytes::new(payload as u64);
         if let Some(channel) = channel {
             self.channels[channel].add(1, size);
+        }
+        if let Some(amount) = peer.and_then(|peer| self.sent_to.get_mut(&peer)) {
+            amount.add(1, size);
         }
     }
 

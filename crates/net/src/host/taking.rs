@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use weir_core::{ChannelId, Event, Origin, Packet};
+use weir_core::{ChannelId, Event, Origin, Packet, PeerId};
 use weir_units::{Ecn, Time};
 use weir_wire::rtcp::{self, handshake, handshake::Message};
 
@@ -74,23 +74,25 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     /// Reads a datagram, without its seals, with the profile of its session, and acts on what it says.
     #[inline]
     fn read<'d>(&mut self, datagram: &'d Datagram<'d>, bytes: &'d [u8]) -> Result<()> {
-        let (profile, origin, sender) = match datagram.way {
+        let (profile, from, sender) = match datagram.way {
             Way::Channel(channel) => {
                 let session = self.sessions.of_channel(channel);
-                (session.profile, Origin::Channel(channel), Sender::Channel(channel.0 - session.channels.start))
+                let from = From { origin: Origin::Channel(channel), peer: None };
+                (session.profile, from, Sender::Channel(channel.0 - session.channels.start))
             }
             Way::Unicast(socket) => {
                 let peer = self.peers.find(datagram.from);
                 let association = peer.and_then(|peer| self.peers.association(peer)).copied();
-                let name = peer.and_then(|peer| self.name_of(peer));
+                let name = peer.map(|peer| self.name_of(peer));
                 let sender = association.map_or(Sender::Unassociated, Sender::Peer);
-                (self.sessions.of_unicast(socket).profile, name.map_or(Origin::Unverified, Origin::Peer), sender)
+                let from = From { origin: name.map_or(Origin::Unverified, Origin::Peer), peer };
+                (self.sessions.of_unicast(socket).profile, from, sender)
             }
         };
         let mut result = Ok(());
         profile.decode(bytes, sender, |found: Found<'_, P::Label>| {
             if result.is_ok()
-                && let Err(error) = self.on_found(datagram, origin, found)
+                && let Err(error) = self.on_found(datagram, from, found)
             {
                 result = Err(error);
             }
@@ -99,7 +101,12 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     #[inline]
-    fn on_found<'d>(&mut self, datagram: &'d Datagram<'d>, origin: Origin, found: Found<'d, P::Label>) -> Result<()> {
+    fn on_found<'d>(
+        &mut self,
+        datagram: &'d Datagram<'d>,
+        From { origin, peer }: From,
+        found: Found<'d, P::Label>,
+    ) -> Result<()> {
         let Datagram { at, from, ecn, .. } = *datagram;
         if let (Found::Packet { .. } | Found::Closed, Way::Channel(channel)) = (&found, datagram.way)
             && !self.input.is_source(channel, from.ip())
@@ -114,7 +121,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                     self.on_data_after_close(at, self.sessions.of(way));
                 }
                 let packet = Packet { header, size: datagram.size(), ecn };
-                return self.on_packet(&packet, &Handled { datagram, origin, label, payload });
+                return self.on_packet(&packet, &Handled { datagram, origin, peer, label, payload });
             }
             (Found::Message(message), Way::Unicast(socket)) => return self.on_message(at, socket, from, message),
             (Found::Handshake(message), Way::Unicast(socket)) => {
@@ -168,23 +175,23 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     fn on_packet(&mut self, packet: &Packet, handled: &Handled<'_, P::Label>) -> Result<()> {
         let at = handled.datagram.at;
         let mut is_for_endpoint = true;
-        if let Origin::Peer(name) = handled.origin {
-            let peer = self.peer_of(name);
+        if let Some(peer) = handled.peer {
             is_for_endpoint = self.peers.is_open(peer);
             self.peers.on_heard(at, peer);
             self.on_news(at)?;
         }
-        if !is_for_endpoint || self.stage == Stage::Waiting {
+        let place = self.seats.place_of(handled.peer).filter(|_| is_for_endpoint && self.stage != Stage::Waiting);
+        let Some(place) = place else {
             self.statistics.ignored.foreign += 1;
             return Ok(());
-        }
+        };
         match handled.payload.is_empty() {
             false => self.statistics.note_received(self.sessions.of(handled.datagram.way), packet.size.count()),
             true => self.statistics.control_received += 1,
         }
         self.statistics.marked += u64::from(packet.ecn == Ecn::Ce);
         self.meet_deadlines(at)?;
-        self.event(at, Event::Packet { from: handled.origin, packet }, Some(handled))
+        self.event(place, at, Event::Packet { from: handled.origin, packet }, Some(handled))
     }
 
     /// A message to the application came. Nobody can use this host to send a third party more than he spends himself.
@@ -197,6 +204,13 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         }
         self.outgoing.message(socket, from, &answer, &mut self.statistics)
     }
+}
+
+/// Where a datagram came from: as the endpoint is told, and the peer, if it came from one.
+#[derive(Debug, Clone, Copy)]
+struct From {
+    origin: Origin,
+    peer: Option<PeerId>,
 }
 
 /// Whether a datagram is a step of the handshake and nothing else.

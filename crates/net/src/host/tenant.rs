@@ -1,7 +1,7 @@
 //! A tenant: what takes part in one session, or in several under one manager.
 //!
 //! It is put together from sessions with their channels, unicast sockets and peers, and an endpoint, or none where the application
-//! makes one for each peer that comes. Then a [`super::Host`] runs it for an application.
+//! makes one for each peer that comes: each of these has its own deadlines, kept payloads and offers. Then a [`super::Host`] runs it for an application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -249,7 +249,7 @@ impl<P: Profile> Tenant<P> {
         self.reachable_at.map(address_at)
     }
 
-    /// Takes up to `most` peers at a time that prove their address. Without an endpoint for the whole run, `most` is 1.
+    /// Takes up to `most` peers at a time that prove their address.
     pub fn admit(&mut self, secret: Secret, most: usize) {
         self.peers.admit(Admission::new(secret), most);
     }

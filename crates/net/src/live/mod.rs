@@ -26,12 +26,17 @@ pub struct LiveConfig {
     pub keys: Option<PairConfig>,
 }
 
-/// The source of a stream, which takes one viewer after another at `listen`. The application makes an endpoint for each. `secret`
+/// The source of a stream, which takes up to `most` viewers at a time at `listen`. The application makes an endpoint for each. `secret`
 /// is random.
-pub fn source(listen: SocketAddr, secret: Secret, config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
+pub fn source(
+    listen: SocketAddr,
+    secret: Secret,
+    most: usize,
+    config: &LiveConfig,
+) -> Result<Tenant<RtpProfile>, NetError> {
     let mut tenant = tenant(config)?;
     tenant.add_unicast(UnicastSocket::listen(listen)?)?;
-    tenant.admit(secret, VIEWERS);
+    tenant.admit(secret, most);
     Ok(tenant)
 }
 
@@ -54,6 +59,3 @@ fn tenant(config: &LiveConfig) -> Result<Tenant<RtpProfile>, NetError> {
     }
     Ok(tenant)
 }
-
-/// Viewers at a time.
-const VIEWERS: usize = 1;

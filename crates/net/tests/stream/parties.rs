@@ -181,9 +181,14 @@ pub(crate) fn silent_after(silence: Duration) -> LiveConfig {
     LiveConfig { tenant: TenantConfig { silence, ..config().tenant }, ..config() }
 }
 
-/// Runs a source with a given number of payloads.
+/// Runs a source with a given number of payloads, for one viewer at a time.
 pub(crate) fn run_source(listen: SocketAddr, config: &LiveConfig, payloads: u64) -> Running {
-    let source = live::source(listen, [9; 32], config).expect("a socket");
+    run_source_for(1, listen, config, payloads)
+}
+
+/// Runs a source with a given number of payloads, for up to `most` viewers, each of which gets some of them.
+pub(crate) fn run_source_for(most: usize, listen: SocketAddr, config: &LiveConfig, payloads: u64) -> Running {
+    let source = live::source(listen, [9; 32], most, config).expect("a socket");
     let port = source.unicast_local(0).expect("it listens").port();
     let board = Arc::<Mutex<Board>>::default();
     let mut numbers = Numbers { next: 0, end: payloads, bytes: [0; 100], board: Arc::clone(&board) };
@@ -233,6 +238,10 @@ pub(crate) struct Screen {
     pub(crate) stages: Vec<PeerChange>,
     /// Leaves when it has this number of payloads; 0 is never.
     stop_at: usize,
+    /// Asks a source that is gone again, until this number of payloads has come.
+    again_until: usize,
+    /// Why it asked again.
+    pub(crate) asked_again: Vec<Departure>,
     order: Order<u64>,
     ending: Option<Departure>,
 }
@@ -241,6 +250,11 @@ impl Screen {
     /// One that leaves when it has this number of payloads.
     pub(crate) fn of(stop_at: usize) -> Screen {
         Screen { stop_at, ..Screen::default() }
+    }
+
+    /// One that looks for its source again when it is gone, until it has this number of payloads.
+    pub(crate) fn again_until(payloads: usize) -> Screen {
+        Screen { again_until: payloads, ..Screen::default() }
     }
 
     /// Packets that never came.
@@ -267,9 +281,18 @@ impl Application<Rtp> for Screen {
 
     fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, change: PeerChange) {
         match change {
+            PeerChange::Down(why) if self.payloads.len() < self.again_until && why != Departure::Bye => {
+                self.asked_again.push(why);
+                self.show(Time::from_nanos(u64::MAX));
+                self.order = Order::default();
+            }
             PeerChange::Down(why) => self.ending = Some(why),
             stage => self.stages.push(stage),
         }
+    }
+
+    fn contact_again(&mut self, _now: Time, _address: SocketAddr, _why: Departure) -> Option<u32> {
+        self.ending.is_none().then_some(0x0203_0400 + self.asked_again.len() as u32)
     }
 
     fn deadline(&self) -> Option<Time> {

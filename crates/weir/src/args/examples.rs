@@ -37,15 +37,17 @@ always new.";
 pub(super) const LIVE_EXAMPLES: &str = "\
 Examples:
   ffmpeg -re -i movie.mp4 -c copy -f mpegts - | weir send live --unicast 5004
-      a viewer receives it with `weir recv HOST:5004 --out rtp://127.0.0.1:6000`
+      viewers receive it with `weir recv HOST:5004 --out rtp://127.0.0.1:6000`
   weir send live --unicast 5004 --in big.tar --cc-set max_rate=20M
   weir send live --unicast 192.0.2.7:5004 --in rtp://127.0.0.1:6000
   weir send live --unicast 5004 --in movie.ts --encrypt
       says its key, by which viewers know it: weir recv HOST:5004 --sender-key KEY
 
-A pipe or a file is read as fast as the stream goes: a program that could
-write faster waits. RTP that comes in does not wait: what is older than a
-second is dropped, and counted. What the network loses is not sent again.";
+Each viewer gets the stream at the rate that its own path can carry. A pipe, or
+a file without a clock, is read as fast as the slowest viewer gets it, and the
+program that writes waits. RTP and datagrams do not wait, nor do several viewers
+of a file with a clock: what a viewer has not got within --latency is dropped
+for that viewer, and counted.";
 
 pub(super) const MEDIA_EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ use crate::events::{Role, Trouble};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LiveSenderEvent {
-    /// The sender waits for a viewer.
+    /// The sender waits for viewers.
     Start(SendStart),
     /// A viewer came or left.
     Viewer(ViewerChange),
@@ -36,7 +36,7 @@ pub enum LiveReceiverEvent {
     End(ViewEnd),
 }
 
-/// The sender waits for a viewer.
+/// The sender waits for viewers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SendStart {
     /// `sender`.
@@ -63,30 +63,66 @@ pub struct ViewerChange {
     pub viewer: String,
     /// `came`, `bye`, `finished`, `stopped`, `silent` or `refused`.
     pub what: String,
+    /// How many there are now.
+    #[serde(default)]
+    pub viewers: u64,
 }
 
-/// How sending stands.
+/// How sending stands: to all viewers together, and to each.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SendProgress {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// The viewer's address and port; null without one.
-    pub viewer: Option<String>,
-    /// Packets sent, all headers included.
+    /// How many viewers there are.
+    pub viewers: u64,
+    /// Packets sent so far, all headers included.
     pub sent_bytes: u64,
-    /// Packets sent.
+    /// Packets sent so far.
     pub sent_packets: u64,
+    /// Of these, packets whose content was sent to the same viewer before.
+    pub resent_packets: u64,
     /// Sent since the last progress event.
+    pub rate_bps: u64,
+    /// The least rate that congestion control allows to a viewer; null before the first answer.
+    pub allowed_bps: Option<u64>,
+    /// The rate of content with which the slowest viewer keeps up; null before the first answer.
+    pub target_bps: Option<u64>,
+    /// The longest smoothed round-trip time to a viewer; null before the first answer.
+    pub round_trip_ms: Option<f64>,
+    /// How often congestion made the rate to a viewer fall.
+    pub backoffs: u64,
+    /// Payloads that wait for the viewer that is farthest behind.
+    pub waiting: u64,
+    /// Payloads that waited for too long and were dropped, counted for each viewer.
+    pub dropped: u64,
+    /// How it stands with each viewer.
+    pub each: Vec<ViewerProgress>,
+}
+
+/// How sending to a viewer stands.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ViewerProgress {
+    /// Its address and port.
+    pub viewer: String,
+    /// Packets sent to it, all headers included.
+    pub sent_bytes: u64,
+    /// Packets sent to it.
+    pub sent_packets: u64,
+    /// Of these, packets whose content was sent to it before.
+    pub resent_packets: u64,
+    /// Sent to it since the last progress event.
     pub rate_bps: u64,
     /// The rate that congestion control allows; null before the first answer.
     pub allowed_bps: Option<u64>,
+    /// The rate of content with which it keeps up; null before the first answer.
+    pub target_bps: Option<u64>,
     /// Smoothed round-trip time; null before the first answer.
     pub round_trip_ms: Option<f64>,
     /// How often congestion made the rate fall.
     pub backoffs: u64,
-    /// Payloads that wait.
+    /// Payloads that wait for it.
     pub waiting: u64,
-    /// Payloads that waited for too long and were dropped.
+    /// Payloads that waited for it for too long and were dropped.
     pub dropped: u64,
 }
 
@@ -99,15 +135,18 @@ pub struct LiveEnd {
     pub sent_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Bytes of content in them.
+    /// Of these, packets whose content was sent to the same viewer before.
+    #[serde(default)]
+    pub resent_packets: u64,
+    /// Bytes of content in all of them.
     pub payload_bytes: u64,
     /// Viewers that there were.
     pub viewers: u64,
-    /// Payloads that waited for too long and were dropped.
+    /// Payloads that waited for too long and were dropped, counted for each viewer.
     pub dropped: u64,
     /// Messages of others, messages that cannot be read, answers to what was never sent.
     pub ignored: u64,
-    /// Questions of others while there was a viewer.
+    /// Questions of others while there was no room for another viewer.
     pub turned_away: u64,
     /// The exit code.
     pub exit_code: u8,
@@ -131,8 +170,14 @@ pub struct ViewStart {
 pub struct MeetingChange {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// `unanswered`, `refused`, `busy`, `later` or `running`.
+    /// `unanswered`, `refused`, `busy`, `later`, `running` or `reconnecting`.
     pub stage: String,
+    /// Why the sender is asked again: `silent`, `refused` or `forgotten`; null in other stages.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// When the stream runs again: seconds without a packet; null otherwise.
+    #[serde(default)]
+    pub missed_s: Option<f64>,
     /// Congestion control scheme; null before the sender has said.
     pub scheme: Option<String>,
     /// RTP payload type; null before the sender has said.
@@ -160,6 +205,12 @@ pub struct ViewProgress {
     /// Packets that came after later ones and in time: sent again, or overtaken.
     #[serde(default)]
     pub recovered_packets: u64,
+    /// How often the stream was taken again.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Seconds in all without a packet before it was.
+    #[serde(default)]
+    pub missed_s: f64,
     /// The longest time from the sender's input to the output since the last progress event, less the fastest way between them; null if
     /// nothing was given out, or the stream has no times.
     #[serde(default)]
@@ -171,7 +222,7 @@ pub struct ViewProgress {
 pub struct ViewEnd {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// `bye`, `stopped`, `silent`, `refused` or `declined`.
+    /// `bye`, `stopped`, `silent`, `refused`, `forgotten` or `declined`.
     pub reason: String,
     /// Packets received, all headers included.
     pub received_bytes: u64,
@@ -186,6 +237,12 @@ pub struct ViewEnd {
     /// Packets that came after later ones and in time: sent again, or overtaken.
     #[serde(default)]
     pub recovered_packets: u64,
+    /// How often the stream was taken again.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Seconds in all without a packet before it was.
+    #[serde(default)]
+    pub missed_s: f64,
     /// Packets that came with a congestion mark.
     pub marked_packets: u64,
     /// Messages of others, and messages that cannot be read.

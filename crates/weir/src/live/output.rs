@@ -10,7 +10,8 @@ use std::str::FromStr;
 use weir_wire::rtp::Rtp;
 
 use super::input::{MP2T, is_url};
-use crate::args::ValueError;
+use crate::args::{Recv, ValueError};
+use crate::exit::{Exit, Failure};
 
 /// Where a live stream goes, as the user says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,32 @@ pub(crate) enum Output {
     Rtp(SocketAddr),
     /// Each payload in a datagram of its own.
     Udp(SocketAddr),
+}
+
+impl Output {
+    /// Where the stream goes; options that mean nothing for one are refused.
+    pub(crate) fn wanted(args: &Recv) -> Result<Output, Failure> {
+        let usage = |text: String| Failure::new(Exit::Usage, text);
+        let given =
+            [("--link", args.link.is_some()), ("--iface", args.iface.is_some()), ("--any-sender", args.any_sender)];
+        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(usage(format!(
+                "{name} is for sessions that a description tells of; a live stream has no use for it"
+            )));
+        }
+        let text = args.out.as_deref().map_or(Some("-"), Path::to_str);
+        let text = text.ok_or_else(|| usage("--out must be text".to_owned()))?;
+        let output: Output = text.parse().map_err(|error: ValueError| usage(format!("--out {text}: {error}")))?;
+        if args.output.json && output == Output::Stdout {
+            return Err(usage(
+                "with --json, events take standard output; send the stream elsewhere with --out".to_owned(),
+            ));
+        }
+        if args.sdp.is_some() && !matches!(output, Output::Rtp(_)) {
+            return Err(usage("--sdp describes what --out rtp://ADDR:PORT sends; give that too".to_owned()));
+        }
+        Ok(output)
+    }
 }
 
 impl FromStr for Output {

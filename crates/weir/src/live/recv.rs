@@ -1,4 +1,5 @@
-//! `weir recv HOST:PORT`: asks a sender for its live stream and puts it out, in order, as it comes.
+//! `weir recv HOST:PORT`: asks a sender for its live stream and puts it out, in order, as it comes. A sender that goes without a goodbye
+//! is asked again, and the output goes on with the stream that it offers then.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,13 +15,14 @@ use weir_net::live::{self, LiveConfig};
 use weir_net::seal::PairConfig;
 use weir_net::socket::header_len;
 use weir_object::keys::PublicKey;
-use weir_units::{Bytes, Random, Seq, Time};
+use weir_units::{Bytes, Random, Time};
 use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveReceiverEvent, MeetingChange, ViewEnd, ViewProgress, ViewStart};
 use super::output::{Outlet, Output, write_sdp};
+use super::resume::{PATIENCE, Resume};
 use crate::args::Recv;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -31,7 +33,7 @@ use crate::trust::Trust;
 
 /// Takes the live stream of the sender at `address`.
 pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverEvent>) -> Result<Exit, Failure> {
-    let output = output(args)?;
+    let output = Output::wanted(args)?;
     let sender = resolve(address)?;
     let ssrc = u32::from_be_bytes(session::random()?);
     let random = session::random_stream("viewer")?;
@@ -59,6 +61,8 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         output,
         random,
         order: Order::default(),
+        resume: Resume::default(),
+        early: 0,
         latency: args.latency.unwrap_or_default(),
         play_out: None,
         longest_lag: None,
@@ -86,28 +90,6 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     Ok(run.end(clock.now(), &statistics))
 }
 
-/// Where the stream goes; options that mean nothing for one are refused.
-fn output(args: &Recv) -> Result<Output, Failure> {
-    let usage = |text: String| Failure::new(Exit::Usage, text);
-    let given = [("--link", args.link.is_some()), ("--iface", args.iface.is_some()), ("--any-sender", args.any_sender)];
-    if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
-        return Err(usage(format!(
-            "{name} is for sessions that a description tells of; a live stream has no use for it"
-        )));
-    }
-    let text = args.out.as_deref().map_or(Some("-"), std::path::Path::to_str);
-    let text = text.ok_or_else(|| usage("--out must be text".to_owned()))?;
-    let output: Output =
-        text.parse().map_err(|error: crate::args::ValueError| usage(format!("--out {text}: {error}")))?;
-    if args.output.json && output == Output::Stdout {
-        return Err(usage("with --json, events take standard output; send the stream elsewhere with --out".to_owned()));
-    }
-    if args.sdp.is_some() && !matches!(output, Output::Rtp(_)) {
-        return Err(usage("--sdp describes what --out rtp://ADDR:PORT sends; give that too".to_owned()));
-    }
-    Ok(output)
-}
-
 fn resolve(address: &str) -> Result<SocketAddr, Failure> {
     let failed = |reason: String| {
         Failure::new(
@@ -130,6 +112,9 @@ struct LiveViewer<'a> {
     output: Output,
     random: Random,
     order: Order<Taken>,
+    resume: Resume,
+    /// Packets that the first of a stream overtook where another stream ran before.
+    early: u64,
     /// How long after the sender got it the stream is given out: what the user wants, or the sender, if that is more.
     latency: Duration,
     /// Once the stream runs, if it has times.
@@ -168,6 +153,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             return None;
         }
         self.terms = Some(*terms);
+        self.resume.on_offer();
         self.latency = self.latency.max(Duration::from_millis(u64::from(terms.latency_ms)));
         self.play_out = (!self.latency.is_zero()).then(|| PlayOut::new(self.latency));
         if terms.latency_ms == 0 && self.play_out.is_some() {
@@ -196,11 +182,14 @@ impl Application<Rtp> for LiveViewer<'_> {
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
-        let number = delivery.number.unwrap_or_default();
-        let header = Rtp { sequence: number as u16, ..*delivery.label };
+        let Some(number) = self.resume.number(delivery.number.unwrap_or_default()) else {
+            self.early += 1;
+            return;
+        };
+        let header = Rtp { sequence: number.value() as u16, ..*delivery.label };
         let due = self.play_out.as_mut().zip(header.origin).map(|(play_out, origin)| play_out.due(now, origin.micros));
         let when = due.map_or(Due::at_once(now, HOLD), Due::at);
-        self.order.push(Seq::new(number), when, Taken { header, payload: delivery.payload.to_vec(), due });
+        self.order.push(number, when, Taken { header, payload: delivery.payload.to_vec(), due });
     }
 
     fn batch_end(&mut self) {
@@ -211,6 +200,11 @@ impl Application<Rtp> for LiveViewer<'_> {
         self.order.deadline()
     }
 
+    fn contact_again(&mut self, _now: Time, _address: SocketAddr, _why: Departure) -> Option<u32> {
+        let is_over = self.outcome.is_some() || self.ending.is_some();
+        (self.resume.asks().is_some() && !is_over).then(|| self.random.bits() as u32)
+    }
+
     fn peer(&mut self, now: Time, _peer: PeerId, _address: SocketAddr, change: PeerChange) {
         let stage = match change {
             PeerChange::Unanswered { is_refused: false } => "unanswered",
@@ -219,14 +213,19 @@ impl Application<Rtp> for LiveViewer<'_> {
             PeerChange::Later => "later",
             PeerChange::OtherKey(key) => return self.refused(now, key),
             PeerChange::Up | PeerChange::Reached => "running",
+            PeerChange::Down(why) if self.resume.on_gone(why, self.last_packet) => "reconnecting",
             PeerChange::Down(why) => {
                 self.ending = Some(why);
                 return;
             }
         };
+        let missed = if stage == "running" { self.resume.on_running(now) } else { None };
+        let why = self.resume.asks().filter(|_| stage == "reconnecting");
         let event = MeetingChange {
             t_s: self.t_s(now),
             stage: stage.to_owned(),
+            why: why.map(|why| word(why).to_owned()),
+            missed_s: missed.map(|missed| missed.as_secs_f64()),
             scheme: self.terms.as_ref().and_then(Terms::scheme).map(str::to_owned),
             payload_type: self.terms.map(|terms| terms.payload_type),
             latency_ms: self.terms.map(|_| self.latency.as_millis() as u64),
@@ -243,10 +242,14 @@ impl Application<Rtp> for LiveViewer<'_> {
             self.progress(now, statistics);
         }
         if self.outcome.is_none() {
-            let is_idle = self.idle_timeout.is_some_and(|limit| now.since(self.last_packet) >= limit);
+            let patience = self.idle_timeout.or(self.resume.asks().map(|_| PATIENCE));
+            let is_idle = patience.is_some_and(|limit| now.since(self.last_packet) >= limit);
             self.outcome = match () {
                 () if self.is_unheard || self.observer.is_interrupted() => Some(Exit::Done),
-                () if is_idle => Some(Exit::Incomplete),
+                () if is_idle => {
+                    self.ending = self.ending.or(self.resume.asks());
+                    Some(Exit::Incomplete)
+                }
                 // To look for a while is what was asked for; to have seen nothing is not.
                 () if self.ends.is_some_and(|ends| now >= ends) => {
                     Some(if statistics.received.packets > 0 { Exit::Done } else { Exit::Incomplete })
@@ -341,29 +344,32 @@ impl LiveViewer<'_> {
             rate_bps: rate.bps(),
             lost_packets: self.order.missing(),
             recovered_packets: self.order.filled(),
+            reconnects: self.resume.reconnects,
+            missed_s: self.resume.missed.as_secs_f64(),
             lag_ms: self.longest_lag.take().map(|lag| lag.as_secs_f64() * 1e3),
         };
         self.show(&LiveReceiverEvent::Progress(event));
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
-        let (reason, exit) = match self.ending {
-            Some(Departure::Bye) => ("bye", Exit::Done),
-            Some(Departure::Silent) => ("silent", Exit::Incomplete),
-            Some(Departure::Refused) => ("refused", Exit::Incomplete),
-            Some(Departure::Declined) => ("declined", Exit::Session),
-            Some(Departure::Complete | Departure::Stopped) | None => ("stopped", Exit::Internal),
+        let exit = match self.ending {
+            Some(Departure::Bye) => Exit::Done,
+            Some(Departure::Silent | Departure::Refused | Departure::Forgotten) => Exit::Incomplete,
+            Some(Departure::Declined) => Exit::Session,
+            Some(Departure::Complete | Departure::Stopped) | None => Exit::Internal,
         };
         let exit = self.outcome.unwrap_or(exit);
         let event = ViewEnd {
             t_s: self.t_s(now),
-            reason: reason.to_owned(),
+            reason: self.ending.map_or("stopped", word).to_owned(),
             received_bytes: statistics.received.bytes.count(),
             received_packets: statistics.received.packets,
             payload_bytes: self.payload_bytes,
             lost_packets: self.order.missing(),
-            late_packets: self.order.late(),
+            late_packets: self.order.late() + self.early,
             recovered_packets: self.order.filled(),
+            reconnects: self.resume.reconnects,
+            missed_s: self.resume.missed.as_secs_f64(),
             marked_packets: statistics.marked,
             ignored: statistics.ignored.total(),
             exit_code: exit.code(),
@@ -378,6 +384,18 @@ impl LiveViewer<'_> {
 
     fn show(&mut self, event: &LiveReceiverEvent) {
         self.is_unheard |= self.observer.event(event).is_break();
+    }
+}
+
+/// How it is called in events that the sender is not there any more.
+fn word(why: Departure) -> &'static str {
+    match why {
+        Departure::Bye => "bye",
+        Departure::Silent => "silent",
+        Departure::Refused => "refused",
+        Departure::Forgotten => "forgotten",
+        Departure::Declined => "declined",
+        Departure::Complete | Departure::Stopped => "stopped",
     }
 }
 

@@ -1,11 +1,12 @@
-//! `weir send live`: paces an input to whoever asks for it, one viewer at a time, until the input ends.
+//! `weir send live`: paces an input to all who ask for it, each at the rate that its own path allows, until the input ends.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use weir_core::observation::{Observation, PaceCause, PaceReport};
+use weir_core::observation::Observation;
 use weir_core::registry::{Habitat, Setting, Stream};
-use weir_core::{ChannelId, Endpoint, PeerId};
+use weir_core::{Endpoint, PeerId};
 use weir_net::NetError;
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Departure, Host, PeerChange, Progress, Statistics, Tenant};
@@ -19,8 +20,10 @@ use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
-use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange};
+use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange, ViewerProgress};
+use super::feed::Feed;
 use super::input::{LONGEST_WAIT, Pacing, Source, Supply};
+use super::viewers::{self, Given, Viewer, Viewers};
 use crate::args::SendLive;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -28,7 +31,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::{key, session};
 
-/// Paces an input to whoever asks for it, one viewer at a time, until the input ends.
+/// Paces an input to all who ask for it, each at the rate that its own path allows, until the input ends.
 pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Result<Exit, Failure> {
     // A bad setting is told before anybody comes.
     let packet_size = Bytes::new(u64::from(args.packet_size));
@@ -58,13 +61,14 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
         is_unheard: false,
         is_pace_told: false,
         random: session::random_stream("viewers")?,
-        source,
+        feed: Feed::new(source, longest_wait),
         started: clock.now(),
         shown: clock.now(),
         shown_bytes: 0,
-        viewer: None,
-        pace: None,
-        backoffs: 0,
+        viewers: Viewers::new(),
+        given: Given::default(),
+        backoffs_before: 0,
+        finished: 0,
         last_departure: None,
         outcome: None,
     };
@@ -108,11 +112,12 @@ fn listen(args: &SendLive, identity: Option<&SecretKey>) -> Result<Tenant<RtpPro
     config.tenant.silence = args.silence;
     let secret = session::random()?;
     let failed = Failure::of(Exit::Network, "cannot wait for viewers");
-    match live::source(args.unicast, secret, &config) {
+    let most = usize::from(args.viewers);
+    match live::source(args.unicast, secret, most, &config) {
         // A host without IPv6 has IPv4 at least.
         Err(NetError::Socket { .. }) if args.unicast.ip() == Ipv6Addr::UNSPECIFIED => {
             let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), args.unicast.port());
-            live::source(any, secret, &config).map_err(failed)
+            live::source(any, secret, most, &config).map_err(failed)
         }
         outcome => outcome.map_err(failed),
     }
@@ -135,44 +140,52 @@ struct LiveSender<'a> {
     is_pace_told: bool,
     /// Seeds the endpoint of each viewer.
     random: Random,
-    source: Source,
+    feed: Feed,
     started: Time,
     shown: Time,
     shown_bytes: u64,
-    viewer: Option<SocketAddr>,
-    /// The last that was heard of the pace to this viewer.
-    pace: Option<PaceReport>,
-    backoffs: u64,
+    viewers: Viewers,
+    /// To all viewers, also those that have gone.
+    given: Given,
+    /// Back-offs of viewers that have gone.
+    backoffs_before: u64,
+    /// Viewers that have got everything to the end.
+    finished: u64,
     /// How the last viewer left.
     last_departure: Option<Departure>,
     outcome: Option<Exit>,
 }
 
 impl Application<Rtp> for LiveSender<'_> {
-    fn payload(&mut self, now: Time, _channel: Option<ChannelId>) -> Option<(Rtp, &[u8])> {
-        self.source.next(now)
+    fn payload_for(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
+        let (header, payload) = self.feed.next(now, viewer)?;
+        self.given.note(&payload);
+        if let Some(viewer) = self.viewers.get_mut(&viewer) {
+            viewer.note_given(&payload);
+        }
+        Some((header, payload))
     }
 
-    fn waiting(&self) -> Option<u64> {
-        Some(self.source.waiting())
+    fn waiting_for(&self, viewer: PeerId) -> Option<u64> {
+        Some(self.feed.waiting(viewer))
     }
 
     fn is_over(&self) -> bool {
-        self.source.is_over()
+        self.feed.is_over()
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.source.readable()
+        self.feed.readable()
     }
 
     fn read(&mut self, now: Time) {
-        self.source.fill(now);
+        self.feed.fill(now);
     }
 
     fn terms(&self, viewer: SocketAddr) -> Option<Terms> {
         let size = u16::try_from(self.packet_size(viewer.ip()).count()).unwrap_or(u16::MAX);
         let latency_ms = u16::try_from(self.args.latency.as_millis()).unwrap_or(u16::MAX);
-        let terms = Terms::new(self.source.payload_type()?, size, self.args.cc.name).unwrap_or_default();
+        let terms = Terms::new(self.feed.source().payload_type()?, size, self.args.cc.name).unwrap_or_default();
         Some(Terms { latency_ms, ..terms })
     }
 
@@ -183,14 +196,19 @@ impl Application<Rtp> for LiveSender<'_> {
         Some(endpoint.expect("the same settings were good at the start"))
     }
 
-    fn peer(&mut self, now: Time, _peer: PeerId, address: SocketAddr, change: PeerChange) {
+    fn peer(&mut self, now: Time, peer: PeerId, address: SocketAddr, change: PeerChange) {
         let what = match change {
             PeerChange::Up => {
-                (self.viewer, self.pace) = (Some(address), None);
+                let (packet_size, payload_len) = (self.packet_size(address.ip()), self.feed.source().payload_len());
+                self.viewers.insert(peer, Viewer::new(address, packet_size, payload_len));
+                self.feed.add(peer);
                 "came"
             }
             PeerChange::Down(why) => {
-                (self.viewer, self.last_departure) = (None, Some(why));
+                self.backoffs_before += self.viewers.remove(&peer).map_or(0, |viewer| viewer.backoffs());
+                self.feed.remove(peer);
+                self.finished += u64::from(why == Departure::Complete);
+                self.last_departure = Some(why);
                 word(why)
             }
             PeerChange::Reached
@@ -199,25 +217,24 @@ impl Application<Rtp> for LiveSender<'_> {
             | PeerChange::Busy
             | PeerChange::Later => return,
         };
-        let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned() };
+        let viewers = self.viewers.len() as u64;
+        let event = ViewerChange { t_s: self.t_s(now), viewer: address.to_string(), what: what.to_owned(), viewers };
         self.show(&LiveSenderEvent::Viewer(event));
     }
 
-    fn observe(&mut self, _now: Time, observation: &Observation) {
-        if let Observation::Pace(report) = observation {
-            let is_backoff = matches!(report.cause, PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark);
-            self.backoffs += u64::from(is_backoff);
-            self.pace = Some(*report);
+    fn observe_peer(&mut self, now: Time, viewer: PeerId, observation: &Observation) {
+        if let (Observation::Pace(report), Some(viewer)) = (observation, self.viewers.get_mut(&viewer)) {
+            viewer.on_pace(now, report);
         }
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.source.next_due()
+        self.feed.next_due()
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
-        self.source.pace(now, self.viewer.is_some());
-        if self.source.lacks_clock() && !std::mem::replace(&mut self.is_pace_told, true) {
+        self.feed.turn(now);
+        if self.feed.source().lacks_clock() && !std::mem::replace(&mut self.is_pace_told, true) {
             let message = format!(
                 "{} has no clock that can be read, as an MPEG transport stream has: it goes as fast as the path allows; --pace RATE holds it to a rate",
                 self.args.input
@@ -231,7 +248,9 @@ impl Application<Rtp> for LiveSender<'_> {
             // An input without an end is ended so.
             self.outcome = Some(if self.args.input.is_endless() { Exit::Done } else { Exit::Interrupted });
         }
-        let is_sent = self.viewer.is_none() && self.source.is_over() && self.source.waiting() == 0;
+        // Who has gone before the end is not waited for once another viewer has got everything.
+        let is_left = self.finished == 0 && self.feed.waiting_in_all() > 0;
+        let is_sent = self.viewers.is_empty() && self.feed.is_over() && !is_left;
         if self.outcome.is_some() || self.is_unheard || is_sent { Progress::Stop } else { Progress::Continue }
     }
 }
@@ -245,49 +264,57 @@ fn word(why: Departure) -> &'static str {
         Departure::Bye => "bye",
         Departure::Complete => "finished",
         Departure::Stopped | Departure::Declined => "stopped",
-        Departure::Silent => "silent",
+        Departure::Silent | Departure::Forgotten => "silent",
         Departure::Refused => "refused",
     }
 }
 
 impl LiveSender<'_> {
     fn packet_size(&self, viewer: IpAddr) -> Bytes {
-        Bytes::new((self.source.payload_len() + header(self.args) + sealed(self.args)) as u64 + header_len(viewer))
+        Bytes::new(
+            (self.feed.source().payload_len() + header(self.args) + sealed(self.args)) as u64 + header_len(viewer),
+        )
     }
 
     fn progress(&mut self, now: Time, statistics: &Statistics) {
         let sent_bytes = statistics.sent.bytes.count();
-        let rate = Bytes::new(sent_bytes - self.shown_bytes).per(now.since(self.shown));
+        let interval = now.since(self.shown);
+        let rate = Bytes::new(sent_bytes - self.shown_bytes).per(interval);
         (self.shown, self.shown_bytes) = (now, sent_bytes);
+        let each = viewers::progress(&mut self.viewers, now, interval, statistics, &self.feed);
+        let least = |of: fn(&ViewerProgress) -> Option<u64>| each.iter().filter_map(of).min();
         let event = SendProgress {
             t_s: self.t_s(now),
-            viewer: self.viewer.map(|viewer| viewer.to_string()),
+            viewers: each.len() as u64,
             sent_bytes,
             sent_packets: statistics.sent.packets,
+            resent_packets: self.given.resent(statistics.sent.packets),
             rate_bps: rate.bps(),
-            allowed_bps: self.pace.map(|pace| pace.rate.bps()),
-            round_trip_ms: self.pace.map(|pace| pace.smoothed_round_trip.as_secs_f64() * 1e3),
-            backoffs: self.backoffs,
-            waiting: self.source.waiting(),
-            dropped: self.source.dropped(),
+            allowed_bps: least(|viewer| viewer.allowed_bps),
+            target_bps: least(|viewer| viewer.target_bps),
+            round_trip_ms: each.iter().filter_map(|viewer| viewer.round_trip_ms).reduce(f64::max),
+            backoffs: self.backoffs_before + each.iter().map(|viewer| viewer.backoffs).sum::<u64>(),
+            waiting: self.feed.waiting_in_all(),
+            dropped: self.feed.dropped(),
+            each,
         };
         self.show(&LiveSenderEvent::Progress(event));
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
         let mut exit = self.outcome.unwrap_or(match self.last_departure {
-            Some(Departure::Silent | Departure::Refused) => Exit::Incomplete,
+            Some(Departure::Silent | Departure::Refused) if self.finished == 0 => Exit::Incomplete,
             _ => Exit::Done,
         });
-        if let Some(error) = self.source.failure() {
+        if let Some(error) = self.feed.source().failure() {
             exit = Exit::Files;
             let message = format!("cannot read {} any further: {error}", self.args.input);
             self.trouble(now, message, Some(exit));
         }
-        if self.source.too_large() > 0 {
+        if self.feed.source().too_large() > 0 {
             let message = format!(
                 "{} payloads were not sent, as they are larger than --packet-size {} allows",
-                self.source.too_large(),
+                self.feed.source().too_large(),
                 self.args.packet_size
             );
             self.trouble(now, message, None);
@@ -303,9 +330,10 @@ impl LiveSender<'_> {
             t_s: self.t_s(now),
             sent_bytes: statistics.sent.bytes.count(),
             sent_packets: statistics.sent.packets,
+            resent_packets: self.given.resent(statistics.sent.packets),
             payload_bytes: statistics.sent_payload.count(),
             viewers: statistics.peers,
-            dropped: self.source.dropped(),
+            dropped: self.feed.dropped(),
             ignored: statistics.ignored.total(),
             turned_away: statistics.turned_away,
             exit_code: exit.code(),

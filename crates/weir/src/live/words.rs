@@ -2,11 +2,13 @@
 
 use weir_units::{Bytes, Rate};
 
-use super::events::{LiveEnd, MeetingChange, SendProgress, SendStart, ViewEnd, ViewProgress, ViewStart, ViewerChange};
+use super::events::{
+    LiveEnd, MeetingChange, SendProgress, SendStart, ViewEnd, ViewProgress, ViewStart, ViewerChange, ViewerProgress,
+};
 use crate::progress::{percent, seconds, share};
 
 pub(crate) fn send_start(start: &SendStart) -> String {
-    let text = format!("sending {} ({}); waiting for a viewer at {}", start.input, start.scheme, start.address);
+    let text = format!("sending {} ({}); waiting for viewers at {}", start.input, start.scheme, start.address);
     match &start.key {
         Some(key) => format!("{text}; encrypted, viewers know this sender by --sender-key {key}"),
         None => text,
@@ -16,7 +18,8 @@ pub(crate) fn send_start(start: &SendStart) -> String {
 pub(crate) fn viewer(change: &ViewerChange) -> String {
     let viewer = &change.viewer;
     match change.what.as_str() {
-        "came" => format!("{viewer} is the viewer now"),
+        "came" if change.viewers > 1 => format!("{viewer} views; {} viewers", change.viewers),
+        "came" => format!("{viewer} views"),
         "bye" => format!("{viewer} has left"),
         "finished" => format!("everything was sent to {viewer}"),
         "stopped" => format!("the stream to {viewer} was stopped"),
@@ -26,10 +29,27 @@ pub(crate) fn viewer(change: &ViewerChange) -> String {
 }
 
 pub(crate) fn send_progress(p: &SendProgress) -> String {
-    let Some(viewer) = &p.viewer else { return format!("waiting for a viewer · {} payloads wait", p.waiting) };
-    let mut line = format!("{} to {viewer}", Rate::from_bps(p.rate_bps));
-    if let (Some(allowed), Some(round_trip)) = (p.allowed_bps, p.round_trip_ms) {
-        line += &format!(" of {} · round trip {round_trip:.1} ms", Rate::from_bps(allowed));
+    let rate = Rate::from_bps(p.rate_bps);
+    let mut line = match &p.each[..] {
+        [] => return format!("waiting for a viewer · {} payloads wait", p.waiting),
+        [viewer] => {
+            let mut line = format!("{rate} to {}", viewer.viewer);
+            if let (Some(allowed), Some(round_trip)) = (p.allowed_bps, p.round_trip_ms) {
+                line += &format!(" of {} · round trip {round_trip:.1} ms", Rate::from_bps(allowed));
+            }
+            line
+        }
+        all => {
+            let slowest = all.iter().min_by_key(|viewer| viewer.allowed_bps.unwrap_or(u64::MAX));
+            let of = |slowest: &ViewerProgress| {
+                Some(format!("{} to {}", Rate::from_bps(slowest.allowed_bps?), slowest.viewer))
+            };
+            let slowest = slowest.and_then(of).map_or_else(String::new, |slowest| format!(" · at least {slowest}"));
+            format!("{rate} to {} viewers{slowest}", all.len())
+        }
+    };
+    if let Some(target) = p.target_bps {
+        line += &format!(" · good for content of {}", Rate::from_bps(target));
     }
     line += &format!(" · sent {} · {} back-offs · {} payloads wait", Bytes::new(p.sent_bytes), p.backoffs, p.waiting);
     if p.dropped > 0 {
@@ -66,10 +86,21 @@ pub(crate) fn meeting(change: &MeetingChange, address: &str) -> String {
                 Some(latency) if latency > 0 => format!(", given out {latency} ms after it came in"),
                 _ => String::new(),
             };
-            format!("the stream runs ({scheme}{payload_type}{latency})")
+            let missed =
+                change.missed_s.map_or_else(String::new, |missed| format!("; nothing came for {}", seconds(missed)));
+            let again = if change.missed_s.is_some() { " again" } else { "" };
+            format!("the stream runs{again} ({scheme}{payload_type}{latency}){missed}")
         }
         "later" => format!("{address} has nothing to send yet; asking again until it has"),
-        "busy" => format!("{address} has another viewer; asking again every few seconds"),
+        "busy" => format!("{address} has as many viewers as it takes; asking again every few seconds"),
+        "reconnecting" => {
+            let why = match change.why.as_deref() {
+                Some("refused") => "nobody listens there any more",
+                Some("forgotten") => "it was started again, or has given this viewer up",
+                _ => "it has said nothing for too long",
+            };
+            format!("the stream of {address} has stopped: {why}; asking for it again")
+        }
         "refused" => format!("nobody answers at {address} yet: no program listens on that port; asking on"),
         _ => format!("nobody answers at {address} yet; asking on"),
     }
@@ -100,9 +131,10 @@ pub(crate) fn view_end(end: &ViewEnd) -> String {
         "stopped" => "stopped",
         "silent" => "the sender is gone: it has said nothing for too long",
         "refused" => "the sender is gone: nobody listens there any more",
+        "forgotten" => "the sender is gone: it was started again, and does not offer its stream",
         _ => "the stream cannot be taken",
     };
-    format!(
+    let mut line = format!(
         "{why}; received {} of content in {} packets in {}, {} packets ({}) are missing, {} were recovered",
         Bytes::new(end.payload_bytes),
         end.received_packets,
@@ -110,7 +142,12 @@ pub(crate) fn view_end(end: &ViewEnd) -> String {
         end.lost_packets,
         loss(end.lost_packets, end.received_packets),
         end.recovered_packets
-    )
+    );
+    if end.reconnects > 0 {
+        let (times, missed) = (if end.reconnects == 1 { "once" } else { "several times" }, seconds(end.missed_s));
+        line += &format!("; the stream was taken again {times}, and nothing came for {missed} before that");
+    }
+    line
 }
 
 fn loss(lost: u64, received: u64) -> String {

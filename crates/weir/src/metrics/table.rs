@@ -78,6 +78,13 @@ pub(super) const ROWS: &[Row] = &[
         "weir_recovered_packets",
         "Packets of a live stream that came after later ones and in time: sent again, or overtaken",
     ),
+    counter(
+        "resent_packets",
+        "weir_resent_packets",
+        "Packets of a live stream whose content was sent to the same viewer before",
+    ),
+    counter("reconnects", "weir_reconnects", "How often a viewer took its stream again after its sender was gone"),
+    counter("missed_s", "weir_missed_seconds", "How long nothing had come to a viewer before it took its stream again"),
     delay("lag_ms", "weir_lag_seconds", "From a live sender's input to a viewer's output, less the fastest way"),
     counter("late_packets", "weir_late_packets", "Packets of a live stream that came too late; known at the end"),
     counter("marked_packets", "weir_marked_packets", "Packets with a congestion mark; known at the end"),
@@ -85,7 +92,7 @@ pub(super) const ROWS: &[Row] = &[
     counter(
         "turned_away",
         "weir_turned_away_viewers",
-        "Questions of others while there was a viewer; known at the end",
+        "Questions of others while there was no room for another viewer; known at the end",
     ),
     counter(
         "forged_messages",
@@ -103,11 +110,23 @@ pub(super) const ROWS: &[Row] = &[
     gauge("level", "weir_level", "Subscription level; of a stream over a tree, nodes from the sender to this one"),
     gauge("levels", "weir_levels", "Levels that there are"),
     gauge("level_rate_bps", "weir_level_rate_bits_per_second", "Rate of the subscription level"),
-    gauge("target_bps", "weir_target_bits_per_second", "Rate that the scheme aims at"),
-    gauge("allowed_bps", "weir_allowed_bits_per_second", "Rate that congestion control allows a live sender"),
-    counter("backoffs", "weir_backoffs", "How often congestion made a live sender's rate fall"),
-    gauge("waiting", "weir_waiting_payloads", "Payloads of a live stream that wait"),
-    counter("dropped", "weir_dropped_payloads", "Payloads of a live stream that waited for too long"),
+    gauge(
+        "target_bps",
+        "weir_target_bits_per_second",
+        "Rate that the scheme aims at, or that a live sender's encoder should aim at for its slowest viewer",
+    ),
+    gauge(
+        "allowed_bps",
+        "weir_allowed_bits_per_second",
+        "Least rate that congestion control allows a live sender to a viewer",
+    ),
+    counter("backoffs", "weir_backoffs", "How often congestion made a live sender's rate to a viewer fall"),
+    gauge("waiting", "weir_waiting_payloads", "Payloads of a live stream that wait for the viewer farthest behind"),
+    counter(
+        "dropped",
+        "weir_dropped_payloads",
+        "Payloads of a live stream that waited for too long, counted for each viewer",
+    ),
     counter("pictures", "weir_pictures", "Pictures of layered media, sent or put out"),
     counter("dropped_pictures", "weir_dropped_pictures", "Pictures that waited for too long at the sender"),
     counter(
@@ -135,7 +154,7 @@ pub(super) const ROWS: &[Row] = &[
     gauge("files", "weir_files", "Files that came; known at the end"),
     gauge("bytes", "weir_files_bytes", "Size of the files that came; known at the end"),
     gauge("exit_code", "weir_exit_code", "The exit code; known at the end"),
-    gauge("viewers", "weir_viewers", "Viewers that there were; known at the end"),
+    gauge("viewers", "weir_viewers", "Viewers that there are; at the end those that there were"),
     gauge("peers", "weir_peers", "Members that came, and the node above; known at the end"),
 ];
 

@@ -85,7 +85,7 @@ impl<'a> Node<'a> {
             Departure::Bye => "bye",
             Departure::Complete => "finished",
             Departure::Stopped | Departure::Declined => "stopped",
-            Departure::Silent => "silent",
+            Departure::Silent | Departure::Forgotten => "silent",
             Departure::Refused => "refused",
         };
         if self.below.remove(&peer) {

@@ -52,7 +52,7 @@ fn send(scheme: &'static Scheme, listen: &[SocketAddr], hosts: &[Host], times: T
     let mut supplies: Vec<Supply> = hosts.iter().map(|host| Supply::new(scheme, host, times)).collect();
     let mut net_host = NetHost::new();
     for (supply, address) in supplies.iter_mut().zip(listen) {
-        net_host.add(live::source(*address, SECRET, &config(None)).expect("a source's socket"), supply);
+        net_host.add(live::source(*address, SECRET, 1, &config(None)).expect("a source's socket"), supply);
     }
     wait_until(times.zero);
     let ended = net_host.run().into_iter().map(|ended| ended.expect("the source runs to the end").worst_lateness);

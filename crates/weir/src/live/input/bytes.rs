@@ -66,6 +66,11 @@ impl ByteSource {
         ByteSource { pace, ..self }
     }
 
+    /// Whether something else than its viewers says when its bytes go.
+    pub(in crate::live) fn has_clock(&self) -> bool {
+        self.pace.as_ref().is_some_and(|pace| !pace.lacks_clock())
+    }
+
     /// What ended the file before its end.
     pub(super) fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
