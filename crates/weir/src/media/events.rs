@@ -213,9 +213,6 @@ pub struct WatchEnd {
     pub exit_code: u8,
 }
 
-#[cfg(test)]
-use crate::events::Cause;
-
 /// One event of each kind.
 #[cfg(test)]
 pub fn sender_samples() -> Vec<MediaSenderEvent> {
@@ -233,7 +230,7 @@ pub fn receiver_samples() -> Vec<MediaReceiverEvent> {
     vec![
         MediaReceiverEvent::Start(WatchStart::default()),
         MediaReceiverEvent::Waiting(Waiting::default()),
-        MediaReceiverEvent::Level(Level { t_s: 0.5, level: 2, rate_bps: 1_000_000, cause: Cause::Add }),
+        MediaReceiverEvent::Level(Level { t_s: 0.5, level: 2, rate_bps: 1_000_000, cause: crate::events::Cause::Add }),
         MediaReceiverEvent::Progress(WatchProgress::default()),
         MediaReceiverEvent::Error(Trouble::default()),
         MediaReceiverEvent::End(WatchEnd::default()),
