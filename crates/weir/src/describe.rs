@@ -24,7 +24,17 @@ fn in_words(description: &Description, source: &str) -> String {
     };
     let first = description.channels[0];
     line("name", description.name.clone());
-    line("session", format!("TSI {}, FLUTE version {}", description.tsi, description.flute_version));
+    match &description.media {
+        Some(media) => {
+            let latency = media.latency_ms;
+            let (layers, encoding) = (media.layer_count(), &media.encoding);
+            line(
+                "session",
+                format!("TSI {}, {encoding} in {layers} layers, put out {latency} ms late", description.tsi),
+            );
+        }
+        None => line("session", format!("TSI {}, FLUTE version {}", description.tsi, description.flute_version)),
+    }
     match description.channels.last() {
         Some(last) if description.channels.len() > 1 => {
             line("channels", format!("{}, {first} to {last}", description.channels.len()));
@@ -39,8 +49,10 @@ fn in_words(description: &Description, source: &str) -> String {
     }
     line("signed", signed(description, source));
     line("packets", sealed(&description.sealing));
-    let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
-    line("receipts", receipts.to_owned());
+    if description.media.is_none() {
+        let receipts = if description.receipt_key.is_some() { "asked for" } else { "not asked for" };
+        line("receipts", receipts.to_owned());
+    }
     if let Some(priority) = description.priority {
         line("priority", format!("{priority} among several sessions that a host receives"));
     }
