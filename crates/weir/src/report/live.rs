@@ -94,18 +94,8 @@ impl LiveReport {
 }
 
 /// What [`LiveSeries::in_words`] tells, in its order.
-const COLUMNS: [&str; 10] = [
-    "link",
-    "layers at the end",
-    "pictures by layer",
-    "pictures a second",
-    "withheld",
-    "lost",
-    "recovered",
-    "first picture",
-    "longest pause",
-    "decoder",
-];
+const COLUMNS: [&str; 10] =
+    ["link", "layers", "pictures", "a second", "withheld", "lost", "recovered", "first after", "pause", "decoder"];
 
 impl LiveSeries {
     /// A row of a table, of a clip with so many layers.

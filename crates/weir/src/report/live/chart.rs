@@ -67,7 +67,7 @@ fn draw_pictures(svg: &mut Svg, report: &LiveReport, receiver: &LiveSeries, x: S
         points.push((points.last().map_or(frame.left, |(x, _)| *x), frame.bottom));
         svg.empty("path", &[("class", &format!("layer layer-{layer}")), ("d", &(path(points) + "Z"))]);
     }
-    for tick in y.ticks(3) {
+    for tick in y.ticks(4) {
         svg.line(if tick == 0.0 { "axis" } else { "grid" }, (frame.left, y.at(tick)), (frame.right, y.at(tick)));
         svg.label("tick end", (frame.left - 7.0, y.at(tick) + 4.0), number(tick));
     }

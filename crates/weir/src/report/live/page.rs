@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use super::super::page::{document, foot, receivers, wide_and_narrow};
 use super::super::svg::escape;
 use super::{COLUMNS, LiveReport, LiveSeries, chart};
-use crate::progress::percent;
 use crate::report::round_rate;
 
 /// The whole page.
@@ -68,16 +67,14 @@ fn summary(report: &LiveReport) -> String {
 fn seen(report: &LiveReport) -> String {
     let mut text = String::new();
     for receiver in &report.receivers {
-        let share = if report.frame_rate > 0.0 { receiver.frame_rate / report.frame_rate } else { 0.0 };
         write!(
             text,
-            "The link of {} ended with {} of {} layers; {:.1} of the clip’s {:.0} pictures a second came out ({}). ",
+            "Behind the link of {}, {} of {} layers came at the end, and {:.1} of the clip’s {:.0} pictures a second over the whole run. ",
             receiver.series.link_in_words(),
             receiver.layers,
             report.layers,
             receiver.frame_rate,
             report.frame_rate,
-            percent(share)
         )
         .expect("writing to a string cannot fail");
     }
@@ -89,7 +86,7 @@ fn seen(report: &LiveReport) -> String {
         1 => "The sender dropped one picture that had waited for too long.".to_owned(),
         dropped => format!("The sender dropped {dropped} pictures that had waited for too long."),
     };
-    text.replace(" %", "\u{a0}%")
+    text
 }
 
 fn card(report: &LiveReport, receiver: &LiveSeries, i: usize) -> String {
@@ -153,10 +150,13 @@ fn reading(report: &LiveReport) -> String {
          it measures on its own path, and asks nobody.</dd>\
          <dt>The strips</dt><dd>Pictures that follow one another in the clip, the same for all receivers. A gap is a picture of a layer that the receiver did \
          not take.</dd>\
-         <dt>Pictures a second</dt><dd>In the table from the first picture to the last, the climb from the base layer included; in the charts over about a second.</dd>\
-         <dt>Withheld</dt><dd>Pictures that came but need one that did not: a decoder gets none that it cannot decode.</dd>\
+         <dt>Layers</dt><dd>Those of which pictures came out in the last two seconds.</dd>\
+         <dt>Pictures</dt><dd>By layer, the base layer first. Those a second are from the first picture to the last, the climb from the base layer included; in \
+         the charts over about a second.</dd>\
+         <dt>Withheld</dt><dd>Pictures that came but need one that did not, also those before the first key picture: a decoder gets none that it cannot decode.</dd>\
          <dt>Lost, recovered</dt><dd>Packets that the link threw away, and those that repair brought back.</dd>\
-         <dt>First picture</dt><dd>A receiver begins with the next key picture, and gives pictures out with a fixed lag in which repair has its time.</dd>\
+         <dt>First after</dt><dd>A receiver begins with the next key picture, and gives pictures out with a fixed lag in which repair has its time.</dd>\
+         <dt>Pause</dt><dd>The longest between two pictures of the base layer.</dd>\
          <dt>Decoder</dt><dd>What ffmpeg complained of when it decoded the output.</dd></dl></section>\n",
         escape(&rates.join(", ")),
     )
