@@ -1,4 +1,5 @@
 # make demo    one file to four receivers behind unequal links, on this machine, unprivileged; FILE=path for your own
+# make demo-live  layered video to three receivers behind unequal links, with the pictures that each puts out; FILE=clip for your own
 # make test    everything that must hold: formatting, lints, docs, unit, property, conformance and namespace tests
 # make reproduce  every figure of the papers in full, into target/reproduction and docs/reproduction.md
 # make yardstick  the default scheme, or SCHEME=name, on the networks of today (docs/yardstick.md)
@@ -12,8 +13,8 @@
 # make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
 # make package-test  the package and the static program in bare Debian systems, from one to the other (needs root)
 
-.PHONY: demo test python python-test python-bench python-docs bench churn reproduce yardstick build install uninstall install-files deb static package-test
-.PHONY: need-cargo need-python need-test-tools need-bench-tools need-package-tools
+.PHONY: demo demo-live test python python-test python-bench python-docs bench churn reproduce yardstick build install uninstall install-files deb static package-test
+.PHONY: need-cargo need-python need-ffmpeg need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
 PREFIX ?= /usr/local
@@ -26,6 +27,9 @@ PAPERS := avmrc mtcp pslm rap stair
 
 demo: build
 	target/release/weir demo $(FILE)
+
+demo-live: need-ffmpeg build
+	target/release/weir demo-live $(FILE)
 
 build: need-cargo
 	cargo build --release --locked -p weir
@@ -153,10 +157,12 @@ define need
 	@command -v $(1) >/dev/null || { echo "this needs $(1): apt-get install $(2)"; exit 1; }
 endef
 
-need-test-tools:
+need-ffmpeg:
+	$(call need,ffmpeg,ffmpeg)
+
+need-test-tools: need-ffmpeg
 	$(call need,ip,iproute2)
 	$(call need,tshark,tshark)
-	$(call need,ffmpeg,ffmpeg)
 
 need-bench-tools: need-test-tools
 	$(call need,uftp,uftp)

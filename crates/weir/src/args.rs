@@ -1,5 +1,6 @@
 //! The command line: what can be asked for. What is done about it is elsewhere.
 
+mod demo_live;
 mod examples;
 mod lab;
 mod schemes;
@@ -17,9 +18,10 @@ use weir_media::FrameRate;
 use weir_object::exclude::Pattern;
 use weir_units::{Bytes, Rate};
 
+pub(crate) use demo_live::DemoLive;
 use examples::{
-    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, KEY_EXAMPLES, LAB_EXAMPLES, LIVE_EXAMPLES,
-    MEDIA_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
+    AGENT_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DEMO_LIVE_EXAMPLES, DOCTOR_EXAMPLES, KEY_EXAMPLES,
+    LAB_EXAMPLES, LIVE_EXAMPLES, MEDIA_EXAMPLES, RECV_EXAMPLES, SEND_EXAMPLES, STREAM_EXAMPLES, TOP_EXAMPLES,
 };
 pub(crate) use lab::{Lab, LabList, LabPlot, LabReport, LabRun, LabVerify, Runs, Scenarios};
 pub(crate) use schemes::{LAYERED_DEFAULT, PACED_DEFAULT};
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Show it on this machine: one sender, several receivers behind modelled links, and a report of how each fared.
     #[command(after_help = DEMO_EXAMPLES, after_long_help = with_exit_codes(DEMO_EXAMPLES))]
     Demo(Box<Demo>),
+    /// Show layered video on this machine: one sender, receivers behind modelled links, and a report with the pictures that each put out.
+    #[command(after_help = DEMO_LIVE_EXAMPLES, after_long_help = with_exit_codes(DEMO_LIVE_EXAMPLES))]
+    DemoLive(Box<DemoLive>),
     /// Replay the papers' experiments, or any network of your own, in simulation.
     #[command(subcommand, after_help = LAB_EXAMPLES)]
     Lab(Lab),

@@ -67,6 +67,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Schemes => Ok(shown(&schemes::listing())),
         Command::Demo(args) => demo::run(&args),
+        Command::DemoLive(args) => demo::live::run(&args),
         Command::Lab(what) => lab::run(&what),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,6 +4,7 @@
 //! Everything is measured by what the processes print (`--json`) and leave on disk, as any script could do it.
 
 mod board;
+pub(crate) mod live;
 mod outcome;
 mod plan;
 mod process;
@@ -20,8 +21,11 @@ use crate::interrupt::Interrupt;
 use board::Board;
 use outcome::Outcome;
 use plan::Plan;
-use process::{Message, Party, Process};
+use process::{Party, Process};
 use record::Record;
+
+/// What the processes of files tell.
+type Message = process::Message<SenderEvent, ReceiverEvent>;
 
 /// Runs the demonstration, with this very program in all roles.
 ///

@@ -3,6 +3,7 @@
 //! Not here: recording. The series come in ready, so that any run that has them can be reported.
 
 mod chart;
+mod live;
 mod overview;
 mod page;
 mod plot;
@@ -10,6 +11,8 @@ mod scale;
 
 use weir_lab::figure::svg;
 use weir_units::{Bytes, Rate};
+
+pub(crate) use live::{LiveReport, LiveSeries, Pictures, Thumbnail};
 
 /// A session and its receivers.
 #[derive(Debug, Clone, PartialEq, Default)]

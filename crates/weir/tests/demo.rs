@@ -55,9 +55,66 @@ fn an_interrupted_demonstration_stops_all_that_it_started() {
     assert_eq!(processes_that_name(out.path()), 0);
 }
 
+#[test]
+fn a_demonstration_of_layers_decodes_at_each_receiver_and_shows_its_pictures() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    // How many layers a busy machine carries is not asked here, nor how evenly.
+    let output = demo_live(out.path(), &["--length", "10s", "--pause", "30s"]).output().expect("it starts");
+    let (told, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let all_well = output.status.success();
+    assert!(all_well || (output.status.code() == Some(1) && told.contains("carries more layers")), "{told}");
+    assert!(printed.contains("report.html") && printed.matches("no error").count() == 3, "{printed}");
+    assert_eq!(printed.contains("every output decodes without an error"), all_well, "{printed}");
+    let summary = std::fs::read_to_string(out.path().join("summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    for (receiver, link_bps) in summary.as_array().expect("a list").iter().zip([1_000_000, 3_000_000, 8_000_000]) {
+        assert_eq!((&receiver["link_bps"], &receiver["is_part_of_clip"]), (&Value::from(link_bps), &Value::from(true)));
+        assert_eq!(receiver["complaints"], Value::Array(vec![]));
+        let put_out = receiver["layer_pictures"].as_array().expect("a list").iter().filter_map(Value::as_u64);
+        assert_eq!(receiver["decoded_pictures"].as_u64(), Some(put_out.sum()), "{receiver}");
+        assert!(receiver["decoded_pictures"].as_u64() > Some(1), "{receiver}");
+    }
+    let report = std::fs::read_to_string(out.path().join("report.html")).expect("written");
+    for part in
+        ["1 Mbit/s link", "8 Mbit/s link", "class=\"received\"", "layer layer-2", "class=\"delay\"", "data:image/jpeg"]
+    {
+        assert!(report.contains(part), "{part}");
+    }
+    assert!(!report.contains("http:") && !report.contains("NaN"));
+}
+
+#[test]
+fn a_demonstration_of_layers_without_ffmpeg_says_how_to_get_it_before_anything_else() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let output = demo_live(out.path(), &[]).env("PATH", out.path()).output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{told}");
+    assert!(told.contains("apt-get install ffmpeg") && !out.path().join("run").exists(), "{told}");
+}
+
+#[test]
+fn an_interrupted_demonstration_of_layers_stops_all_that_it_started() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let mut child = demo_live(out.path(), &["--length", "20s"]).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    // The second line comes from the running sender.
+    assert!(lines.by_ref().take(2).all(|line| line.is_ok()));
+    kill(Pid::from_raw(i32::try_from(child.id()).expect("a process id")), Signal::SIGTERM).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(processes_that_name(out.path()), 0);
+}
+
 fn demo(out: &Path, words: &[&str]) -> Command {
+    command("demo", out, words)
+}
+
+fn demo_live(out: &Path, words: &[&str]) -> Command {
+    command("demo-live", out, words)
+}
+
+fn command(name: &str, out: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(["demo", "--out"]).arg(out).args(words).stdout(Stdio::piped());
+    command.args([name, "--out"]).arg(out).args(words).stdout(Stdio::piped());
     command
 }
 

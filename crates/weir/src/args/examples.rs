@@ -141,6 +141,21 @@ Needs no privileges and no configuration: everything goes over this
 machine's loopback interface. It leaves report.html, overview.svg and
 summary.json in --out, with the received files, logs and events in run/.";
 
+pub(super) const DEMO_LIVE_EXAMPLES: &str = "\
+Examples:
+  weir demo-live
+      half a minute of made-up video in three temporal layers to links of
+      1, 3 and 8 Mbit/s
+  weir demo-live --length 60s --links 800k,2M,20M --loss 1%
+  weir demo-live clip.ivf --cc avmrc
+      a clip of your own, encoded as `weir send media --help` shows
+
+Needs ffmpeg, no privileges and no configuration: everything goes over this
+machine's loopback interface. It leaves report.html and summary.json in --out,
+with the received clips, pictures, logs and events in run/. The exit code is 0
+if every output decodes without an error, frame rates rise with the links, and
+the base layer paused nowhere for longer than --pause; it is 1 if not.";
+
 pub(super) const LAB_EXAMPLES: &str = "\
 Examples:
   weir lab list

@@ -62,14 +62,14 @@ impl Plan {
         }
         let bytes = Bytes::new(metadata.len());
         let slowest = args.links.iter().min().copied().unwrap_or(Rate::from_mbps(1));
-        let millis = |span: Duration| format!("{:.3}ms", span.as_secs_f64() * 1e3);
+        let (link_traits, links_in_words) = link_traits(args.delay, args.buffer, args.loss);
         Ok(Plan {
             program: program.to_owned(),
             file: input.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             bytes,
             links: args.links.clone(),
-            link_traits: format!("delay={},buffer={},loss={}", millis(args.delay), millis(args.buffer), args.loss),
-            links_in_words: in_words(args),
+            link_traits,
+            links_in_words,
             session_args: session_args(args, &input, &run)?,
             scheme: args.rates.cc.name.to_owned(),
             limit: args.duration.unwrap_or(bytes / slowest * 6 + Duration::from_secs(60)),
@@ -183,7 +183,7 @@ fn session_args(demo: &args::Demo, input: &Path, run: &Path) -> Result<Vec<OsStr
 }
 
 /// A port that nobody uses at this moment, and whose two successors nobody uses either: receipts and probes go there.
-fn free_port() -> io::Result<u16> {
+pub(super) fn free_port() -> io::Result<u16> {
     for _ in 0..PORT_TRIES {
         let port = UdpSocket::bind(("0.0.0.0", 0))?.local_addr()?.port();
         let is_free = |port: u16| UdpSocket::bind(("0.0.0.0", port)).is_ok();
@@ -195,7 +195,7 @@ fn free_port() -> io::Result<u16> {
 }
 
 /// An empty folder `run` in `out`. One that is left from an earlier demonstration makes room; nothing else does.
-fn fresh_folder(out: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn fresh_folder(out: &Path) -> Result<PathBuf, Failure> {
     let run = out.join("run");
     let mark = run.join(MARK);
     let cannot =
@@ -213,14 +213,16 @@ fn fresh_folder(out: &Path) -> Result<PathBuf, Failure> {
     Ok(run)
 }
 
-fn in_words(args: &args::Demo) -> String {
-    let loss =
-        if args.loss > 0.0 { format!(", {} random loss", crate::progress::percent(args.loss)) } else { String::new() };
-    format!("{} ms delay, {} ms buffer{loss}", args.delay.as_millis(), args.buffer.as_millis())
+/// What all links have in common: as `--link` takes it, and for people.
+pub(super) fn link_traits(delay: Duration, buffer: Duration, loss: f64) -> (String, String) {
+    let millis = |span: Duration| format!("{:.3}ms", span.as_secs_f64() * 1e3);
+    let lossy = if loss > 0.0 { format!(", {} random loss", crate::progress::percent(loss)) } else { String::new() };
+    let in_words = format!("{} ms delay, {} ms buffer{lossy}", delay.as_millis(), buffer.as_millis());
+    (format!("delay={},buffer={},loss={loss}", millis(delay), millis(buffer)), in_words)
 }
 
 /// In the range for use within a site (RFC 2365 §6.1).
-const GROUP: &str = "239.255.77.1";
+pub(super) const GROUP: &str = "239.255.77.1";
 const PORT_TRIES: usize = 100;
-const LOOPBACK: &str = "127.0.0.1";
+pub(super) const LOOPBACK: &str = "127.0.0.1";
 const MARK: &str = "made-by-weir-demo.txt";

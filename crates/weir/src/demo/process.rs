@@ -10,8 +10,8 @@ use std::thread;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
 
-use crate::events::{ReceiverEvent, SenderEvent};
 use crate::exit::{Exit, Failure};
 use crate::progress::clean;
 
@@ -33,13 +33,13 @@ impl fmt::Display for Party {
     }
 }
 
-/// What can be heard.
+/// What can be heard, of senders and receivers whose events these are.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum Message<S, R> {
     /// An event of the sender.
-    Sender(SenderEvent),
+    Sender(S),
     /// An event of a receiver.
-    Receiver(usize, ReceiverEvent),
+    Receiver(usize, R),
     /// A line that is no event.
     Garbled(Party, String),
     /// The process has closed its output: it has ended, or is about to.
@@ -58,12 +58,16 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `command`; what it prints goes to `outbox` and, as it comes, to files that begin with `trace`.
-    pub(super) fn start(
+    pub(super) fn start<S, R>(
         mut command: Command,
         party: Party,
         trace: &Path,
-        outbox: &Sender<Message>,
-    ) -> Result<Process, Failure> {
+        outbox: &Sender<Message<S, R>>,
+    ) -> Result<Process, Failure>
+    where
+        S: DeserializeOwned + Send + 'static,
+        R: DeserializeOwned + Send + 'static,
+    {
         let cannot = |what: &'static str| Failure::of(Exit::Files, format!("cannot {what} {}", trace.display()));
         let log = trace.with_extension("log");
         let mut events = File::create(trace.with_extension("jsonl")).map_err(cannot("record the events of"))?;
@@ -149,7 +153,7 @@ pub(super) fn explain(who: &str, status: ExitStatus, told: &str) -> Failure {
     Failure::new(exit.unwrap_or(Exit::Internal), format!("{who} failed ({how}).{last}{advice}"))
 }
 
-fn read(party: Party, line: String) -> Message {
+fn read<S: DeserializeOwned, R: DeserializeOwned>(party: Party, line: String) -> Message<S, R> {
     let event = match party {
         Party::Sender => serde_json::from_str(&line).map(Message::Sender),
         Party::Receiver(i) => serde_json::from_str(&line).map(|event| Message::Receiver(i, event)),

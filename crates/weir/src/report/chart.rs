@@ -1,9 +1,9 @@
 //! The chart of one receiver: rates above, queuing delay and losses below, on one time axis.
 
-use super::Series;
 use super::plot::{Frame, RatePlot, thin, time_axis};
 use super::scale::{Scale, number};
 use super::svg::{Svg, path, px};
+use super::{Sample, Series};
 use crate::progress::{percent, seconds};
 
 /// The chart as an SVG element `width` pixels wide. `id` must be unique in the document.
@@ -59,19 +59,30 @@ pub(super) fn in_words(series: &Series) -> String {
 fn draw_delays(svg: &mut Svg, series: &Series, x: Scale, frame: Frame) {
     let gap_s = x.max / ((frame.right - frame.left) / 2.0);
     let samples = thin(&series.samples, gap_s);
-    let most = samples.iter().map(|sample| sample.queuing_delay_ms).fold(0.0, f64::max);
+    let delays: Vec<(f64, f64)> = samples.iter().map(|sample| (sample.t_s, sample.queuing_delay_ms)).collect();
+    draw_strip(svg, x, frame, &delays, "queuing delay, ms");
+    draw_losses(svg, &samples, x, frame.bottom);
+}
+
+/// A line through times in milliseconds, each with the second at which it was measured.
+pub(super) fn draw_strip(svg: &mut Svg, x: Scale, frame: Frame, points: &[(f64, f64)], label: &str) {
+    let most = points.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
     let y = Scale::new(most.max(10.0) * 1.1, (frame.bottom, frame.top));
     for tick in y.ticks(2) {
         svg.line(if tick == 0.0 { "axis" } else { "grid" }, (frame.left, y.at(tick)), (frame.right, y.at(tick)));
         svg.label("tick end", (frame.left - 7.0, y.at(tick) + 4.0), number(tick));
     }
-    svg.label("tick start strip-label", (frame.left, frame.top - 7.0), "queuing delay, ms");
-    let points = samples.iter().map(|sample| (x.at(sample.t_s), y.at(sample.queuing_delay_ms)));
+    svg.label("tick start strip-label", (frame.left, frame.top - 7.0), label);
+    let points = points.iter().map(|(t_s, ms)| (x.at(*t_s), y.at(*ms)));
     svg.empty("path", &[("class", &"delay"), ("d", &path(points))]);
+}
+
+/// A mark on the axis at `bottom` where packets were lost.
+pub(super) fn draw_losses(svg: &mut Svg, samples: &[Sample], x: Scale, bottom: f64) {
     let mut lost = 0;
     for sample in samples {
         if sample.lost_packets > lost {
-            svg.line("loss", (x.at(sample.t_s), frame.bottom), (x.at(sample.t_s), frame.bottom - LOSS_MARK));
+            svg.line("loss", (x.at(sample.t_s), bottom), (x.at(sample.t_s), bottom - LOSS_MARK));
         }
         lost = sample.lost_packets;
     }

@@ -11,16 +11,25 @@ use crate::progress::{percent, seconds};
 pub(super) fn html(report: &Report) -> String {
     let title = format!("{} to {} receivers", report.file, report.receivers.len());
     let charts: String = report.receivers.iter().enumerate().map(|(i, series)| receiver(report, series, i)).collect();
+    document(&title, "", &[head(report), summary(report), charts, reading(report), foot()].concat())
+}
+
+/// A page that stands alone; `style` is added to what all pages have.
+pub(super) fn document(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{}</title>\n<style>\n{STYLE}{PAGE_STYLE}</style></head>\n<body><main>\n{}{}{charts}{}{}</main></body></html>\n",
-        escape(&title),
-        head(report),
-        summary(report),
-        reading(report),
-        foot(),
+         <title>{}</title>\n<style>\n{STYLE}{PAGE_STYLE}{style}</style></head>\n<body><main>\n{body}</main></body></html>\n",
+        escape(title),
     )
+}
+
+/// A chart of receiver `i` for wide pages and one for narrow ones, of which the style shows one; `draw` takes a width and an id.
+pub(super) fn wide_and_narrow(i: usize, draw: impl Fn(f64, &str) -> String) -> String {
+    let both = [("wide", 960.0), ("narrow", 350.0)].map(|(class, width)| {
+        draw(width, &format!("r{i}-{class}")).replacen("class=\"chart\"", &format!("class=\"chart {class}\""), 1)
+    });
+    both.join("\n")
 }
 
 fn head(report: &Report) -> String {
@@ -71,14 +80,10 @@ fn receiver(report: &Report, series: &Series, i: usize) -> String {
         Some(_) => "<span class=\"bad\">✗ not the file that was sent</span>".to_owned(),
         None => "<span class=\"bad\">✗ not complete</span>".to_owned(),
     };
-    let both = [("wide", 960.0), ("narrow", 350.0)].map(|(class, width)| {
-        let drawn = chart::draw(series, width, &format!("r{i}-{class}"));
-        drawn.replacen("class=\"chart\"", &format!("class=\"chart {class}\""), 1)
-    });
+    let charts = wide_and_narrow(i, |width, id| chart::draw(series, width, id));
     format!(
-        "<section class=\"card\" id=\"receiver-{i}\"><div class=\"head\"><h2>{}</h2>{verdict}</div>\n{}\n{LEGEND}<p class=\"seen\">{}</p>{}</section>\n",
+        "<section class=\"card\" id=\"receiver-{i}\"><div class=\"head\"><h2>{}</h2>{verdict}</div>\n{charts}\n{LEGEND}<p class=\"seen\">{}</p>{}</section>\n",
         escape(&series.name),
-        both.join("\n"),
         escape(&seen(report, series).replace(" %", "\u{a0}%")),
         numbers(series),
     )
@@ -162,14 +167,14 @@ fn reading(report: &Report) -> String {
     )
 }
 
-fn foot() -> String {
+pub(super) fn foot() -> String {
     format!(
         "<footer>weir {}. The links are modelled; the packets went through real sockets.</footer>\n",
         env!("CARGO_PKG_VERSION")
     )
 }
 
-fn receivers(n: usize) -> String {
+pub(super) fn receivers(n: usize) -> String {
     let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
     let number = words.get(n).map_or_else(|| n.to_string(), |word| (*word).to_owned());
     format!("{number} receiver{}", if n == 1 { "" } else { "s" })

@@ -57,13 +57,13 @@ pub(crate) fn report() -> Report {
     }
 }
 
-fn elements(xml: &roxmltree::Document<'_>, tag: &str, class: &str) -> usize {
+pub(super) fn elements(xml: &roxmltree::Document<'_>, tag: &str, class: &str) -> usize {
     let has = |node: &roxmltree::Node<'_, '_>| node.attribute("class").unwrap_or("").split(' ').any(|c| c == class);
     xml.descendants().filter(|node| node.has_tag_name(tag) && has(node)).count()
 }
 
 /// The SVG elements of a page; these are XML even where HTML around them is not.
-fn charts(html: &str) -> Vec<&str> {
+pub(super) fn charts(html: &str) -> Vec<&str> {
     let starts = html.match_indices("<svg class=\"chart").map(|(at, _)| at);
     starts.map(|at| &html[at..at + html[at..].find("</svg>").expect("it ends") + 6]).collect()
 }
