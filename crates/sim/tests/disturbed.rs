@@ -41,12 +41,11 @@ fn a_clock_that_wraps_costs_no_scheme_anything() {
     shares.assert();
 }
 
-/// Crystals are off by up to fifty millionths each. VMRC, whose aim is a fixed backlog, takes a drift of ten milliseconds for a queue and is at
-/// 0.4 of its rate.
+/// Crystals are off by up to fifty millionths each.
 #[test]
 fn clocks_that_drift_apart_by_a_hundred_millionths_cost_no_scheme_its_rate() {
     let mut shares = Shares::default();
-    for scheme in layered().filter(|scheme| scheme.name != "vmrc") {
+    for scheme in layered() {
         let of = |clock_drift_ppm| {
             let config = EndpointConfig { clock_drift_ppm, ..EndpointConfig::default() };
             run(scheme, Disturbance::None, &config, [Time::from_secs(120), Time::from_secs(240)])
@@ -64,9 +63,9 @@ fn a_sender_that_starts_again_with_its_clock_set_back_has_its_rate_again() {
     let mut shares = Shares::default();
     for scheme in layered() {
         let undisturbed = rate(scheme, Disturbance::None);
-        for seconds in [0, 3, -3, -9] {
-            let what = format!("{}: a new start with a clock {seconds} s ahead", scheme.name);
-            shares.compare(&what, undisturbed, rate(scheme, Disturbance::StartsAgain(seconds * SECOND)));
+        for millis in [0, 3_000, -3_000, -9_000, -50, -300, -700, -1_000, -1_400] {
+            let what = format!("{}: a new start with a clock {millis} ms ahead", scheme.name);
+            shares.compare(&what, undisturbed, rate(scheme, Disturbance::StartsAgain(millis * SECOND / 1_000)));
         }
     }
     shares.assert();
@@ -81,9 +80,7 @@ fn forged_clocks_each_tenth_of_a_second_cost_no_scheme_its_rate() {
             let what = format!("{}: clocks {seconds} s ahead", scheme.name);
             shares.compare(&what, undisturbed, rate(scheme, Disturbance::Forged { clock: seconds * SECOND, ahead: 1 }));
         }
-        // A model of a fixed backlog takes a delay of a few milliseconds, which these leave for a moment, for a queue.
-        let smallest: &[i64] = if scheme.name == "vmrc" { &[80] } else { &[80, 45, 20] };
-        for millis in smallest.iter().copied() {
+        for millis in [80, 45, 20, 9, 4, -20, -45] {
             let small = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1 };
             shares.compare(&format!("{}: clocks {millis} ms ahead", scheme.name), undisturbed, rate(scheme, small));
         }

@@ -1,6 +1,7 @@
 //! One-way queuing delay from the difference of two clocks that need not agree.
 
 mod doubt;
+mod drift;
 mod minimum;
 
 use alloc::boxed::Box;
@@ -17,8 +18,8 @@ use minimum::Minimum;
 pub enum DelayWindow {
     /// All packets (the paper).
     Everything,
-    /// The packets of about this span, which the estimator divides into ten. Clocks that drift apart by d seconds a second
-    /// falsify the delay by at most d times this, and so does a path that has become longer, for this long.
+    /// The packets of about this span, which the estimator divides into ten. A path that has become longer falsifies the delay
+    /// for this long, and so do clocks that drift apart, until eighty seconds have told how fast.
     Moving(Duration),
 }
 
@@ -62,7 +63,8 @@ pub enum DelaySample {
 /// A packet that comes earlier than the empty path lets it, or later than a queue could make it since the last one, is not
 /// believed: it is forged, or a clock was set, or another sender has begun. Only if its channel goes on from there the
 /// estimator starts again, after three packets; where delays seem to have become longer, after a second of them. A packet that
-/// lowers the minimum by much is taken at once, and taken back if the next one of its channel was sent earlier. So a
+/// lowers the minimum is taken at once, and taken back if one that was sent earlier comes later, unless the next one of its channel
+/// is as early: channels may take different queues. A sender that has started again has another clock. So a
 /// clock that steps costs a second, and a forged packet nothing that lasts.
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
@@ -74,9 +76,11 @@ pub struct QueuingDelay {
     at: Time,
     /// The same difference on the wire's circle.
     last_wire: u32,
-    /// The channel whose packets have jumped, and the one whose packet lowered the minimum by much, until its next ones decide.
+    /// The channel whose packets have jumped, the one whose packet lowered the minimum by much, and the one whose packet lowered it
+    /// last, until its next ones decide.
     jumped: Option<u16>,
     lowered: Option<u16>,
+    fallen: Option<u16>,
     short: Ewma,
     minimum: Minimum,
     doubt: Box<Doubt>,
@@ -93,6 +97,7 @@ impl QueuingDelay {
             last_wire: 0,
             jumped: None,
             lowered: None,
+            fallen: None,
             short: Ewma::new(short_gain),
             minimum: Minimum::new(window),
             doubt: Box::default(),
@@ -104,10 +109,13 @@ impl QueuingDelay {
     pub fn on_packet(&mut self, now: Time, channel: u16, clock_micros: u64) -> DelaySample {
         let wire = wire_difference(now, clock_micros);
         if self.lowered == Some(channel) {
-            self.decide_on_lowering(clock_micros);
+            self.lowered = None;
         }
-        let Some(least) = self.minimum.smallest() else { return DelaySample::Taken(self.take(now, wire, 0)) };
-        let step = self.step(wire);
+        if self.fallen.is_some() {
+            self.look_back(clock_micros);
+        }
+        let Some(least) = self.minimum.smallest() else { return self.begin(now, wire) };
+        let step = self.step(now, wire);
         let tsd = self.last + step;
         if !self.is_explained(now, step) {
             return self.doubt(now, channel, wire, step > 0);
@@ -115,23 +123,64 @@ impl QueuingDelay {
         if self.jumped == Some(channel) {
             self.jumped = None;
         }
-        if least - tsd > NOTABLE_FALL_MICROS && self.lowered.is_none() {
-            self.lowered = Some(channel);
-            self.doubt.low_clock = clock_micros as u32;
-            self.doubt.before = self.minimum.before(now);
-            self.doubt.least_before = least;
+        if self.fallen == Some(channel) || tsd < least {
+            self.note_fall(now, channel, clock_micros, [least, tsd]);
         }
         DelaySample::Taken(self.take(now, wire, tsd))
     }
 
-    /// The next packet of the channel whose packet has lowered the minimum by much.
+    /// Whether nothing has come for as long as a sender takes to start again.
+    #[inline]
+    pub fn was_silent(&self, now: Time) -> bool {
+        now.since(self.at) >= SHORTEST_NEW_START
+    }
+
+    /// The sender has started again, as the numbers of its packets tell after a silence: the next packet is of another clock, though
+    /// a queue might explain what it shows. Without a silence anybody may have sent these packets.
     #[cold]
-    fn decide_on_lowering(&mut self, clock_micros: u64) {
-        self.lowered = None;
-        let was_sent_earlier = ((clock_micros as u32).wrapping_sub(self.doubt.low_clock) as i32) < 0;
-        if was_sent_earlier {
-            self.minimum.take_back(self.doubt.before);
+    pub fn on_new_sender(&mut self) {
+        *self = QueuingDelay::new(self.short.gain(), self.long.gain(), self.minimum.window());
+        self.doubt.begins_again = true;
+    }
+
+    /// The first packet.
+    #[cold]
+    fn begin(&mut self, now: Time, wire: u32) -> DelaySample {
+        let tsd = self.take(now, wire, 0);
+        if core::mem::take(&mut self.doubt.begins_again) {
+            DelaySample::Restarted(tsd)
+        } else {
+            DelaySample::Taken(tsd)
         }
+    }
+
+    /// A packet comes after one that lowered the minimum: if it was sent before it, that one was forged, or took another queue.
+    #[cold]
+    fn look_back(&mut self, clock_micros: u64) {
+        if let Some(before) = self.doubt.fall.on_later(clock_micros as u32) {
+            self.lowered = None;
+            self.minimum.take_back(before);
+        }
+    }
+
+    /// A packet lowers the minimum, or is the next one of the channel whose packet did.
+    #[cold]
+    fn note_fall(&mut self, now: Time, channel: u16, clock_micros: u64, [least, tsd]: [i64; 2]) {
+        if self.fallen == Some(channel) {
+            self.fallen = None;
+            if self.doubt.fall.is_confirmed_by(tsd) {
+                return;
+            }
+        }
+        if tsd >= least {
+            return;
+        }
+        if least - tsd > NOTABLE_FALL_MICROS && self.lowered.is_none() {
+            self.lowered = Some(channel);
+            self.doubt.least_before = least;
+        }
+        self.fallen = Some(channel);
+        self.doubt.fall.on_lower(now, clock_micros as u32, [least, tsd], || self.minimum.before(now));
     }
 
     fn take(&mut self, now: Time, wire: u32, tsd: i64) -> TimestampDifference {
@@ -146,8 +195,8 @@ impl QueuingDelay {
     fn doubt(&mut self, now: Time, channel: u16, wire: u32, is_later: bool) -> DelaySample {
         let is_of_jump = self.jumped == Some(channel) && self.doubt.goes_on(wire);
         if is_of_jump && self.doubt.counts(now, wire, is_later) {
-            *self = QueuingDelay::new(self.short.gain(), self.long.gain(), self.minimum.window());
-            return DelaySample::Restarted(self.take(now, wire, 0));
+            self.on_new_sender();
+            return self.begin(now, wire);
         }
         let may_decide = self.jumped.is_none_or(|jumped| jumped == channel) || self.doubt.is_stale(now);
         if !is_of_jump && may_decide {
@@ -157,9 +206,10 @@ impl QueuingDelay {
         DelaySample::Ignored
     }
 
-    /// By how much the difference has changed since the last packet.
-    fn step(&self, wire: u32) -> i64 {
-        i64::from(wire.wrapping_sub(self.last_wire) as i32)
+    /// By how much the difference has changed since the last packet, drift apart.
+    fn step(&self, now: Time, wire: u32) -> i64 {
+        let drift = self.minimum.correction(now) - self.minimum.correction(self.at);
+        i64::from(wire.wrapping_sub(self.last_wire) as i32) - drift
     }
 
     /// Whether a queue explains this step. Packets of one queue do not overtake each other, so that the delay grows by no more
@@ -200,7 +250,7 @@ impl QueuingDelay {
         if self.minimum.smallest().is_none() {
             return Some(TimestampDifference(0));
         }
-        let step = self.step(wire_difference(now, clock_micros));
+        let step = self.step(now, wire_difference(now, clock_micros));
         self.is_explained(now, step).then_some(TimestampDifference(self.last + step))
     }
 
@@ -209,7 +259,7 @@ impl QueuingDelay {
     /// clocks repeat; `time` may be any. `None` before the first packet.
     pub fn micros_past_empty_path(&self, now: Time, clock_micros: u64, time: Time) -> Option<i64> {
         let least = self.minimum.smallest()?;
-        let waited = self.last + self.step(wire_difference(now, clock_micros)) - least;
+        let waited = self.last + self.step(now, wire_difference(now, clock_micros)) - least;
         Some(waited - (now.as_micros() as i64 - time.as_micros() as i64))
     }
 
@@ -240,8 +290,10 @@ const DIFFERENT_QUEUES_MICROS: i64 = 500_000;
 /// A packet that comes so much earlier than all before is not believed by itself: while packets come, a queue falls by no more
 /// than they are sent apart.
 const UNSEEN_FALL_MICROS: i64 = 50_000;
-/// What lowers the minimum by more is looked at again when the next packet has come; networks that reorder packets move them by less.
+/// What lowers the minimum by more counts only when the next packet of its channel has come; networks that reorder packets move them by less.
 const NOTABLE_FALL_MICROS: i64 = 10_000;
+/// Nothing comes for so long while a sender starts again.
+const SHORTEST_NEW_START: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests;

@@ -90,6 +90,12 @@ impl SequenceTracker {
         u64::from(wire) >> self.bits == 0
     }
 
+    /// Whether a number is none that the channel goes on with: it is behind what came, or far from it.
+    pub fn is_elsewhere(&self, wire: u32) -> bool {
+        let seq = self.highest.extend(wire, self.bits());
+        self.highest.value() >= FIRST && (seq <= self.highest || seq.since(self.highest) > self.furthest_ahead())
+    }
+
     /// A packet with the number `wire` arrived. Gaps count as losses only between packets that are `measured`.
     pub fn on_packet(&mut self, wire: u32, measured: bool) -> Arrival {
         let seq = self.highest.extend(wire, self.bits());
@@ -331,6 +337,15 @@ mod tests {
         assert_eq!(feed(&mut tracker, &[40_000, 40_001]), [new(0), new(0)]);
         tracker.begin();
         assert_eq!(feed(&mut tracker, &[40_001, 40_100, 40_102]), [Arrival::Duplicate, new(0), new(1)]);
+    }
+
+    #[test]
+    fn a_channel_goes_on_with_numbers_a_little_ahead() {
+        let mut tracker = SequenceTracker::new(16, 0);
+        assert!(!tracker.is_elsewhere(7), "nothing has come");
+        feed(&mut tracker, &[65_000]);
+        let elsewhere = [64_000, 65_000, 65_001, 500, 20_000, 40_000].map(|number| tracker.is_elsewhere(number));
+        assert_eq!(elsewhere, [true, true, false, false, true, true]);
     }
 
     #[test]

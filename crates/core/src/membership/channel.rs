@@ -129,8 +129,11 @@ impl Membership {
 
     /// A packet of the channel came. `None` if it came before, or its number is far from what the channel was at.
     #[inline]
-    pub(super) fn on_packet(&mut self, now: Time, header: &Layered, delay: &QueuingDelay) -> Option<Received> {
+    pub(super) fn on_packet(&mut self, now: Time, header: &Layered, delay: &mut QueuingDelay) -> Option<Received> {
         let is_member = self.is_member();
+        if delay.was_silent(now) && self.tracker.is_elsewhere(header.sequence) {
+            delay.on_new_sender();
+        }
         let measured = is_member && was_sent_since(delay, self.joined, now, header.clock_micros);
         let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else { return None };
         if !is_member {

@@ -91,10 +91,10 @@ impl Memberships {
             && membership.is_some_and(|membership| membership.is_number(header.sequence))
     }
 
-    /// A plausible packet came. Returns what it is to the receiver; `None` if it came before, or its number is far from what
+    /// A plausible packet came; if it tells that the sender has started again, `delay` hears of it. Returns what it is to the receiver; `None` if it came before, or its number is far from what
     /// the channel was at.
     #[inline]
-    pub(crate) fn on_packet(&mut self, now: Time, header: &Layered, delay: &QueuingDelay) -> Option<Received> {
+    pub(crate) fn on_packet(&mut self, now: Time, header: &Layered, delay: &mut QueuingDelay) -> Option<Received> {
         self.channels.get_mut(usize::from(header.channel))?.on_packet(now, header, delay)
     }
 }
@@ -142,7 +142,7 @@ mod tests {
             self.sequence += 1;
             let (now, clock_micros) = (Time::from_millis(millis), millis * 1000);
             let header = Layered { signal: false, slot: 0, channel, sequence: self.sequence, clock_micros };
-            let received = self.memberships.on_packet(now, &header, &self.delay);
+            let received = self.memberships.on_packet(now, &header, &mut self.delay);
             self.delay.on_packet(now, channel, clock_micros);
             received
         }

@@ -113,7 +113,7 @@ impl Receiver {
         if !self.memberships.is_plausible(from, &header) {
             return;
         }
-        let Some(received) = self.memberships.on_packet(now, &header, &self.delay) else { return };
+        let Some(received) = self.memberships.on_packet(now, &header, &mut self.delay) else { return };
         self.delay.on_packet(now, header.channel, header.clock_micros);
         if let Received::Measured { missing, .. } = received {
             self.lost += missing;

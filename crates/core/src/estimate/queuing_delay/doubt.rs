@@ -1,4 +1,4 @@
-//! Packets whose clock no queue explains, until others of their channel decide.
+//! Packets whose clock no queue explains, or that lowered the minimum, until others decide.
 
 use core::time::Duration;
 
@@ -15,10 +15,50 @@ pub(super) struct Doubt {
     since: Time,
     latest: Time,
     packets: u32,
-    /// The packet that lowered the minimum by much: the sender's clock on it, and how it was before.
-    pub(super) low_clock: u32,
+    /// What the minimum was before a packet lowered it by much.
     pub(super) least_before: i64,
-    pub(super) before: Before,
+    pub(super) fall: Fall,
+    /// The estimator has started again, and this is to be told of the first packet.
+    pub(super) begins_again: bool,
+}
+
+/// Packets that lowered the minimum.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fall {
+    /// When the first of them came, and how the minimum was before.
+    since: Option<Time>,
+    before: Before,
+    least_before: i64,
+    /// The newest: the sender's clock on it, and its difference.
+    clock: u32,
+    tsd: i64,
+    /// A packet that was sent earlier came later, and they have been taken back.
+    is_taken_back: bool,
+}
+
+impl Fall {
+    /// A packet lowers the minimum from `least` to `tsd`. Those that came shortly before it stand and fall with it.
+    pub(super) fn on_lower(&mut self, now: Time, clock: u32, [least, tsd]: [i64; 2], before: impl FnOnce() -> Before) {
+        if self.is_taken_back || self.since.is_none_or(|since| now.since(since) >= TOGETHER) {
+            *self = Fall { since: Some(now), before: before(), least_before: least, ..*self };
+        }
+        *self = Fall { clock, tsd, is_taken_back: false, ..*self };
+    }
+
+    /// A packet with this clock comes later. If it was sent earlier: how the minimum was.
+    pub(super) fn on_later(&mut self, clock: u32) -> Option<Before> {
+        let was_sent_earlier = (clock.wrapping_sub(self.clock) as i32) < 0;
+        if self.is_taken_back || !was_sent_earlier {
+            return None;
+        }
+        self.is_taken_back = true;
+        Some(self.before)
+    }
+
+    /// Whether a packet is about as early as that which was taken back.
+    pub(super) fn is_confirmed_by(&self, tsd: i64) -> bool {
+        self.is_taken_back && tsd - self.tsd <= (self.least_before - self.tsd) / 2
+    }
 }
 
 impl Doubt {
@@ -52,5 +92,7 @@ const AGREEING: u32 = 3;
 const LASTING: Duration = Duration::from_secs(1);
 /// A queue changes by less between two packets of a channel.
 const NEAR_MICROS: i64 = 1_000_000;
+/// A queue that empties lowers the minimum with packet after packet; so long after the first of them the earlier ones are believed.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// Longer than packets of the slowest channels are apart.
 const STALE: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use core::time::Duration;
 use weir_units::Time;
 
 use super::DelayWindow;
+use super::drift::{Drift, grown};
 
 /// See the module's documentation.
 #[derive(Debug, Clone)]
@@ -16,26 +17,28 @@ pub(super) struct Minimum {
     window: Option<Box<Window>>,
 }
 
-/// A window is ten buckets, and the oldest is forgotten whole.
+/// A window is ten buckets, and the oldest is forgotten whole. Its values are corrected for the drift of the clocks.
 #[derive(Debug, Clone)]
 struct Window {
     span: Duration,
     /// Number of the bucket that is being filled.
     bucket: u64,
-    /// The smallest value of each.
-    buckets: [Option<i64>; BUCKETS],
+    /// The smallest value of each, and when it came.
+    buckets: [Option<(i64, Time)>; BUCKETS],
+    drift: Drift,
 }
 
 /// How it stood before a value that may have to be taken back.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
     bucket: u64,
-    smallest: Option<i64>,
+    smallest: Option<(i64, Time)>,
 }
 
 impl Minimum {
     pub(super) fn new(window: DelayWindow) -> Minimum {
-        let window = Option::from(window).map(|span| Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS] }));
+        let window = Option::from(window)
+            .map(|span| Box::new(Window { span, bucket: 0, buckets: [None; BUCKETS], drift: Drift::default() }));
         Minimum { smallest: None, window }
     }
 
@@ -49,7 +52,12 @@ impl Minimum {
             Some(window) => {
                 window.roll(now);
                 let current = window.current();
-                *current = Some(current.map_or(value, |smallest| smallest.min(value)));
+                if current.is_none_or(|(smallest, _)| value < smallest) {
+                    *current = Some((value, now));
+                }
+                if let Some(more) = window.drift.note(now, value) {
+                    window.correct(now, more);
+                }
                 self.smallest = window.smallest();
             }
         }
@@ -59,10 +67,16 @@ impl Minimum {
         self.smallest
     }
 
+    /// What values at `now` have to be corrected by for the drift of the clocks.
+    #[inline]
+    pub(super) fn correction(&self, now: Time) -> i64 {
+        self.window.as_ref().map_or(0, |window| window.drift.correction(now))
+    }
+
     /// How it stands at `now`, before a value of that time.
     pub(super) fn before(&mut self, now: Time) -> Before {
         match &mut self.window {
-            None => Before { bucket: 0, smallest: self.smallest },
+            None => Before { bucket: 0, smallest: self.smallest.map(|smallest| (smallest, now)) },
             Some(window) => {
                 window.roll(now);
                 Before { bucket: window.bucket, smallest: *window.current() }
@@ -70,15 +84,16 @@ impl Minimum {
         }
     }
 
-    /// Takes back what came at the time of `before`. What has come since is not below that.
+    /// Takes back what came since `before`.
     pub(super) fn take_back(&mut self, before: Before) {
         match &mut self.window {
-            None => self.smallest = before.smallest,
+            None => self.smallest = before.smallest.map(|(smallest, _)| smallest),
             Some(window) => {
-                if window.bucket - before.bucket < BUCKETS as u64 {
-                    window.buckets[(before.bucket % BUCKETS as u64) as usize] = before.smallest;
+                for bucket in (before.bucket..=window.bucket).take(BUCKETS) {
+                    let smallest = if bucket == before.bucket { before.smallest } else { None };
+                    window.buckets[(bucket % BUCKETS as u64) as usize] = smallest;
                 }
-                self.smallest = window.smallest();
+                self.smallest = window.smallest().or(self.smallest);
             }
         }
     }
@@ -95,12 +110,20 @@ impl Window {
         self.bucket = self.bucket.max(bucket);
     }
 
-    fn current(&mut self) -> &mut Option<i64> {
+    fn current(&mut self) -> &mut Option<(i64, Time)> {
         &mut self.buckets[(self.bucket % BUCKETS as u64) as usize]
     }
 
     fn smallest(&self) -> Option<i64> {
-        self.buckets.iter().flatten().min().copied()
+        self.buckets.iter().flatten().map(|(smallest, _)| *smallest).min()
+    }
+
+    /// Clocks drift apart by so many billionths more than was thought: the path has been empty at values that would be larger now.
+    #[cold]
+    fn correct(&mut self, now: Time, more: i64) {
+        for (smallest, at) in self.buckets.iter_mut().flatten() {
+            *smallest += grown(more, *at, now);
+        }
     }
 }
 

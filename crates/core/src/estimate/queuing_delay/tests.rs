@@ -110,6 +110,80 @@ fn delays_that_jump_and_fall_within_a_second_are_a_queue_s() {
     assert!(walked.is_as_ever());
 }
 
+/// The path of [`Walked`] with an empty queue, on which ten packets a second are forged; by how much they have lowered the minimum
+/// after `seconds`.
+fn lowered(seconds: u64, mut forged_below_least: impl FnMut(u64) -> i64) -> i64 {
+    let mut walked = Walked::new();
+    let begin = walked.delay.minimum().expect("packets came").0;
+    for tenth in 0..seconds * 10 {
+        walked.walks(9);
+        let least = walked.delay.minimum().expect("packets came").0;
+        let wrong = forged_below_least(tenth) + begin - least;
+        walked.walk(wrong + (walked.packet + 1) as i64 % 4 * 10_000);
+    }
+    walked.walks(8);
+    begin - walked.delay.minimum().expect("packets came").0
+}
+
+#[test]
+fn ten_forged_packets_a_second_lower_the_minimum_by_no_more_than_packets_are_apart() {
+    // The next packet comes 10 ms later.
+    for below in [1_000, 5_000, 9_000, 9_999, 15_000, 30_000, 49_000] {
+        let fell = lowered(20, |_| below);
+        assert!(fell <= 10_000, "{below} us below: {fell} us");
+    }
+    // Each a little lower than all before.
+    let crept = lowered(20, |tenth| 500 * tenth as i64);
+    assert!(crept <= 10_000, "{crept} us");
+}
+
+#[test]
+fn a_path_that_becomes_shorter_lowers_the_minimum() {
+    let mut walked = Walked::new();
+    let before = walked.delay.minimum().expect("packets came").0;
+    walked.ahead = 15_000;
+    walked.walks(40);
+    assert_eq!(before - walked.delay.minimum().expect("packets came").0, 15_000);
+}
+
+#[test]
+fn a_channel_with_a_shorter_queue_is_believed_at_its_second_packet() {
+    let mut delay = estimator(DelayWindow::Everything);
+    // Channel 1 waits for 30 ms, and channel 0 from the fiftieth packet on for 10, so that its packets overtake those of channel 1.
+    for packet in 0..100u64 {
+        let queue = if packet >= 50 && packet % 2 == 0 { 10 } else { 30 };
+        delay.on_packet(Time::from_millis(packet * 10 + queue), (packet % 2) as u16, packet * 10_000);
+    }
+    assert_eq!(delay.minimum(), Some(TimestampDifference(-20_000)));
+}
+
+#[test]
+fn a_sender_that_starts_again_has_another_clock_however_little_it_was_set() {
+    for set_back in [1_000, 50_000, 700_000, 1_400_000] {
+        let mut walked = Walked::new();
+        walked.packet += 200;
+        walked.ahead = -set_back;
+        let next = Time::from_micros((walked.packet + 1) * 10_000);
+        assert!(walked.delay.was_silent(next));
+        walked.delay.on_new_sender();
+        assert_eq!(walked.walks(50), [0, 1]);
+        assert!(walked.is_as_ever(), "{set_back} us: {:?}", walked.delay.short_term());
+    }
+}
+
+#[test]
+fn clocks_that_drift_apart_falsify_no_delay_once_it_is_known_how_fast() {
+    let mut delay = estimator(DelayWindow::Moving(Duration::from_secs(600)));
+    for tenth in 0..4_000u64 {
+        // 100 millionths, and a queue of 4 ms now and then.
+        let queue = tenth % 7 / 6 * 4_000;
+        delay.on_packet(Time::from_micros(tenth * 100_010 + queue), 0, tenth * 100_000);
+        let least = delay.difference(Time::from_micros(tenth * 100_010), tenth * 100_000).expect("it is believed");
+        let off = least.0 - delay.minimum().expect("packets came").0;
+        assert!(tenth < 910 || off.abs() <= 200, "{off} us after {} s", tenth / 10);
+    }
+}
+
 proptest! {
     #[test]
     fn one_forged_clock_in_ten_never_counts(

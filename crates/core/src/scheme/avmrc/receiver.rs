@@ -167,7 +167,7 @@ impl Receiver {
         if !self.is_plausible(from, &header) {
             return;
         }
-        match self.memberships.on_packet(now, &header, &self.delay) {
+        match self.memberships.on_packet(now, &header, &mut self.delay) {
             Some(Received::Measured { missing, .. }) => {
                 let ended = self.slots.on_packet(now, header.slot);
                 if ended > 0 {

@@ -128,7 +128,7 @@ impl Receiver {
         if !is_slot || !self.memberships.is_plausible(from, &header) {
             return;
         }
-        let received = self.memberships.on_packet(now, &header, &self.delay);
+        let received = self.memberships.on_packet(now, &header, &mut self.delay);
         let sample = self.delay.on_packet(now, header.channel, header.clock_micros);
         let Some(received) = received else { return };
         self.actions.deliver(None);

@@ -158,7 +158,7 @@ impl Receiver {
     }
 
     fn on_data(&mut self, now: Time, header: &Layered, size: Bytes) {
-        let Some(received) = self.memberships.on_packet(now, header, &self.delay) else { return };
+        let Some(received) = self.memberships.on_packet(now, header, &mut self.delay) else { return };
         if let Received::Measured { missing, .. } = received {
             let sample = self.delay.on_packet(now, header.channel, header.clock_micros);
             // Whose clock is not believed tells neither of slots nor of bursts.

@@ -189,7 +189,7 @@ impl Receiver {
         let decreased = self.sawtooth.decreased();
         let is_after =
             decreased.is_none_or(|at| was_sent_since(&self.delay, at + self.guard(), now, header.clock_micros));
-        let received = self.memberships.on_packet(now, header, &self.delay);
+        let received = self.memberships.on_packet(now, header, &mut self.delay);
         self.delay.on_packet(now, header.channel, header.clock_micros);
         self.leaves.on_queue(now, self.delay.short_term());
         self.first_packet.get_or_insert(now);
