@@ -13,13 +13,15 @@ use weir_units::{Bytes, Rate};
 use weir_wire::alc::{Alc, Content, FdtInstance};
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 
-/// All sessions run side by side, each with a receiver of its own, so that the undisturbed one has the same machine.
+/// The sessions of a round run side by side, each with a receiver of its own, so that the undisturbed one has the same machine. As machines are
+/// busy now and then, what took too long for its time is tried again, and has to take too long each time.
 #[test]
-fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
+fn forged_symbols_and_tables_cost_no_file_and_few_packets_and_little_time() {
     if !require_root() {
         return;
     }
-    let attacks: [(&str, Attack); 6] = [
+    let network = Network::new().links([LINK; 7]).receivers(1).build();
+    let mut attacks: Vec<(&str, Attack)> = vec![
         ("three forged symbols", three_forged_symbols),
         ("ten forged symbols a second", ten_forged_symbols_a_second),
         ("ten symbols a second under his own address", ten_symbols_a_second_of_a_stranger),
@@ -27,31 +29,44 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
         ("ten forged tables a second", ten_forged_tables_a_second),
         ("tables that take memory", tables_that_take_memory),
     ];
-    let network = Network::new().links([LINK; 7]).receivers(1).build();
+    for _ in 0..ROUNDS {
+        let slow = round(&network, &attacks);
+        attacks.retain(|(name, _)| slow.contains(name));
+        if attacks.is_empty() {
+            return;
+        }
+    }
+    let names: Vec<&str> = attacks.iter().map(|(name, _)| *name).collect();
+    panic!("more than {MOST_TIMES} times the undisturbed time in each of {ROUNDS} rounds: {names:?}");
+}
+
+/// Runs a session for each attack and one without. Gives the attacks under which it took too long.
+fn round<'a>(network: &Network, attacks: &[(&'a str, Attack)]) -> Vec<&'a str> {
     let scratch = Scratch::new();
-    let undisturbed = Running::start(&network, &scratch, 0, &RECEIPTS);
+    let undisturbed = Running::start(network, &scratch, 0, &RECEIPTS);
     let under_attack = (1..).zip(attacks).map(|(index, (name, attack))| {
-        let stranger = Stranger::start(network.receiver(7), Transfer::group(index), attack);
+        let stranger = Stranger::start(network.receiver(7), Transfer::group(index), *attack);
         // Without receipts and probes the description does not have the sender's address.
         let words = if name.contains("no address") { &["--cc", "avmrc"][..] } else { &RECEIPTS };
-        (name, stranger, Running::start(&network, &scratch, index, words))
+        (*name, stranger, Running::start(network, &scratch, index, words))
     });
     let under_attack: Vec<(&str, Stranger, Running)> = under_attack.collect();
     let plain = undisturbed.verified();
     let (plain_packets, plain_memory) = (plain.count("received_packets"), plain.usage.peak_memory_bytes);
     eprintln!("undisturbed: {plain_packets} packets, {:.2} s, {} of memory", plain.seconds(), Bytes::new(plain_memory));
     assert_eq!(["bad_blocks", "bad_tables", "old_tables"].map(|field| plain.count(field)), [0; 3]);
+    let mut slow = Vec::new();
     for (name, stranger, transfer) in under_attack {
         let done = transfer.verified();
         let sent = stranger.stop();
         let packets = done.count("received_packets");
         let times = packets as f64 / plain_packets as f64;
+        let time = done.seconds() / plain.seconds();
         let memory = done.usage.peak_memory_bytes;
         let [blocks, tables, ignored] = ["bad_blocks", "bad_tables", "ignored_packets"].map(|field| done.count(field));
         eprintln!(
-            "{name}: {times:.2} times the undisturbed packets in {:.2} times the time, {sent} of them forged, {blocks} bad blocks, \
+            "{name}: {times:.2} times the undisturbed packets in {time:.2} times the time, {sent} of them forged, {blocks} bad blocks, \
              {tables} bad tables, {} of memory",
-            done.seconds() / plain.seconds(),
             Bytes::new(memory)
         );
         let is_struck = match name {
@@ -60,9 +75,13 @@ fn forged_symbols_and_tables_cost_no_file_and_few_packets() {
             _ => tables > 0,
         };
         assert!(is_struck && sent > 0, "{name} never struck: {}", done.told());
-        assert!(times <= 1.5, "{name}: {packets} packets, and {plain_packets} undisturbed");
+        assert!(times <= MOST_TIMES, "{name}: {packets} packets, and {plain_packets} undisturbed");
         assert!(memory <= plain_memory + MEMORY, "{name}: {} of memory", Bytes::new(memory));
+        if time > MOST_TIMES {
+            slow.push(name);
+        }
     }
+    slow
 }
 
 /// What a stranger does.
@@ -307,5 +326,8 @@ const LINK: Rate = Rate::from_mbps(16);
 const TENTH: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
+/// Of the undisturbed packets, and of the undisturbed time in one of the rounds.
+const MOST_TIMES: f64 = 1.5;
+const ROUNDS: usize = 4;
 /// What forged tables may take: less than the 256 MB that a receiver may have for everything.
 const MEMORY: u64 = 200_000_000;
