@@ -56,7 +56,12 @@ impl Outcome {
         let mut receivers = Vec::new();
         for (i, record) in records.iter().enumerate() {
             let came = ffmpeg::decode(&plan.received(i))?;
-            receivers.push((series(record, &came), places(&came.digests, &whole.digests)));
+            let places = places(&came.digests, &whole.digests);
+            // By the clip's times: raw H.264 and HEVC have none, and a decoder makes some up for what came.
+            let times_s: Option<Vec<f64>> =
+                places.as_ref().map(|places| places.iter().map(|place| whole.times_s[*place]).collect());
+            let frame_rate = frame_rate(times_s.as_ref().unwrap_or(&came.times_s));
+            receivers.push((LiveSeries { frame_rate, ..series(record, &came) }, places));
         }
         let shown = window(whole.digests.len(), &receivers);
         for (i, (series, places)) in receivers.iter_mut().enumerate() {
@@ -70,7 +75,7 @@ impl Outcome {
             seconds: whole.times_s.last().copied().unwrap_or(0.0),
             pictures: whole.digests.len(),
             size: whole.size,
-            frame_rate: frame_rate(&whole),
+            frame_rate: frame_rate(&whole.times_s),
             scheme: plan.scheme.clone(),
             rates: rates.cloned().unwrap_or_default(),
             layers: records.iter().map(|record| record.layers).max().unwrap_or(0),
@@ -146,16 +151,15 @@ fn series(record: &Record, came: &Decoded) -> LiveSeries {
         first_picture_s: end.first_picture_s,
         longest_pause_ms: end.longest_pause_ms,
         decoded: came.digests.len(),
-        frame_rate: frame_rate(came),
         complaints: came.complaints.clone(),
         ..LiveSeries::default()
     }
 }
 
-/// Pictures a second, from the first to the last.
-fn frame_rate(decoded: &Decoded) -> f64 {
-    let (Some(first), Some(last)) = (decoded.times_s.first(), decoded.times_s.last()) else { return 0.0 };
-    if last > first { (decoded.times_s.len() - 1) as f64 / (last - first) } else { 0.0 }
+/// Pictures a second, from the first of these times to the last.
+pub(super) fn frame_rate(times_s: &[f64]) -> f64 {
+    let (Some(first), Some(last)) = (times_s.first(), times_s.last()) else { return 0.0 };
+    if last > first { (times_s.len() - 1) as f64 / (last - first) } else { 0.0 }
 }
 
 /// Where the pictures of `part` stand in `whole`; `None` if it is not `whole` with some left out.

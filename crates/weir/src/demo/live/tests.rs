@@ -1,4 +1,4 @@
-use super::outcome::{objections, places};
+use super::outcome::{frame_rate, objections, places};
 use super::*;
 use crate::args::{Cli, Command, SendWhat};
 use crate::media::events::{WatchEnd, WatchProgress, WatchStart};
@@ -77,6 +77,7 @@ fn a_part_is_the_whole_with_some_left_out() {
     assert_eq!(places(&digests(""), &digests("abcd")), Some(vec![]));
     assert_eq!(places(&digests("ca"), &digests("abcd")), None, "out of order");
     assert_eq!(places(&digests("ax"), &digests("abcd")), None, "not one of them");
+    assert_eq!([frame_rate(&[2.0, 2.5, 3.0]), frame_rate(&[2.0]), frame_rate(&[])], [2.0, 0.0, 0.0]);
 }
 
 fn report(frame_rates: [f64; 2]) -> LiveReport {

@@ -69,7 +69,7 @@ fn seen(report: &LiveReport) -> String {
     for receiver in &report.receivers {
         write!(
             text,
-            "Behind the link of {}, {} of {} layers came at the end, and {:.1} of the clip’s {:.0} pictures a second over the whole run. ",
+            "Behind the link of {}, {} of {} layers came at the end, and {:.1} of the clip’s {:.0} pictures a second from its first picture on. ",
             receiver.series.link_in_words(),
             receiver.layers,
             report.layers,
@@ -119,7 +119,7 @@ fn strip(report: &LiveReport, receiver: &LiveSeries) -> String {
                 STANDARD.encode(jpeg)
             ),
             None => format!(
-                "<figure><div {style} class=\"gap\"></div><figcaption>{number}: not taken</figcaption></figure>"
+                "<figure><div {style} class=\"gap\"></div><figcaption>{number}: not put out</figcaption></figure>"
             ),
         }
     };
@@ -148,8 +148,8 @@ fn reading(report: &LiveReport) -> String {
         "<section class=\"card\"><h2>How to read this</h2><dl>\
          <dt>Level</dt><dd>The sender offers {}, each with the layers below it and the room for repair. A receiver joins and leaves layers by what \
          it measures on its own path, and asks nobody.</dd>\
-         <dt>The strips</dt><dd>Pictures that follow one another in the clip, the same for all receivers. A gap is a picture of a layer that the receiver did \
-         not take.</dd>\
+         <dt>The strips</dt><dd>Pictures that follow one another in the clip, the same for all receivers. A gap is one that the receiver did \
+         not put out: of a layer that it did not take, mostly.</dd>\
          <dt>Layers</dt><dd>Those of which pictures came out in the last two seconds.</dd>\
          <dt>Pictures</dt><dd>By layer, the base layer first. Those a second are from the first picture to the last, the climb from the base layer included; in \
          the charts over about a second.</dd>\
