@@ -188,7 +188,7 @@ mod tests {
         let mut leaves = left(100);
         assert!(!Leaves::new(LONGEST_LEAVE, Fall::Half).was_pending(at(1000), ms(1000)));
         congested(&mut leaves, 1000, 3000, 100, true);
-        [3000, 3100, 3200].map(|millis| leaves.on_queue(at(millis), ms(20)));
+        [3000, 3100, 3200].into_iter().for_each(|millis| leaves.on_queue(at(millis), ms(20)));
         assert!(!leaves.is_pending(at(3200)) && leaves.was_pending(at(3200), ms(100)));
         assert!(leaves.was_pending(at(3600), ms(500)) && !leaves.was_pending(at(3601), ms(500)));
     }
