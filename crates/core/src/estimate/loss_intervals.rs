@@ -95,6 +95,28 @@ impl LossIntervals {
         Some(old.max(new) / total)
     }
 
+    /// The average loss interval with history discounting (RFC 5348 §5.5): where the current interval is more than twice the average of the
+    /// history, the older intervals weigh less, half of what they do at least. At least [`LossIntervals::average`]; `None` without a
+    /// history.
+    ///
+    /// Example: history 100 and 100, current 400 gives 300 and not 250.
+    pub fn discounted_average(&self) -> Option<f64> {
+        let plain = self.average()?;
+        let weights = &WEIGHTS[..self.known];
+        let weighed = weights.iter().zip(&self.history).map(|(weight, interval)| weight * interval);
+        let old = weighed.sum::<f64>() / weights.iter().sum::<f64>();
+        if self.current <= 2.0 * old {
+            return Some(plain);
+        }
+        let factor = (2.0 * old / self.current).max(LEAST_DISCOUNT);
+        let (mut sum, mut total) = (self.current, WEIGHTS[0]);
+        for (weight, interval) in weights.iter().skip(1).zip(&self.history) {
+            sum += factor * weight * interval;
+            total += factor * weight;
+        }
+        Some(plain.max(sum / total))
+    }
+
     /// Long-term loss event rate: one over [`LossIntervals::average`], at most 1; `None` without a history.
     pub fn long_term_rate(&self) -> Option<f64> {
         self.average().map(|packets| 1.0 / packets.max(1.0))
@@ -109,6 +131,9 @@ impl LossIntervals {
 
 /// TFRC's weights, the newest interval's first (AVMRC §2.2).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+
+/// What is discounted keeps this part of its weight (RFC 5348 §5.5, THRESHOLD).
+const LEAST_DISCOUNT: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
@@ -175,5 +200,14 @@ mod tests {
             let average = after(&intervals, current).average().expect("there were loss events");
             prop_assert!((average - old.max(new)).abs() < 1e-9 * (1.0 + average));
         }
+    }
+
+    #[test]
+    fn a_long_current_interval_discounts_the_older_ones() {
+        let after = |current: f64| LossIntervals { history: [100.0; WEIGHTS.len()], known: 2, current };
+        assert_eq!(LossIntervals::new().discounted_average(), None);
+        assert_eq!([100.0, 200.0].map(|current| after(current).discounted_average()), [Some(100.0), Some(150.0)]);
+        // (400 + 0.5 · 100) / 1.5, and with the least discount (1600 + 0.5 · 100) / 1.5.
+        assert_eq!([400.0, 1600.0].map(|current| after(current).discounted_average()), [Some(300.0), Some(1100.0)]);
     }
 }

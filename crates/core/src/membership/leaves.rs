@@ -21,6 +21,8 @@ pub(crate) struct Leaves {
     at_most: Duration,
     fall: Fall,
     pending: Option<Pending>,
+    /// When one was pending last, as far as [`Leaves::on_queue`] knows.
+    was_pending: Option<Time>,
     /// The longest that a leave took, a little less with each leave since.
     longest: Duration,
 }
@@ -51,7 +53,7 @@ struct Pending {
 impl Leaves {
     /// No leave yet. None will be pending for longer than `at_most`.
     pub(crate) const fn new(at_most: Duration, fall: Fall) -> Leaves {
-        Leaves { at_most, fall, pending: None, longest: Duration::ZERO }
+        Leaves { at_most, fall, pending: None, was_pending: None, longest: Duration::ZERO }
     }
 
     /// Channels were left to lower the rate. `queue` is the one-way queuing delay now, `packet_time` a packet's at the rate that
@@ -82,11 +84,19 @@ impl Leaves {
             pending.shown = now;
         }
         self.end_if_over(now);
+        if self.is_pending(now) {
+            self.was_pending = Some(now);
+        }
     }
 
     /// Whether the latest leave is still to take effect.
     pub(crate) fn is_pending(&self, now: Time) -> bool {
         self.pending.is_some_and(|pending| !pending.has_acted(now) && now.since(pending.left) < self.at_most)
+    }
+
+    /// Whether a leave is to take effect, or was within the last `span`, to within the time between two calls of [`Leaves::on_queue`].
+    pub(crate) fn was_pending(&self, now: Time, span: Duration) -> bool {
+        self.is_pending(now) || self.was_pending.is_some_and(|at| now.since(at) <= span)
     }
 
     /// How long leaves take: the longest that was seen, fading. What the queue takes to fall is part of it. Zero where neither
@@ -171,6 +181,16 @@ mod tests {
         assert!(!leaves.is_pending(at(3150)));
         leaves.on_queue(at(3200), ms(0));
         assert_eq!(leaves.latency(), ms(1900));
+    }
+
+    #[test]
+    fn a_leave_that_has_acted_was_pending_a_short_while_ago() {
+        let mut leaves = left(100);
+        assert!(!Leaves::new(LONGEST_LEAVE, Fall::Half).was_pending(at(1000), ms(1000)));
+        congested(&mut leaves, 1000, 3000, 100, true);
+        [3000, 3100, 3200].into_iter().for_each(|millis| leaves.on_queue(at(millis), ms(20)));
+        assert!(!leaves.is_pending(at(3200)) && leaves.was_pending(at(3200), ms(100)));
+        assert!(leaves.was_pending(at(3600), ms(500)) && !leaves.was_pending(at(3601), ms(500)));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Receiver {
     config: Config,
     memberships: Memberships,
     leaves: Leaves,
+    /// When a queue stood last.
+    stood: Option<Time>,
     host: HostDrops,
     delay: QueuingDelay,
     probing: Probing,
@@ -91,6 +93,7 @@ impl Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
+            stood: None,
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             probing: Probing::new(config.round_trip, random),
@@ -293,15 +296,17 @@ impl Receiver {
     }
 
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
-    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst.
+    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst, or before a
+    /// leave acted that has answered it.
     fn on_loss(&mut self, now: Time, channel: usize, waited: Duration) {
         let threshold = self.threshold();
         let told_after = self.packet_size / self.ladder.channel_rate(channel) * self.config.reorder_packets as u32;
         let stood = self.queue.stood_lately(threshold) || told_after <= SLOT && self.queue.is_overflow(waited);
-        if !stood && !self.has_lost(NOISE) {
+        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost(NOISE);
+        if !stood && !is_much {
             return;
         }
-        let is_pending = self.leaves.is_pending(now);
+        let is_pending = self.leaves.was_pending(now, told_after.min(A_SECOND));
         self.leaves.on_loss(now);
         if is_pending {
             return self.share.on_answered_loss();
@@ -324,12 +329,20 @@ impl Receiver {
         }
     }
 
+    /// Follows what stands, and whether a leave has acted on it.
+    fn look_at_queue(&mut self, now: Time) {
+        self.queue.on_slot();
+        self.leaves.on_queue(now, self.queue.newest());
+        if self.queue.stood_lately(self.threshold()) {
+            self.stood = Some(now);
+        }
+    }
+
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
         self.arrivals.on_slot(slot.counts);
-        self.queue.on_slot();
+        self.look_at_queue(now);
         self.look_for_flood(now, slot.base);
-        self.leaves.on_queue(now, self.queue.newest());
         if slot.waited.1 > 0 {
             self.share.on_queue(slot.waited.0 / slot.waited.1);
         }
@@ -364,6 +377,7 @@ impl Receiver {
             loss_event: false,
             latest_loss_event: self.share.latest(),
             mean_interval: self.share.mean_interval(),
+            latest_queue: self.stood,
             share: self.counts_as(self.share.rate(self.packet_size)),
             settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),
             is_pending: self.leaves.is_pending(now),
@@ -567,3 +581,4 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
+const A_SECOND: Duration = Duration::from_secs(1);

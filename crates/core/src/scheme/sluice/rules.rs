@@ -40,12 +40,25 @@ pub(super) struct Seen {
     /// When the latest one began, and the mean time between them.
     pub(super) latest_loss_event: Option<Time>,
     pub(super) mean_interval: Option<Duration>,
+    /// When a queue stood last.
+    pub(super) latest_queue: Option<Time>,
     /// The rate of a TCP in the receiver's place.
     pub(super) share: Rate,
     /// And the one to which it would go from there.
     pub(super) settled: Rate,
     /// Whether a leave is still to act.
     pub(super) is_pending: bool,
+}
+
+impl Seen {
+    /// Whether the latest congestion is over: its loss event is three mean intervals ago, or no queue has stood since for longer than a TCP
+    /// leaves one empty. Who was hit by few events would wait longer than those that were hit by many, and find no room any more.
+    fn is_over_congestion(&self) -> bool {
+        let Some(lost) = self.latest_loss_event else { return true };
+        let pause = self.mean_interval.unwrap_or_default() * 3;
+        let stood = self.latest_queue.map_or(lost, |stood| stood.max(lost));
+        self.now.since(lost) >= pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE) || self.now.since(stood) >= LONGEST_EMPTY
+    }
 }
 
 /// What to do.
@@ -218,11 +231,11 @@ impl Rules {
         self.fitted = if fits { self.fitted + 1 } else { 0 };
         self.others.on_burst(verdict, fits, seen.packet_time);
         let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
-        let pause = seen.mean_interval.unwrap_or_default() * 3;
-        let pause = pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-        let has_paused = seen.latest_loss_event.is_none_or(|at| seen.now.since(at) >= pause);
         let is_below_others = seen.is_empty && self.others.have_more_than(seen.level);
-        if !has_paused || self.is_barred(seen.now, seen.level + 1) || !is_below_others && self.fitted < needed {
+        if !seen.is_over_congestion()
+            || self.is_barred(seen.now, seen.level + 1)
+            || !is_below_others && self.fitted < needed
+        {
             return None;
         }
         self.trying = Some(Trying { since: seen.now, back: seen.level });
@@ -303,6 +316,8 @@ const MOST_UP: f64 = 1.3;
 /// After congestion the next level is tried after three mean times between loss events, within these bounds.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A TCP that has halved leaves its queue empty for less: CUBIC's K is 8 s for 670 packets, which are 50 Mbit/s and 160 ms.
+const LONGEST_EMPTY: Duration = Duration::from_secs(10);
 /// A cycle, and a slot for the join to act.
 const A_CYCLE: Duration = Duration::from_millis(900);
 /// The back-off of a level grows to 10 s · (2^6 − 1).
@@ -333,6 +348,7 @@ mod tests {
             loss_event: false,
             latest_loss_event: None,
             mean_interval: None,
+            latest_queue: None,
             share: Rate::from_mbps(100),
             settled: Rate::from_mbps(100),
             is_pending: false,
@@ -420,6 +436,24 @@ mod tests {
         let tries = [10_000, 10_400, 10_600]
             .map(|millis| rules.on_burst(&Seen { latest_loss_event: recent, ..fitting(millis) }).is_some());
         assert_eq!(tries, [false, false, true], "three seconds after the loss event at the earliest");
+    }
+
+    #[test]
+    fn rare_loss_events_hold_a_receiver_back_for_long_only_while_queues_stand() {
+        let fits_after = |millis: u64, stood: u64| {
+            let seen = |millis| Seen {
+                latest_loss_event: Some(Time::from_secs(10)),
+                mean_interval: Some(Duration::from_secs(60)),
+                latest_queue: Some(Time::from_millis(stood)),
+                ..fitting(millis)
+            };
+            let mut rules = rules();
+            rules.on_burst(&seen(millis - 800));
+            rules.on_burst(&seen(millis)).is_some()
+        };
+        assert!(!fits_after(19_900, 9_000) && fits_after(20_000, 9_000), "ten seconds after the loss event");
+        assert!(!fits_after(24_900, 15_000) && fits_after(25_000, 15_000), "ten seconds after the queue");
+        assert!(fits_after(70_000, 69_000), "a minute is enough in any case");
     }
 
     #[test]

@@ -88,7 +88,8 @@ impl Share {
     }
 
     fn loss_event_rate(&self) -> f64 {
-        self.intervals.long_term_rate().unwrap_or(1.0 / self.intervals.current().max(1.0))
+        let packets = self.intervals.discounted_average().unwrap_or(self.intervals.current());
+        1.0 / packets.max(1.0)
     }
 
     /// The rate at which a TCP would be with loss events as often in time as here, whatever its own rate: f(p) at a rate of which
