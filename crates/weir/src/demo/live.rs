@@ -93,12 +93,16 @@ impl<'a> Stage<'a> {
                 return Err(Failure::new(Exit::Internal, format!("{party} printed what is not an event: {line}")));
             }
             Message::Receiver(i, event) => {
-                if let MediaReceiverEvent::Error(trouble) = &event {
+                if let MediaReceiverEvent::Error(trouble) = &event
+                    && trouble.exit_code.is_none()
+                {
                     eprintln!("the {} receiver: {}", self.records[i].series.name, clean(&trouble.message));
                 }
                 self.records[i].take(&event);
             }
             Message::Sender(MediaSenderEvent::Progress(progress)) => self.line(progress.t_s),
+            // What ends it is explained once it has gone.
+            Message::Sender(MediaSenderEvent::Error(trouble)) if trouble.exit_code.is_some() => {}
             Message::Sender(MediaSenderEvent::Error(trouble)) => {
                 eprintln!("the sender: {}", clean(&trouble.message));
             }
