@@ -5,14 +5,17 @@ use core::time::Duration;
 use weir_units::{Bytes, Rate, Time, math};
 
 use crate::estimate::{Ewma, LossIntervals};
+use crate::membership::LONGEST_LEAVE;
 use crate::model::{cubic, reno};
 
 /// Loss events, the round trip, and the rate of a TCP that had both.
 #[derive(Debug)]
 pub(super) struct Share {
     intervals: LossIntervals,
-    /// When the latest loss events began, the newest first.
-    events: [Option<Time>; REMEMBERED],
+    /// When the latest loss event began.
+    latest: Option<Time>,
+    /// When the latest congestions began, the newest first: loss events that follow each other within a leave's time are of one.
+    congestions: [Option<Time>; REMEMBERED],
     /// Of the path when it is empty.
     round_trip: Duration,
     /// Mean queuing delay, seconds.
@@ -21,7 +24,13 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) const fn new(round_trip: Duration) -> Share {
-        Share { intervals: LossIntervals::new(), events: [None; REMEMBERED], round_trip, queue: Ewma::new(QUEUE_GAIN) }
+        Share {
+            intervals: LossIntervals::new(),
+            latest: None,
+            congestions: [None; REMEMBERED],
+            round_trip,
+            queue: Ewma::new(QUEUE_GAIN),
+        }
     }
 
     /// R0: the round trip of the empty path is this.
@@ -42,13 +51,16 @@ impl Share {
     /// first one belong to it, as a TCP's overflow lasts for up to two.
     pub(super) fn on_loss(&mut self, now: Time) -> bool {
         let span = self.round_trip_now().mul_f64(EVENT_ROUND_TRIPS);
-        if self.events[0].is_some_and(|first| now.since(first) < span) {
+        if self.latest.is_some_and(|first| now.since(first) < span) {
             self.intervals.on_loss_within_event();
             return false;
         }
         self.intervals.on_loss_event();
-        self.events.rotate_right(1);
-        self.events[0] = Some(now);
+        if self.latest.is_none_or(|latest| now.since(latest) > LONGEST_LEAVE) {
+            self.congestions.rotate_right(1);
+            self.congestions[0] = Some(now);
+        }
+        self.latest = Some(now);
         true
     }
 
@@ -70,12 +82,12 @@ impl Share {
     }
 
     pub(super) const fn has_lost(&self) -> bool {
-        self.events[0].is_some()
+        self.latest.is_some()
     }
 
     /// When the latest loss event began.
     pub(super) const fn latest(&self) -> Option<Time> {
-        self.events[0]
+        self.latest
     }
 
     pub(super) const fn intervals(&self) -> &LossIntervals {
@@ -105,10 +117,11 @@ impl Share {
         Rate::from_packets_per_sec(low, packet_size)
     }
 
-    /// Mean time between the latest loss events; `None` before the second one.
+    /// Mean time between the latest congestions; `None` before the second one. Loss events repeat while somebody's leave is on its way, and more
+    /// of them hit who has more, which says nothing of how often the path is full.
     pub(super) fn mean_interval(&self) -> Option<Duration> {
-        let known = self.events.iter().flatten().count();
-        let (newest, oldest) = (self.events[0]?, self.events[..known].last().copied().flatten()?);
+        let known = self.congestions.iter().flatten().count();
+        let (newest, oldest) = (self.congestions[0]?, self.congestions[..known].last().copied().flatten()?);
         (known > 1).then(|| newest.since(oldest) / (known - 1) as u32)
     }
 
@@ -140,7 +153,7 @@ const QUEUE_GAIN: f64 = 0.1;
 /// Farther away nothing is said of what would be.
 const FARTHEST: f64 = 4.0;
 const BISECTIONS: u32 = 12;
-/// Loss events whose times are remembered.
+/// Congestions whose times are remembered.
 const REMEMBERED: usize = 4;
 /// How long a loss event lasts, in round trips.
 const EVENT_ROUND_TRIPS: f64 = 1.5;
@@ -174,6 +187,17 @@ mod tests {
         let mut share = share(100);
         let events = [0, 100, 149, 150, 299, 300].map(|millis| share.on_loss(Time::from_millis(1_000 + millis)));
         assert_eq!(events, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn loss_events_that_follow_each_other_within_a_leave_s_time_are_one_congestion() {
+        let mut share = share(10);
+        let mut lose = |millis: u64| {
+            share.on_loss(Time::from_millis(millis));
+            share.mean_interval().map(|mean| mean.as_millis())
+        };
+        assert_eq!([1_000, 2_000, 5_000, 8_500].map(&mut lose), [None; 4]);
+        assert_eq!([21_000, 21_100, 41_000].map(lose), [Some(20_000); 3]);
     }
 
     #[test]
