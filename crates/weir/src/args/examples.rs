@@ -146,7 +146,7 @@ Examples:
   weir demo-live
       half a minute of made-up video in three temporal layers to links of
       1, 3 and 8 Mbit/s
-  weir demo-live --length 60s --links 800k,2M,20M --loss 1%
+  weir demo-live --length 60s --links 1.2M,4M,20M --loss 1%
   weir demo-live clip.ivf --cc avmrc
       a clip of your own, encoded as `weir send media --help` shows
 
