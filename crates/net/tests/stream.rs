@@ -101,7 +101,9 @@ fn a_source_that_is_started_again_in_the_same_place_is_found_out_and_its_new_str
     let (ending, screen, got) = viewer.join().expect("no panic");
     source.join();
     assert_eq!(ending, Departure::Bye, "{screen:?}");
-    assert_eq!(screen.asked_again, [Departure::Forgotten], "long before the silence is over");
+    // Where an answer of the viewer meets the moment in which nobody listens there, its host hears of that first.
+    let why = screen.asked_again.as_slice();
+    assert!(matches!(why, [Departure::Forgotten | Departure::Refused]), "long before the silence is over: {why:?}");
     let whole: Vec<u64> = [1_000].into_iter().chain(0..100).collect();
     assert_eq!(screen.payloads, whole);
     assert_eq!(got.peers, 2, "the old stream and the new one");
