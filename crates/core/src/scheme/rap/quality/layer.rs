@@ -100,9 +100,11 @@ impl Layer {
         self.pieces.push_back(Piece { number, from, span, bytes, sent: now, fate: Fate::UnderWay });
     }
 
-    /// A piece has come; tells whether it is one of this layer's that has not played.
-    pub(super) fn on_acknowledged(&mut self, number: u64) -> bool {
-        self.change(number, |_| Some(Fate::Buffered))
+    /// A piece has come; gives its bytes, if it is one of this layer's that has not played, and this is news.
+    pub(super) fn on_acknowledged(&mut self, number: u64) -> Option<u64> {
+        let before = self.account.buffered;
+        self.change(number, |_| Some(Fate::Buffered));
+        (self.account.buffered > before).then(|| self.account.buffered - before)
     }
 
     /// A piece is lost; tells whether it is one of this layer's that has not played.

@@ -48,10 +48,13 @@ pub enum Turn {
 /// What RAP says of the path.
 #[derive(Debug, Clone, Copy)]
 struct Path {
-    /// The rate that it allows, bit/s, and since when.
+    /// The rate that it allows, bit/s.
     rate: f64,
-    since: Time,
-    /// That rate, averaged.
+    /// When it was first looked at, and when last.
+    looks: Option<(Time, Time)>,
+    /// What has come since.
+    acknowledged: Bytes,
+    /// What comes, averaged, bit/s.
     average: f64,
     /// S, bit/s².
     slope: f64,
@@ -67,7 +70,14 @@ impl LayerManager {
             layers: rates.iter().map(|_| Layer::default()).collect(),
             rates,
             active: 1,
-            path: Path { rate: 0.0, since: Time::ZERO, average: 0.0, slope: 1.0, round_trip: Duration::from_secs(1) },
+            path: Path {
+                rate: 0.0,
+                looks: None,
+                acknowledged: Bytes::ZERO,
+                average: 0.0,
+                slope: 1.0,
+                round_trip: Duration::from_secs(1),
+            },
             plays_from: None,
             reports: VecDeque::new(),
         }
@@ -77,7 +87,8 @@ impl LayerManager {
     /// each round trip (Eq. 5).
     pub fn on_pace(&mut self, now: Time, pace: &PaceReport, packet_size: Bytes) {
         let secs = pace.smoothed_round_trip.as_secs_f64().max(LEAST_ROUND_TRIP);
-        self.path.set_rate(now, pace.rate.bps() as f64, self.config.average_over);
+        self.path.rate = pace.rate.bps() as f64;
+        self.path.look(now, self.config.average_over);
         self.path.slope = packet_size.count().max(1) as f64 * 8.0 / (secs * secs);
         self.path.round_trip = pace.smoothed_round_trip;
         self.catch_up(now);
@@ -132,7 +143,8 @@ impl LayerManager {
     /// What has this number has come.
     pub fn on_acknowledged(&mut self, now: Time, number: u64) {
         self.catch_up(now);
-        _ = self.layers.iter_mut().any(|layer| layer.on_acknowledged(number));
+        let come = self.layers.iter_mut().find_map(|layer| layer.on_acknowledged(number));
+        self.path.acknowledged += Bytes::new(come.unwrap_or(0));
     }
 
     /// What has this number is lost.
@@ -210,7 +222,8 @@ impl LayerManager {
         self.report(now, LayersCause::Drop);
     }
 
-    /// Whether the rate, now and on average, carries a layer more, and the buffers would survive K_max back-offs with it (§4).
+    /// Whether what comes on average carries a layer more, as RAP's rate does, and the buffers would survive K_max back-offs with it
+    /// (§4). What comes tells nothing of the path while the buffers are full, so a layer may be tried then (decision 17).
     fn may_add(&self, now: Time) -> bool {
         let more = self.active + 1;
         if more > self.layers.len() {
@@ -219,7 +232,9 @@ impl LayerManager {
         let demand = self.demand(more);
         let (total, k_max) = (demand.total(), self.config.k_max as u32);
         let holds = |layer| self.spare(now, layer) >= self.wanted(&demand, layer, k_max);
-        self.path.average >= total && self.path.rate >= total && (0..self.active).all(holds)
+        let is_full = |layer| self.buffered(now, layer) + self.reserve() >= self.config.max_buffer;
+        let is_carried = self.path.average >= total && self.path.rate >= total;
+        (is_carried || (0..self.active).all(is_full)) && (0..self.active).all(holds)
     }
 
     /// The new layer begins where a packet comes in time that has to wait for its turn.
@@ -294,12 +309,19 @@ impl LayerManager {
 }
 
 impl Path {
-    /// A rate holds until the next; the average follows it with this time constant.
-    fn set_rate(&mut self, now: Time, rate: f64, over: Duration) {
-        let passed = now.since(self.since).as_secs_f64();
-        let weight = passed / (passed + over.as_secs_f64());
-        self.average += weight * (self.rate - self.average);
-        (self.rate, self.since) = (rate, now);
+    /// Averages what has come over this time, or over all of the time if that is less.
+    fn look(&mut self, now: Time, over: Duration) {
+        let Some((first, last)) = self.looks else {
+            self.looks = Some((now, now));
+            return;
+        };
+        let passed = now.since(last).as_secs_f64();
+        if passed > 0.0 {
+            let lately = self.acknowledged.count() as f64 * 8.0 / passed;
+            let weight = passed / now.since(first).min(over).as_secs_f64().max(passed);
+            self.average += weight * (lately - self.average);
+            (self.looks, self.acknowledged) = (Some((first, now)), Bytes::ZERO);
+        }
     }
 }
 
