@@ -87,7 +87,9 @@ fn ends(range: &Range) -> [String; 2] {
     match range {
         Range::Span(span) => [span.start(), span.end()].map(|end| format!("{}ns", end.as_nanos())),
         Range::Rate(rate) => [rate.start(), rate.end()].map(|end| format!("{}bit/s", end.bps())),
-        Range::Rates { most, each } => [each.start(), each.end()].map(|end| vec![format!("{}bit/s", end.bps()); *most].join(",")),
+        Range::Rates { most, each } => {
+            [each.start(), each.end()].map(|end| vec![format!("{}bit/s", end.bps()); *most].join(","))
+        }
         Range::Whole(whole) => [whole.start(), whole.end()].map(ToString::to_string),
         Range::Number(number) => [number.start(), number.end()].map(ToString::to_string),
     }

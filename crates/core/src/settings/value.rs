@@ -95,7 +95,8 @@ impl<C, L> Value<C> for RatesOr<C, L> {
             return store((self.field)(config), Some(None));
         }
         // One more than there can be is enough to refuse them.
-        let rates: Option<Vec<Rate>> = text.split(',').take(self.most + 1).map(|rate| read(&self.range, rate)).collect();
+        let rates: Option<Vec<Rate>> =
+            text.split(',').take(self.most + 1).map(|rate| read(&self.range, rate)).collect();
         let list = rates.filter(|rates| rates.len() <= self.most).and_then(|rates| (self.list)(&rates));
         store((self.field)(config), list.map(Some))
     }

@@ -34,7 +34,13 @@ impl Measure {
                 needs("a size")
             }
             SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime | CompletionRatio => Ok(()),
-            _ if self.is_of_ends() => if self.flow.is_empty() { needs("a flow") } else { Ok(()) },
+            _ if self.is_of_ends() => {
+                if self.flow.is_empty() {
+                    needs("a flow")
+                } else {
+                    Ok(())
+                }
+            }
             ClientRate if self.session.is_empty() == self.tree.is_empty() => needs("either a session or a tree"),
             ClientRate => Ok(()),
             SlowestRate | AcknowledgementLoss if self.tree.is_empty() => needs("a tree"),

@@ -479,10 +479,7 @@ enum Content {
     /// The application's next payload.
     New,
     /// The application's next payload, which is of this layer and plays from there on.
-    OfLayer {
-        layer: usize,
-        from: Duration,
-    },
+    OfLayer { layer: usize, from: Duration },
     /// What was lost.
     Again(u64),
 }

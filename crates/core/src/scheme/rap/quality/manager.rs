@@ -232,14 +232,14 @@ impl LayerManager {
         let demand = self.demand(more);
         let (total, k_max) = (demand.total(), self.config.k_max as u32);
         let holds = |layer| self.spare(now, layer) >= self.wanted(&demand, layer, k_max);
-        let is_full = |layer| self.buffered(now, layer) + self.reserve() >= self.config.max_buffer;
+        let is_full = |layer| self.buffered(now, layer) + self.reserve(layer) >= self.config.max_buffer;
         let is_carried = self.path.average >= total && self.path.rate >= total;
         (is_carried || (0..self.active).all(is_full)) && (0..self.active).all(holds)
     }
 
     /// The new layer begins where a packet comes in time that has to wait for its turn.
     fn add(&mut self, now: Time) {
-        let begins = self.position(now + self.reserve());
+        let begins = self.position(now + self.reserve(self.active));
         self.layers[self.active].go_on_at(begins);
         self.active += 1;
         self.report(now, LayersCause::Add);
@@ -259,7 +259,7 @@ impl LayerManager {
 
     /// What a layer is to have, next to its reserve, to survive so many back-offs, bits: no more than its buffer's limit.
     fn wanted(&self, demand: &Demand<'_>, layer: usize, back_offs: u32) -> f64 {
-        let limit = self.config.max_buffer.saturating_sub(self.reserve()).as_secs_f64() * self.rates[layer];
+        let limit = self.config.max_buffer.saturating_sub(self.reserve(layer)).as_secs_f64() * self.rates[layer];
         demand.of_layer(layer, back_offs).min(limit)
     }
 
@@ -269,16 +269,16 @@ impl LayerManager {
     }
 
     fn spare_secs(&self, now: Time, layer: usize) -> f64 {
-        self.buffered(now, layer).as_secs_f64() - self.reserve().as_secs_f64()
+        self.buffered(now, layer).as_secs_f64() - self.reserve(layer).as_secs_f64()
     }
 
-    /// What a layer needs ahead of the receiver to play without a pause: what is on the way, and what is lost and comes again
-    /// (decision 18).
-    fn reserve(&self) -> Duration {
-        self.path.round_trip * RESERVE_ROUND_TRIPS
+    /// What a layer needs ahead of the receiver to play without a pause: what is on the way, and what is lost and comes again; of the base
+    /// also if that is lost (decision 18).
+    fn reserve(&self, layer: usize) -> Duration {
+        self.path.round_trip * if layer == 0 { BASE_RESERVE } else { RESERVE }
     }
 
-    /// What the lowest `count` layers demand of the rate, which at least carries those that are active.
+    /// What the lowest `count` layers demand of the rate.
     fn demand(&self, count: usize) -> Demand<'_> {
         let Path { rate, slope, .. } = self.path;
         Demand { rates: &self.rates[..count], rate, slope, decrease: self.config.decrease }
@@ -327,5 +327,10 @@ impl Path {
 
 /// A round trip counts as at least this, seconds, so that the slope has an end.
 const LEAST_ROUND_TRIP: f64 = 1e-4;
-/// A packet takes half of a round trip, its loss shows after one or a little more, and the repair takes another half.
-const RESERVE_ROUND_TRIPS: u32 = 3;
+/// Round trips: a packet takes half of one, its loss shows after one or a little more, and the repair takes another half.
+const RESERVE: u32 = 3;
+/// The repair's loss and the second repair take two more.
+const BASE_RESERVE: u32 = 5;
+
+#[cfg(test)]
+mod tests;
