@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use weir_units::Rate;
+use weir_units::{Bytes, Rate};
 
 use crate::endpoint::PeerId;
 
@@ -35,6 +35,8 @@ pub enum Observation {
     Slot(SlotReport),
     /// The pace of a unicast stream changed, or could have: its source's step ended.
     Pace(PaceReport),
+    /// How the layers of a unicast stream stand: its manager has looked at its source's rate, or has added or dropped one.
+    Layers(LayersReport),
     /// The path has been full for seconds, whatever the receiver left: a switch sends it channels that it has not joined, or other
     /// traffic fills the path.
     Flooded {
@@ -85,6 +87,39 @@ pub struct PaceReport {
     pub outstanding_packets: u64,
     /// Why now.
     pub cause: PaceCause,
+}
+
+/// How the layers of a stream stand, as its sender knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayersReport {
+    /// How many layers are sent.
+    pub layers: usize,
+    /// What these play together.
+    pub rate: Rate,
+    /// How long the base layer could play on if nothing more of it were sent, and nothing that is on its way were lost.
+    pub base_buffer: Duration,
+    /// What was sent of all layers and has not played yet, headers included.
+    pub buffered: Bytes,
+    /// How often the receiver had nothing of the base layer to play, since the start.
+    pub underflows: u64,
+    /// For how long it had nothing of the base layer, since the start.
+    pub missing: Duration,
+    /// Why now.
+    pub cause: LayersCause,
+}
+
+/// Why layers were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LayersCause {
+    /// The source has looked at its rate.
+    Pace,
+    /// The average rate and the receiver's buffers carry a layer more.
+    Add,
+    /// The receiver's buffers do not carry the top layer any more.
+    Drop,
+    /// The receiver has nothing of the base layer to play.
+    Underflow,
 }
 
 /// What a node of a tree knows of those below it.

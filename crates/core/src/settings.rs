@@ -12,7 +12,7 @@ use core::fmt;
 use core::time::Duration;
 
 pub use accepted::{Accepted, Range, Word};
-pub(crate) use value::{OneOf, Preset, Value, Within, WithinOr, YES_OR_NO};
+pub(crate) use value::{OneOf, Preset, RatesOr, Value, Within, WithinOr, YES_OR_NO};
 
 use crate::error::ConfigError;
 

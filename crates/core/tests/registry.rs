@@ -87,6 +87,9 @@ fn ends(range: &Range) -> [String; 2] {
     match range {
         Range::Span(span) => [span.start(), span.end()].map(|end| format!("{}ns", end.as_nanos())),
         Range::Rate(rate) => [rate.start(), rate.end()].map(|end| format!("{}bit/s", end.bps())),
+        Range::Rates { most, each } => {
+            [each.start(), each.end()].map(|end| vec![format!("{}bit/s", end.bps()); *most].join(","))
+        }
         Range::Whole(whole) => [whole.start(), whole.end()].map(ToString::to_string),
         Range::Number(number) => [number.start(), number.end()].map(ToString::to_string),
     }
@@ -98,6 +101,10 @@ fn outside(range: &Range) -> [String; 2] {
     match range {
         Range::Span(span) => around(span.start().as_nanos(), span.end().as_nanos()).map(|nanos| text(nanos, "ns")),
         Range::Rate(rate) => around(rate.start().bps().into(), rate.end().bps().into()).map(|bps| text(bps, "bit/s")),
+        Range::Rates { most, each } => [
+            around(each.start().bps().into(), each.end().bps().into()).map(|bps| text(bps, "bit/s"))[1].clone(),
+            vec![format!("{}bit/s", each.start().bps()); most + 1].join(","),
+        ],
         Range::Whole(whole) => around((*whole.start()).into(), (*whole.end()).into()).map(|number| text(number, "")),
         Range::Number(number) => [number.start().next_down(), number.end().next_up()].map(|number| number.to_string()),
     }

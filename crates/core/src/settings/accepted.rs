@@ -34,6 +34,13 @@ pub enum Range {
     Span(RangeInclusive<Duration>),
     /// Rates.
     Rate(RangeInclusive<Rate>),
+    /// Lists of rates.
+    Rates {
+        /// How many there can be.
+        most: usize,
+        /// Each of them.
+        each: RangeInclusive<Rate>,
+    },
     /// Whole numbers.
     Whole(RangeInclusive<u64>),
     /// Numbers.
@@ -80,6 +87,10 @@ impl fmt::Display for Range {
             Range::Rate(rate) => {
                 f.write_str("a rate such as 500k or 20M, ")?;
                 bounds(f, Some(rate.start().exact()), rate.end().exact())
+            }
+            Range::Rates { most, each } => {
+                write!(f, "up to {most} rates such as 150k,300k, each ")?;
+                bounds(f, Some(each.start().exact()), each.end().exact())
             }
             Range::Whole(whole) => {
                 f.write_str("a whole number ")?;

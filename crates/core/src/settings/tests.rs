@@ -29,6 +29,7 @@ fn accepted_values(accepted: Accepted) -> Vec<String> {
         None => Vec::new(),
         Some(Range::Span(span)) => vec![show_span(*span.start()).to_string(), show_span(*span.end()).to_string()],
         Some(Range::Rate(rate)) => vec![rate.start().exact().to_string(), rate.end().exact().to_string()],
+        Some(Range::Rates { each, .. }) => vec![each.start().exact().to_string(), each.end().exact().to_string()],
         Some(Range::Whole(whole)) => vec![whole.start().to_string(), whole.end().to_string()],
         Some(Range::Number(number)) => vec![number.start().to_string(), number.end().to_string()],
     };

@@ -76,6 +76,43 @@ impl<C, T: Quantity, F: Copy + From<Option<T>> + Into<Option<T>>> Value<C> for W
     }
 }
 
+/// Rates, separated by commas and each within a range, or a word for none.
+pub(crate) struct RatesOr<C, L> {
+    pub(crate) word: &'static str,
+    /// What the word means.
+    pub(crate) means: &'static str,
+    pub(crate) range: RangeInclusive<Rate>,
+    /// How many there can be.
+    pub(crate) most: usize,
+    pub(crate) list: fn(&[Rate]) -> Option<L>,
+    pub(crate) rates: fn(&L) -> &[Rate],
+    pub(crate) field: Field<C, Option<L>>,
+}
+
+impl<C, L> Value<C> for RatesOr<C, L> {
+    fn set(&self, config: &mut C, text: &str) -> bool {
+        if text == self.word {
+            return store((self.field)(config), Some(None));
+        }
+        // One more than there can be is enough to refuse them.
+        let rates: Option<Vec<Rate>> =
+            text.split(',').take(self.most + 1).map(|rate| read(&self.range, rate)).collect();
+        let list = rates.filter(|rates| rates.len() <= self.most).and_then(|rates| (self.list)(&rates));
+        store((self.field)(config), list.map(Some))
+    }
+
+    fn show(&self, config: &mut C) -> String {
+        let Some(list) = (self.field)(config) else { return self.word.to_string() };
+        let rates: Vec<String> = (self.rates)(list).iter().map(Quantity::show).collect();
+        rates.join(",")
+    }
+
+    fn accepted(&self) -> Accepted {
+        let words = [Word { word: self.word, means: self.means }].into();
+        Accepted { range: Some(Range::Rates { most: self.most, each: self.range.clone() }), words }
+    }
+}
+
 /// A word, what it means, and the value that it stands for.
 pub(crate) type Choice<T> = (&'static str, &'static str, T);
 

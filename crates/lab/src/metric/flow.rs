@@ -1,9 +1,10 @@
 //! Measures of what the ends of a flow know: round trips, back-offs, packets on the way. `from` belongs to the interval, `to`
 //! does not.
 
+use weir_core::observation::LayersReport;
 use weir_units::Time;
 
-use super::{FlowRecord, percentile};
+use super::{FlowRecord, levels, percentile};
 
 /// Packets on the way, averaged over the samples; `None` without any.
 pub(super) fn mean_outstanding(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
@@ -33,6 +34,41 @@ pub(super) fn time_outs_in_100_s(flow: &FlowRecord, from: Time, to: Time) -> Opt
 pub(super) fn back_offs_per_minute(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
     let count = flow.back_offs.iter().filter(|at| (from..to).contains(*at)).count();
     (to > from).then(|| count as f64 * 60.0 / to.since(from).as_secs_f64())
+}
+
+/// Layers that were added or dropped, a minute.
+pub(super) fn layer_changes_per_minute(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    let changes: usize = levels::since(&active_layers(flow), from)
+        .windows(2)
+        .filter(|pair| pair[1].0 < to)
+        .map(|pair| pair[0].1.abs_diff(pair[1].1))
+        .sum();
+    (to > from && !flow.layers.is_empty()).then(|| changes as f64 * 60.0 / to.since(from).as_secs_f64())
+}
+
+/// Active layers, averaged over time.
+pub(super) fn mean_layers(flow: &FlowRecord, from: Time, to: Time) -> Option<f64> {
+    levels::mean_level(&active_layers(flow), from, to).filter(|_| !flow.layers.is_empty())
+}
+
+/// The active layers at each report; a stream begins with its base.
+pub(super) fn active_layers(flow: &FlowRecord) -> Vec<(Time, usize)> {
+    let reports = flow.layers.iter().map(|(at, report)| (*at, report.layers));
+    std::iter::once((flow.started, 1)).chain(reports).collect()
+}
+
+/// How much a count that never falls has grown; `None` for a stream without layers.
+pub(super) fn layers_growth(
+    flow: &FlowRecord,
+    from: Time,
+    to: Time,
+    count: impl Fn(&LayersReport) -> f64,
+) -> Option<f64> {
+    let until = |end: Time| {
+        let past = flow.layers.partition_point(|(at, _)| *at < end);
+        past.checked_sub(1).map_or(0.0, |last| count(&flow.layers[last].1))
+    };
+    (!flow.layers.is_empty()).then(|| until(to) - until(from))
 }
 
 /// Milliseconds between the 5th and the 95th percentile of the round trips, by nearest rank; `None` without any.

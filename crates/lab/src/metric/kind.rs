@@ -70,6 +70,15 @@ pub enum Kind {
     RoundTrip,
     /// How often a minute the sources of the stream `flow` backed off between `from` and `to`.
     BackOffs,
+    /// How many layers a minute the sources of the stream `flow` added or dropped between `from` and `to`, each one counted.
+    StreamLayerChanges,
+    /// How many layers the sources of the stream `flow` sent between `from` and `to`, averaged over time.
+    MeanLayers,
+    /// How often the receivers of the stream `flow` had nothing of the base layer to play between `from` and `to`, as its source knows
+    /// it: what was not acknowledged when it should have played was not there.
+    BaseUnderflows,
+    /// For how many seconds that was.
+    BaseMissing,
     /// Milliseconds between the 5th and the 95th percentile of the round trips that the sources of the stream `flow`
     /// measured between `from` and `to`.
     RoundTripRange,

@@ -34,12 +34,13 @@ impl Measure {
                 needs("a size")
             }
             SteadyLoss | Throughput | Share | Marks | Goodput | CompletionTime | CompletionRatio => Ok(()),
-            OutstandingPackets | CongestionWindow | RoundTrip | BackOffs | RoundTripRange | TimeOuts
-                if self.flow.is_empty() =>
-            {
-                needs("a flow")
+            _ if self.is_of_ends() => {
+                if self.flow.is_empty() {
+                    needs("a flow")
+                } else {
+                    Ok(())
+                }
             }
-            OutstandingPackets | CongestionWindow | RoundTrip | BackOffs | RoundTripRange | TimeOuts => Ok(()),
             ClientRate if self.session.is_empty() == self.tree.is_empty() => needs("either a session or a tree"),
             ClientRate => Ok(()),
             SlowestRate | AcknowledgementLoss if self.tree.is_empty() => needs("a tree"),
@@ -84,11 +85,16 @@ impl Measure {
     fn is_of_flows(&self) -> bool {
         use Kind::*;
         let of_packets = matches!(self.measure, SteadyLoss | Throughput | Marks | QueuingDelay);
-        let of_ends = matches!(
-            self.measure,
-            Goodput | CompletionTime | CompletionRatio | OutstandingPackets | CongestionWindow | RoundTrip
-        );
-        of_packets || of_ends || matches!(self.measure, BackOffs | RoundTripRange | TimeOuts)
+        let of_transfers = matches!(self.measure, Goodput | CompletionTime | CompletionRatio);
+        of_packets || of_transfers || self.is_of_ends()
+    }
+
+    /// Whether it is of what the ends of a flow know, and of flows only.
+    fn is_of_ends(&self) -> bool {
+        use Kind::*;
+        let of_tcp = matches!(self.measure, OutstandingPackets | CongestionWindow | TimeOuts);
+        let of_layers = matches!(self.measure, StreamLayerChanges | MeanLayers | BaseUnderflows | BaseMissing);
+        of_tcp || of_layers || matches!(self.measure, RoundTrip | BackOffs | RoundTripRange)
     }
 
     /// Who of those that are measured on the link has sent, but never over it.
@@ -194,6 +200,14 @@ impl Measure {
                 self.of_flows(record, |each| self.mean_or_percentile(&flow::round_trips_ms(each, from, to)))
             }
             Kind::BackOffs => self.of_flows(record, |each| flow::back_offs_per_minute(each, from, to)),
+            Kind::StreamLayerChanges => self.of_flows(record, |each| flow::layer_changes_per_minute(each, from, to)),
+            Kind::MeanLayers => self.of_flows(record, |each| flow::mean_layers(each, from, to)),
+            Kind::BaseUnderflows => {
+                self.of_flows(record, |each| flow::layers_growth(each, from, to, |report| report.underflows as f64))
+            }
+            Kind::BaseMissing => {
+                self.of_flows(record, |each| flow::layers_growth(each, from, to, |now| now.missing.as_secs_f64()))
+            }
             Kind::RoundTripRange => self.of_flows(record, |each| flow::round_trip_range_ms(each, from, to)),
             Kind::TimeOuts => self.of_flows(record, |each| flow::time_outs_in_100_s(each, from, to)),
             Kind::Memberships => {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weir_core::observation::LayersReport;
 use weir_units::Time;
 
 use super::measure::passes_by;
-use super::{ClientRecord, Delivery, Record, TreeRecord, levels, passage, queue};
+use super::{ClientRecord, Delivery, Record, TreeRecord, flow, levels, passage, queue};
 use crate::scenario::Text;
 
 /// A value over time, of the first session, tree or flow of the name.
@@ -46,6 +47,10 @@ pub enum Quantity {
     SlowestRate,
     /// The level of `client` of `session`, at each of its changes.
     Level,
+    /// How many layers the source of the stream `flow` sends, at each of its looks.
+    Layers,
+    /// Seconds that the base layer of the stream `flow` could play on if nothing more of it were sent, at each of its source's looks.
+    BaseBuffer,
     /// Milliseconds: the round trips that the source of the stream `flow` measured, each when it was; of a TCP sender, what it takes
     /// for the round trip.
     RoundTrip,
@@ -71,8 +76,10 @@ impl Trace {
                 Err("a level or a client's rate needs a session".to_owned())
             }
             Quantity::SlowestRate if self.tree.is_none() => Err("the rate of a slowest member needs a tree".to_owned()),
-            Quantity::RoundTrip | Quantity::CongestionWindow if self.flow.is_none() => {
-                Err("a round trip or a window needs a flow".to_owned())
+            Quantity::RoundTrip | Quantity::CongestionWindow | Quantity::Layers | Quantity::BaseBuffer
+                if self.flow.is_none() =>
+            {
+                Err("what the ends of a flow know needs a flow".to_owned())
             }
             Quantity::Goodput if self.session.is_none() == self.flow.is_none() => {
                 Err("goodput needs either a session or a flow".to_owned())
@@ -80,7 +87,11 @@ impl Trace {
             Quantity::QueueLength | Quantity::QueuingDelay if named > 1 => {
                 Err("this takes one of session, tree and flow, or none of them".to_owned())
             }
-            Quantity::Level | Quantity::RoundTrip | Quantity::CongestionWindow => Ok(()),
+            Quantity::Level
+            | Quantity::RoundTrip
+            | Quantity::CongestionWindow
+            | Quantity::Layers
+            | Quantity::BaseBuffer => Ok(()),
             Quantity::Throughput | Quantity::Loss if named != 1 => {
                 Err("this needs either a session, a tree or a flow".to_owned())
             }
@@ -137,6 +148,14 @@ impl Trace {
             }),
             Quantity::RoundTrip => flow.map_or(Vec::new(), |flow| {
                 flow.round_trips.iter().map(|(at, span)| (at.as_secs_f64(), span.as_secs_f64() * 1e3)).collect()
+            }),
+            Quantity::Layers => flow.map_or(Vec::new(), |flow| {
+                let layers = flow::active_layers(flow);
+                layers.into_iter().map(|(at, layers)| (at.as_secs_f64(), layers as f64)).collect()
+            }),
+            Quantity::BaseBuffer => flow.map_or(Vec::new(), |flow| {
+                let buffer = |(at, report): &(Time, LayersReport)| (at.as_secs_f64(), report.base_buffer.as_secs_f64());
+                flow.layers.iter().map(buffer).collect()
             }),
             Quantity::CongestionWindow => flow.map_or(Vec::new(), |flow| {
                 flow.windows.iter().map(|(at, packets)| (at.as_secs_f64(), *packets)).collect()

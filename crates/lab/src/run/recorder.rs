@@ -250,6 +250,9 @@ impl Monitor for Recorder {
             Observation::Pace(pace) if is_back_off(pace.cause) => {
                 self.source(agent).into_iter().for_each(|flow| flow.back_offs.push(now));
             }
+            Observation::Layers(report) => {
+                self.source(agent).into_iter().for_each(|flow| flow.layers.push((now, *report)));
+            }
             Observation::Window(report) => {
                 let (own, in_slow_start) = (report.window_packets, report.in_slow_start);
                 let windows = Windows { at: now, own, in_slow_start, least: report.least_packets };

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
+use super::quality::{LayerRates, QualityConfig};
 use crate::definition::Habitat;
 
 /// Everything that can be set.
@@ -30,6 +31,16 @@ pub struct Config {
     pub validates: bool,
     /// For how long after it was sent a lost payload goes again, if it can arrive by then; `None` sends nothing again (decision 14).
     pub repair: Option<Duration>,
+    /// The layers of a stored stream (decision 15); `None` is a stream without.
+    pub layers: Option<LayerRates>,
+    /// From the first packet until the receiver of layers plays.
+    pub start_up_delay: Duration,
+    /// K_max: how many back-offs the receiver's buffers are to survive with a layer more before it is added.
+    pub k_max: u64,
+    /// A layer of which the receiver has this much gets no more.
+    pub max_buffer: Duration,
+    /// Over what time the rate is averaged that is to carry a layer more.
+    pub average_over: Duration,
     /// The rate never falls below this; `None` is below a packet in two seconds.
     pub min_rate: Option<Rate>,
     /// The rate never grows above this.
@@ -115,6 +126,11 @@ impl Config {
             ecn: sockets,
             validates: true,
             repair: None,
+            layers: None,
+            start_up_delay: Duration::from_secs(2),
+            k_max: 4,
+            max_buffer: Duration::from_secs(20),
+            average_over: Duration::from_secs(10),
             min_rate: None,
             max_rate: Rate::from_mbps(10_000),
             catch_up: Duration::from_millis(if sockets { 5 } else { 0 }),
@@ -124,6 +140,13 @@ impl Config {
     /// Below what the rate of packets of this size never falls.
     pub fn floor(&self, packet_size: Bytes) -> Rate {
         self.min_rate.unwrap_or_else(|| Rate::from_packets_per_sec(0.5, packet_size))
+    }
+
+    /// What the manager of the layers works by, if the stream has any.
+    pub(super) fn quality(&self) -> Option<QualityConfig> {
+        let Config { start_up_delay, k_max, max_buffer, average_over, decrease, repair, .. } = *self;
+        let with = |layers| QualityConfig { layers, start_up_delay, k_max, max_buffer, average_over, decrease, repair };
+        self.layers.map(with)
     }
 
     /// The same as ns-2.35's `Agent/RAP` has it, where that differs on purpose or by accident (`docs/papers/rap.md`).

@@ -70,8 +70,8 @@ impl History {
         self.sent.back().map(|sent| sent.at)
     }
 
-    /// A packet was delivered; gives when it was sent, if this is news.
-    pub(super) fn acknowledge(&mut self, seq: Seq) -> Option<Time> {
+    /// A packet was delivered; gives when it was sent and the number of its payload, if this is news.
+    pub(super) fn acknowledge(&mut self, seq: Seq) -> Option<(Time, Option<u64>)> {
         let index = seq.value().checked_sub(self.first.value())?;
         let sent = self.sent.get_mut(usize::try_from(index).ok()?)?;
         if sent.fate != Fate::Open {
@@ -79,7 +79,7 @@ impl History {
         }
         sent.fate = Fate::Delivered;
         self.outstanding -= 1;
-        Some(sent.at)
+        Some((sent.at, sent.payload))
     }
 
     /// Gives up what `rule` says is lost, now that `newest` was delivered. Gives the highest number among that.
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_counts_once_and_only_for_what_was_sent() {
         let mut history = sent(3);
-        assert_eq!(history.acknowledge(Seq::new(1)), Some(at(1)));
+        assert_eq!(history.acknowledge(Seq::new(1)), Some((at(1), Some(1))));
         assert_eq!(history.acknowledge(Seq::new(1)), None);
         assert_eq!(history.acknowledge(Seq::new(3)), None);
         assert_eq!(history.outstanding(), 2);

@@ -3,12 +3,13 @@
 //!
 //! A source paces packets by the gap between them, additively faster once a smoothed round-trip time and twice as slow after
 //! a loss; a sink answers every packet. What the paper leaves open is decided in `docs/papers/rap.md`, to which "decision n"
-//! in these files refers. Not here: what is in the packets, and whether what was lost is sent again.
+//! in these files refers. Not here: what is in the packets.
 
 mod arrivals;
 mod config;
 mod history;
 mod pace;
+pub mod quality;
 mod repair;
 mod round_trip;
 mod settings;

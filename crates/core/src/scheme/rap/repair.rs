@@ -54,6 +54,11 @@ impl Repair {
         None
     }
 
+    /// Whether this payload is kept.
+    pub(super) fn keeps(&self, payload: u64) -> bool {
+        payload >= self.first
+    }
+
     /// Forgets what is of no use any more, and more than can be told apart; gives the lowest number that is kept, if that has changed.
     pub(super) fn forget(&mut self, now: Time) -> Option<u64> {
         let before = self.first;

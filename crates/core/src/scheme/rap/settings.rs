@@ -8,6 +8,7 @@ use core::time::Duration;
 use weir_units::Rate;
 
 use super::config::{Config, FineGrain, Growth};
+use super::quality::LayerRates;
 use crate::definition::{Habitat, Stream};
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
@@ -16,6 +17,8 @@ type Span = settings::Within<Config, Duration>;
 type RateWithin = settings::Within<Config, Rate>;
 type SpanOr = settings::WithinOr<Config, Duration, Option<Duration>>;
 type RateOr = settings::WithinOr<Config, Rate, Option<Rate>>;
+type LayersOr = settings::RatesOr<Config, LayerRates>;
+type Count = settings::Within<Config, u64>;
 type Number = settings::Within<Config, f64>;
 type OneOf<T> = settings::OneOf<Config, T>;
 type Preset = settings::Preset<Config>;
@@ -87,6 +90,39 @@ const TABLE: Table<Config> = &[&[
         key: "repair",
         help: "for how long a lost packet's content goes again, if it can arrive by then",
         value: &SpanOr { word: "no", means: "nothing goes again", range: ms(1)..=secs(30), field: |c| &mut c.repair },
+    },
+    Entry {
+        key: "layers",
+        help: "what each layer of a stored stream plays, the base first",
+        value: &LayersOr {
+            word: "none",
+            means: "a stream without layers",
+            range: RATES,
+            most: LayerRates::MOST,
+            list: LayerRates::new,
+            rates: LayerRates::as_slice,
+            field: |c| &mut c.layers,
+        },
+    },
+    Entry {
+        key: "start_up_delay",
+        help: "from the first packet until the receiver of layers plays",
+        value: &Span { range: ms(1)..=secs(60), field: |c| &mut c.start_up_delay },
+    },
+    Entry {
+        key: "k_max",
+        help: "how many back-offs the receiver's buffers are to survive with a layer more before it is added",
+        value: &Count { range: 1..=10, field: |c| &mut c.k_max },
+    },
+    Entry {
+        key: "max_buffer",
+        help: "a layer of which the receiver has this much gets no more",
+        value: &Span { range: secs(1)..=secs(120), field: |c| &mut c.max_buffer },
+    },
+    Entry {
+        key: "average_over",
+        help: "over what time the rate is averaged that is to carry a layer more",
+        value: &Span { range: ms(1)..=secs(300), field: |c| &mut c.average_over },
     },
     Entry {
         key: "initial_rtt",

@@ -8,6 +8,7 @@ use weir_wire::{Feedback, Paced};
 use super::config::{Config, Growth, SILENT_TIMEOUTS};
 use super::history::History;
 use super::pace::Pace;
+use super::quality::{Carried, LayerManager, Turn};
 use super::repair::Repair;
 use super::round_trip::RoundTrip;
 use super::usage::Usage;
@@ -29,6 +30,10 @@ pub struct Source {
     usage: Usage,
     history: History,
     repair: Option<Repair>,
+    /// The layers of the stream, if it has any (decision 15).
+    layers: Option<LayerManager>,
+    /// The receiver's buffers are full until then.
+    rests_until: Time,
     /// Payloads that the application has.
     offered: u64,
     path: Path,
@@ -94,6 +99,8 @@ impl Source {
             pace: Pace::new(stream.packet_size, &config),
             round_trip: RoundTrip::new(config.timing, config.fine_grain),
             repair: config.repair.map(Repair::new),
+            layers: config.quality().map(LayerManager::new),
+            rests_until: Time::ZERO,
             config,
             usage: Usage::default(),
             history: History::default(),
@@ -124,7 +131,17 @@ impl Source {
     /// Whether the next packet would have something to carry.
     #[inline]
     fn has_work(&self) -> bool {
-        self.offered > 0 || self.repair.as_ref().is_some_and(Repair::is_wanted)
+        self.offered > 0
+            || match &self.layers {
+                Some(layers) => layers.has_lost(),
+                None => self.repair.as_ref().is_some_and(Repair::is_wanted),
+            }
+    }
+
+    /// When the next packet goes, if there is one.
+    #[inline]
+    fn next_at(&self) -> Time {
+        self.due.max(self.rests_until)
     }
 
     /// The rate was not used for a while: it halves with every time-out, down to one packet a round trip, and may double back
@@ -146,7 +163,7 @@ impl Source {
         if self.ends_at().is_some_and(|at| at <= now) {
             self.gives_up_overdue(now);
         }
-        while self.due <= now && self.has_work() {
+        while self.next_at() <= now && self.has_work() {
             if self.gives_up_overdue(now) {
                 if !self.config.moves_the_waiting {
                     self.due = now + self.interval();
@@ -162,30 +179,61 @@ impl Source {
 
     /// Sends the next packet, unless there is nothing that it could carry.
     fn send(&mut self, now: Time) -> bool {
-        let trip = self.round_trip.smoothed() / 2.0;
-        let again = self.repair.as_mut().and_then(|repair| repair.next(now, Duration::from_secs_f64(trip)));
-        if again.is_none() && self.offered == 0 {
-            return false;
+        let Some(content) = self.choose(now) else { return false };
+        let number = match content {
+            Content::Again(number) => Some(number),
+            Content::New | Content::OfLayer { .. } => {
+                self.offered -= u64::from(self.offered != u64::MAX);
+                self.take(now)
+            }
+        };
+        if let (Content::OfLayer { layer, from }, Some(number), Some(layers)) = (content, number, &mut self.layers) {
+            let (bytes, span) = (self.packet_size, layers.span(layer, self.packet_size));
+            layers.on_sent(now, &Carried { number, layer, from, span, bytes });
         }
-        let number = again.or_else(|| self.take(now));
         let sequence = self.history.send(now, number).truncate(16) as u16;
         let ecn = if self.config.ecn { Ecn::Ect } else { Ecn::NotEct };
-        let payload = number.map(|number| number as u16);
+        let kept = number.filter(|_| self.repair.is_some());
+        let payload = kept.map(|number| number as u16);
         let packet = Packet { header: Header::Paced(Paced { sequence, payload }), size: self.packet_size, ecn };
         let to = Destination::Peer(SINK);
-        self.actions.push(match number {
+        self.actions.push(match kept {
             Some(number) => Action::send_kept(to, packet, number),
             None => Action::send_fresh(to, packet),
         });
-        if again.is_none() {
-            self.offered -= u64::from(self.offered != u64::MAX);
-        }
         true
     }
 
-    /// The application's next payload is kept, if it may be sent again; gives its number then.
+    /// What the next packet carries, if anything.
+    fn choose(&mut self, now: Time) -> Option<Content> {
+        let has_new = self.offered > 0;
+        let Some(layers) = &mut self.layers else {
+            let trip = Duration::from_secs_f64(self.round_trip.smoothed() / 2.0);
+            let again = self.repair.as_mut().and_then(|repair| repair.next(now, trip));
+            return again.map(Content::Again).or(has_new.then_some(Content::New));
+        };
+        while let Some(turn) = layers.next(now, has_new) {
+            match turn {
+                Turn::New { layer, from } => return Some(Content::OfLayer { layer, from }),
+                Turn::Again { number, .. } if self.repair.as_ref().is_some_and(|repair| repair.keeps(number)) => {
+                    return Some(Content::Again(number));
+                }
+                Turn::Again { .. } => {}
+            }
+        }
+        if has_new {
+            self.rests_until = layers.wants_at(now).max(now + self.pace.interval(1.0));
+            self.step.limited = true;
+            self.usage.limited(now);
+        }
+        None
+    }
+
+    /// The application's next payload is kept, if it may be sent again; gives its number, if it has one.
     fn take(&mut self, now: Time) -> Option<u64> {
-        let repair = self.repair.as_mut()?;
+        let Some(repair) = &mut self.repair else {
+            return self.layers.is_some().then(|| self.history.next().value());
+        };
         if let Some(below) = repair.forget(now) {
             self.actions.push(Action::Release { below });
         }
@@ -195,9 +243,12 @@ impl Source {
     }
 
     /// What was given up goes again.
-    fn collect_lost(&mut self) {
+    fn collect_lost(&mut self, now: Time) {
         while let Some(payload) = self.history.next_lost() {
-            if let Some(repair) = &mut self.repair {
+            if let Some(layers) = &mut self.layers {
+                layers.on_lost(now, payload);
+                self.rests_until = Time::ZERO;
+            } else if let Some(repair) = &mut self.repair {
                 repair.note_lost(payload);
             }
         }
@@ -264,7 +315,7 @@ impl Source {
             self.pace.increase(round_trip);
             self.reschedule();
         }
-        self.observe(cause);
+        self.observe(now, cause);
     }
 
     /// The most that may be allowed, packets a second, where the application has less to send (decision 13).
@@ -276,7 +327,7 @@ impl Source {
     #[inline]
     fn gives_up_overdue(&mut self, now: Time) -> bool {
         let lost = self.history.give_up_overdue(now, self.round_trip.timeout());
-        self.collect_lost();
+        self.collect_lost(now);
         lost.is_some_and(|lost| self.is_news(lost) && self.on_timeout(now))
     }
 
@@ -308,7 +359,7 @@ impl Source {
         self.reacted_to = self.history.last();
         self.begin_step(now);
         self.reschedule();
-        self.observe(PaceCause::Silence);
+        self.observe(now, PaceCause::Silence);
     }
 
     /// Whether the loss of this packet tells of congestion that was not reacted to yet (§III-A; decision 2).
@@ -323,7 +374,7 @@ impl Source {
         self.pace.back_off(used);
         self.begin_step(now);
         self.reschedule();
-        self.observe(cause);
+        self.observe(now, cause);
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
@@ -345,7 +396,7 @@ impl Source {
         }
         let was_idle = !self.has_work();
         let lost = self.history.give_up_lost(newest, self.config.loss);
-        self.collect_lost();
+        self.collect_lost(now);
         if was_idle && self.has_work() {
             self.due = self.due.max(now);
         }
@@ -364,7 +415,10 @@ impl Source {
             if feedback.arrived >> back & 1 == 0 {
                 continue;
             }
-            let Some(sent) = self.history.acknowledge(Seq::new(number)) else { continue };
+            let Some((sent, payload)) = self.history.acknowledge(Seq::new(number)) else { continue };
+            if let (Some(layers), Some(payload)) = (&mut self.layers, payload) {
+                layers.on_acknowledged(now, payload);
+            }
             heard.anything = true;
             self.usage.acknowledged(now, self.round_trip.smoothed());
             if back == 0 {
@@ -394,17 +448,40 @@ impl Source {
             self.begin_step(now);
         }
         self.reschedule();
-        self.observe(cause);
+        self.observe(now, cause);
     }
 
-    fn observe(&mut self, cause: PaceCause) {
-        self.actions.push(Action::Observe(Observation::Pace(PaceReport {
+    fn observe(&mut self, now: Time, cause: PaceCause) {
+        let report = PaceReport {
             rate: self.pace.rate(),
             smoothed_round_trip: Duration::from_secs_f64(self.round_trip.smoothed()),
             outstanding_packets: self.history.outstanding(),
             cause,
-        })));
+        };
+        self.actions.push(Action::Observe(Observation::Pace(report)));
+        if let Some(layers) = &mut self.layers {
+            layers.on_pace(now, &report, self.packet_size);
+        }
     }
+
+    /// What the layers have come to.
+    #[inline]
+    fn tell_of_layers(&mut self) {
+        while let Some(report) = self.layers.as_mut().and_then(LayerManager::poll_report) {
+            self.actions.push(Action::Observe(Observation::Layers(report)));
+        }
+    }
+}
+
+/// What a packet carries.
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    /// The application's next payload.
+    New,
+    /// The application's next payload, which is of this layer and plays from there on.
+    OfLayer { layer: usize, from: Duration },
+    /// What was lost.
+    Again(u64),
 }
 
 /// What a feedback told that was not known.
@@ -438,6 +515,7 @@ impl Endpoint for Source {
             _ => {}
         }
         self.look_for_completion();
+        self.tell_of_layers();
     }
 
     fn poll(&mut self, _now: Time) -> Option<Action> {
@@ -449,6 +527,7 @@ impl Endpoint for Source {
             return self.ends_at().filter(|_| !self.finished);
         }
         let step = Some(self.step.end).filter(|_| self.path == Path::Alive);
-        Some(step.map_or(self.due, |end| end.min(self.due)))
+        let due = self.next_at();
+        Some(step.map_or(due, |end| end.min(due)))
     }
 }

@@ -9,6 +9,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weir_core::observation::LayersReport;
 use weir_units::{Bytes, Time};
 
 pub use client::ClientRecord;
@@ -55,6 +56,8 @@ pub struct FlowRecord {
     pub round_trips: Vec<(Time, Duration)>,
     /// Of a paced stream: when its source backed off.
     pub back_offs: Vec<Time>,
+    /// Of a paced stream of layers: how these stood, whenever its source looked.
+    pub layers: Vec<(Time, LayersReport)>,
     /// Of a TCP connection: how many packets it had on the way, looked up every [`FlowRecord::SAMPLING`].
     pub outstanding: Vec<(Time, u64)>,
     /// Of a TCP connection: how often its sender had timed out, looked up as often.
