@@ -121,7 +121,8 @@ impl LayerQueue {
             let place = PicturePlace {
                 number: info.number,
                 needs: info.needs,
-                layer: info.layer,
+                // A layer that is found while the session runs goes with the highest that was described.
+                layer: self.stream.id.layer,
                 is_key: info.is_key,
                 is_leading: info.is_leading,
                 is_start: payload.starts,
@@ -289,6 +290,15 @@ mod tests {
         assert_eq!((second.picture.map(|place| place.number), second.rtp.marker), (Some(0), true));
         assert!(queue.next(at(1_700), &mut dropped, false).0.picture.is_none());
         assert_eq!((queue.counts.pictures, queue.counts.dropped), (1, 2));
+    }
+
+    #[test]
+    fn a_picture_of_a_layer_that_was_not_described_is_told_as_of_the_layer_that_it_goes_with() {
+        let mut queue = queue();
+        let late = Picture { info: PictureInfo { layer: 2, ..picture(0, 1).info }, ..picture(0, 1) };
+        queue.push(at(0), &late);
+        let media = queue.next(at(1), &mut Dropped::default(), false).0;
+        assert_eq!(media.picture.map(|place| place.layer), Some(StreamId::of(media.rtp.ssrc).layer));
     }
 
     #[test]

@@ -202,7 +202,6 @@ impl<'a> MediaSender<'a> {
     /// Pictures whose time has come wait for their channels from here on.
     fn take(&mut self, now: Time) {
         while let Some(picture) = self.programme.next(now) {
-            // A layer that was not there when the session was described goes with the highest that was.
             let layer = usize::from(picture.info.layer).min(self.queues.len() - 1);
             self.queues[layer].push(now, &picture);
         }
