@@ -266,3 +266,26 @@ fn with_ns_2_s_quirks_the_first_packets_go_when_ns_2_sends_them() {
     }
     assert_eq!(path.sent_between(secs(0.0), secs(3.73)), theirs.len());
 }
+
+#[test]
+fn layers_are_added_until_the_rate_carries_no_more_and_the_base_never_starves() {
+    let mut path = Path::new(&[("layers", "40k,40k,40k,40k"), ("repair", "30s"), ("max_rate", "150k")]);
+    path.lose(|sent| sent.number % 50 == 49);
+    path.offer(u64::MAX);
+    path.run_until(secs(60.0));
+    let last = path.layers().last().expect("its source looks");
+    assert!(path.lost() > 50, "{} packets are lost", path.lost());
+    assert!((2..4).contains(&last.layers), "150 kbit/s and losses do not carry 160: {last:?}");
+    assert_eq!((last.underflows, last.missing), (0, Duration::ZERO));
+}
+
+#[test]
+fn a_source_whose_receiver_has_enough_sends_no_more_than_plays() {
+    let mut path = Path::new(&[("layers", "40k"), ("max_buffer", "5s")]);
+    path.offer(u64::MAX);
+    path.run_until(secs(20.0));
+    path.run_until(secs(60.0));
+    let sent = path.sent_between(secs(20.0), secs(60.0));
+    assert!(sent.abs_diff(2_000) <= 2, "{sent} packets of 100 bytes in 40 s, and 40 kbit/s are 50 a second");
+    assert_eq!(path.layers().last().map(|report| report.underflows), Some(0));
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use weir_core::observation::{PaceCause, PaceReport};
+use weir_core::observation::{LayersReport, PaceCause, PaceReport};
 use weir_core::registry::{self, ConfigError, Habitat, Setting, Stream};
 use weir_core::{Action, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Random, Time};
@@ -38,6 +38,7 @@ pub(crate) struct Path {
     delay: Box<dyn Fn(Sent, Duration) -> Duration>,
     sent: Vec<Time>,
     paces: Vec<(Time, PaceReport)>,
+    layers: Vec<LayersReport>,
     newest: u16,
     lost: usize,
     marked: usize,
@@ -82,6 +83,7 @@ impl Path {
             delay: Box::new(|_, _| Duration::ZERO),
             sent: Vec::new(),
             paces: Vec::new(),
+            layers: Vec::new(),
             newest: 0,
             lost: 0,
             marked: 0,
@@ -95,6 +97,11 @@ impl Path {
         path.give_source(Event::Start);
         path.give_sink(Event::Start);
         path
+    }
+
+    /// How the layers of the stream stood, each time that its source looked.
+    pub(crate) fn layers(&self) -> &[LayersReport] {
+        &self.layers
     }
 
     pub(crate) fn lose(&mut self, rule: impl Fn(Sent) -> bool + 'static) {
@@ -172,6 +179,7 @@ impl Path {
             match action {
                 Action::Send { packet, .. } => self.forward(packet),
                 Action::Observe(Observation::Pace(pace)) => self.paces.push((self.now, pace)),
+                Action::Observe(Observation::Layers(report)) => self.layers.push(report),
                 Action::Complete => self.completed.push(self.now),
                 _ => {}
             }

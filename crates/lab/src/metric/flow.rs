@@ -87,6 +87,9 @@ pub(super) fn between<T>(samples: &[(Time, T)], from: Time, to: Time) -> &[(Time
 mod tests {
     use std::time::Duration;
 
+    use weir_core::observation::LayersCause;
+    use weir_units::{Bytes, Rate};
+
     use super::*;
 
     fn secs(at: u64) -> Time {
@@ -114,6 +117,22 @@ mod tests {
         let flow = FlowRecord { back_offs: vec![secs(1), secs(30), secs(40)], ..FlowRecord::default() };
         assert_eq!(back_offs_per_minute(&flow, secs(30), secs(60)), Some(4.0));
         assert_eq!(back_offs_per_minute(&flow, secs(30), secs(30)), None);
+    }
+
+    #[test]
+    fn each_layer_that_is_added_or_dropped_is_a_change_and_underflows_are_those_between() {
+        let report = |at: u64, layers: usize, underflows: u64| {
+            let (base_buffer, missing) = (Duration::ZERO, Duration::from_secs(underflows));
+            let cause = LayersCause::Pace;
+            let (rate, buffered) = (Rate::ZERO, Bytes::ZERO);
+            (secs(at), LayersReport { layers, rate, base_buffer, buffered, underflows, missing, cause })
+        };
+        let layers = vec![report(10, 3, 0), report(20, 3, 1), report(30, 1, 3), report(40, 2, 3)];
+        let flow = FlowRecord { layers, ..FlowRecord::default() };
+        assert_eq!(layer_changes_per_minute(&flow, secs(0), secs(40)), Some(6.0), "two added, two dropped");
+        assert_eq!(mean_layers(&flow, secs(0), secs(40)), Some(2.0));
+        assert_eq!(layers_growth(&flow, secs(20), secs(60), |report| report.underflows as f64), Some(3.0));
+        assert_eq!(layers_growth(&FlowRecord::default(), secs(0), secs(9), |_| 1.0), None, "it has no layers");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Config {
     pub repair: Option<Duration>,
     /// The layers of a stored stream (decision 15); `None` is a stream without.
     pub layers: Option<LayerRates>,
-    /// From the first packet until the receiver of layers plays.
+    /// From the first packet that comes until the receiver of layers plays.
     pub start_up_delay: Duration,
     /// K_max: how many back-offs the receiver's buffers are to survive with a layer more before it is added.
     pub k_max: u64,

@@ -106,7 +106,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "start_up_delay",
-        help: "from the first packet until the receiver of layers plays",
+        help: "from the first packet that comes until the receiver of layers plays",
         value: &Span { range: ms(1)..=secs(60), field: |c| &mut c.start_up_delay },
     },
     Entry {

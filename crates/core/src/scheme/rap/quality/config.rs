@@ -10,7 +10,7 @@ use weir_units::Rate;
 pub struct QualityConfig {
     /// The layers.
     pub layers: LayerRates,
-    /// From the first packet until the receiver plays.
+    /// From the first packet that comes until the receiver plays.
     pub start_up_delay: Duration,
     /// K_max: how many back-offs the buffers are to survive with a layer more before it is added.
     pub k_max: u64,

@@ -43,7 +43,9 @@ struct Piece {
     from: Duration,
     span: Duration,
     bytes: u64,
+    /// When it was sent first, and when last.
     sent: Time,
+    latest: Time,
     fate: Fate,
 }
 
@@ -97,14 +99,14 @@ impl Layer {
         let from = carried.from.max(self.frontier);
         self.frontier = from.saturating_add(carried.span);
         let Carried { number, span, .. } = *carried;
-        self.pieces.push_back(Piece { number, from, span, bytes, sent: now, fate: Fate::UnderWay });
+        self.pieces.push_back(Piece { number, from, span, bytes, sent: now, latest: now, fate: Fate::UnderWay });
     }
 
-    /// A piece has come; gives its bytes, if it is one of this layer's that has not played, and this is news.
-    pub(super) fn on_acknowledged(&mut self, number: u64) -> Option<u64> {
-        let before = self.account.buffered;
+    /// A piece has come; gives its bytes and when it was sent last, if it is one of this layer's that has not played, and this is news.
+    pub(super) fn on_acknowledged(&mut self, number: u64) -> Option<(u64, Time)> {
+        let piece = self.find(number).map(|index| self.pieces[index])?;
         self.change(number, |_| Some(Fate::Buffered));
-        (self.account.buffered > before).then(|| self.account.buffered - before)
+        (piece.fate != Fate::Buffered).then_some((piece.bytes, piece.latest))
     }
 
     /// A piece is lost; tells whether it is one of this layer's that has not played.
@@ -127,11 +129,12 @@ impl Layer {
 
     /// A lost piece that begins to play at `reach` or later, and was sent for the first time at `since` or later. It is taken as sent
     /// again; those that came after all, or would come too late, are passed over.
-    pub(super) fn next_lost(&mut self, reach: Duration, since: Time) -> Option<u64> {
+    pub(super) fn next_lost(&mut self, now: Time, reach: Duration, since: Time) -> Option<u64> {
         while let Some(number) = self.lost.pop_front() {
-            let piece = self.find(number).map(|index| self.pieces[index]);
-            let is_useful = |piece: &Piece| piece.fate == Fate::Lost && piece.from >= reach && piece.sent >= since;
-            if piece.is_some_and(|piece| is_useful(&piece)) {
+            let Some(index) = self.find(number) else { continue };
+            let piece = &mut self.pieces[index];
+            if piece.fate == Fate::Lost && piece.from >= reach && piece.sent >= since {
+                piece.latest = now;
                 self.change(number, |_| Some(Fate::UnderWay));
                 return Some(number);
             }

@@ -21,7 +21,7 @@ pub struct LayerManager {
     rates: Vec<f64>,
     active: usize,
     path: Path,
-    /// When the receiver begins to play; `None` before the first packet.
+    /// When the receiver begins to play; `None` before it is known to have something.
     plays_from: Option<Time>,
     reports: VecDeque<LayersReport>,
 }
@@ -133,7 +133,6 @@ impl LayerManager {
 
     /// A packet goes out that was not sent before.
     pub fn on_sent(&mut self, now: Time, carried: &Carried) {
-        self.plays_from.get_or_insert(now + self.config.start_up_delay);
         self.catch_up(now);
         if let Some(layer) = self.layers.get_mut(carried.layer) {
             layer.send(now, carried);
@@ -143,8 +142,11 @@ impl LayerManager {
     /// What has this number has come.
     pub fn on_acknowledged(&mut self, now: Time, number: u64) {
         self.catch_up(now);
-        let come = self.layers.iter_mut().find_map(|layer| layer.on_acknowledged(number));
-        self.path.acknowledged += Bytes::new(come.unwrap_or(0));
+        if let Some((bytes, sent)) = self.layers.iter_mut().find_map(|layer| layer.on_acknowledged(number)) {
+            self.path.acknowledged += Bytes::new(bytes);
+            // It came a little later than it was sent, so that the receiver begins no earlier than that.
+            self.plays_from.get_or_insert(sent + self.config.start_up_delay);
+        }
     }
 
     /// What has this number is lost.
@@ -286,7 +288,7 @@ impl LayerManager {
 
     fn next_lost(&mut self, now: Time, layer: usize, reach: Duration) -> Option<u64> {
         let oldest = now.since(Time::ZERO + self.config.repair?);
-        self.layers[layer].next_lost(reach, Time::ZERO + oldest)
+        self.layers[layer].next_lost(now, reach, Time::ZERO + oldest)
     }
 
     fn new_piece(&self, layer: usize, reach: Duration) -> Turn {

@@ -230,6 +230,16 @@ proptest! {
 }
 
 #[test]
+fn the_receiver_begins_with_what_comes_first() {
+    let mut manager = LayerManager::new(config(&[150]));
+    assert_eq!(send_new(&mut manager, at(0), 0), 0);
+    manager.on_lost(at(3_000), 0);
+    assert_eq!(manager.next(at(3_000), true), Some(Turn::Again { layer: 0, number: 0 }), "nobody plays yet");
+    manager.on_acknowledged(at(3_200), 0);
+    assert_eq!(manager.plays_from, Some(at(5_000)));
+}
+
+#[test]
 fn layers_come_and_go_with_the_rate() {
     let mut stream = Stream::new(&[150; 4]);
     let mut layers = vec![];
