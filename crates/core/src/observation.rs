@@ -50,6 +50,13 @@ pub enum Observation {
         /// Why.
         cause: CeilingCause,
     },
+    /// The source of a unicast stream knows what has become of a payload. It tells if it is set to.
+    Payload {
+        /// Its number: the application's first is 0.
+        number: u64,
+        /// What has become of it.
+        fate: PayloadFate,
+    },
     /// A round trip was measured.
     RoundTrip(Duration),
     /// How a node of a tree stands.
@@ -106,6 +113,15 @@ pub struct LayersReport {
     pub missing: Duration,
     /// Why now.
     pub cause: LayersCause,
+}
+
+/// What has become of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PayloadFate {
+    /// It is at the sink.
+    Arrived,
+    /// It counts as lost. It may still arrive.
+    Lost,
 }
 
 /// Why layers were looked at.

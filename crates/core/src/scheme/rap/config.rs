@@ -31,6 +31,8 @@ pub struct Config {
     pub validates: bool,
     /// For how long after it was sent a lost payload goes again, if it can arrive by then; `None` sends nothing again (decision 14).
     pub repair: Option<Duration>,
+    /// Whether the application is told of each payload that it has come, or is lost.
+    pub tells: bool,
     /// The layers of a stored stream (decision 15); `None` is a stream without.
     pub layers: Option<LayerRates>,
     /// From the first packet that comes until the receiver of layers plays.
@@ -126,6 +128,7 @@ impl Config {
             ecn: sockets,
             validates: true,
             repair: None,
+            tells: false,
             layers: None,
             start_up_delay: Duration::from_secs(2),
             k_max: 4,

@@ -92,6 +92,11 @@ const TABLE: Table<Config> = &[&[
         value: &SpanOr { word: "no", means: "nothing goes again", range: ms(1)..=secs(30), field: |c| &mut c.repair },
     },
     Entry {
+        key: "tell_payloads",
+        help: "whether the application is told of each payload that it has come, or is lost",
+        value: &OneOf { words: YES_OR_NO, field: |c| &mut c.tells },
+    },
+    Entry {
         key: "layers",
         help: "what each layer of a stored stream plays, the base first",
         value: &LayersOr {

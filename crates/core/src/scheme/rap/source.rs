@@ -14,7 +14,7 @@ use super::round_trip::RoundTrip;
 use super::usage::Usage;
 use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Packet, PeerId};
-use crate::observation::{Observation, PaceCause, PaceReport};
+use crate::observation::{Observation, PaceCause, PaceReport, PayloadFate};
 use crate::outbox::Outbox;
 
 /// The one whom a source sends to.
@@ -194,7 +194,7 @@ impl Source {
         let sequence = self.history.send(now, number).truncate(16) as u16;
         let ecn = if self.config.ecn { Ecn::Ect } else { Ecn::NotEct };
         let kept = number.filter(|_| self.repair.is_some());
-        let payload = kept.map(|number| number as u16);
+        let payload = number.filter(|_| self.repair.is_some() || self.config.tells).map(|number| number as u16);
         let packet = Packet { header: Header::Paced(Paced { sequence, payload }), size: self.packet_size, ecn };
         let to = Destination::Peer(SINK);
         self.actions.push(match kept {
@@ -212,7 +212,7 @@ impl Source {
             let again = self.repair.as_mut().and_then(|repair| repair.next(now, trip));
             return again.map(Content::Again).or(has_new.then_some(Content::New));
         };
-        while let Some(turn) = layers.next(now, has_new) {
+        while let Some(turn) = layers.next(now, |_| has_new) {
             match turn {
                 Turn::New { layer, from } => return Some(Content::OfLayer { layer, from }),
                 Turn::Again { number, .. } if self.repair.as_ref().is_some_and(|repair| repair.keeps(number)) => {
@@ -222,7 +222,8 @@ impl Source {
             }
         }
         if has_new {
-            self.rests_until = layers.wants_at(now).max(now + self.pace.interval(1.0));
+            let wanted = layers.wants_at(now, |_| true).unwrap_or(now);
+            self.rests_until = wanted.max(now + self.pace.interval(1.0));
             self.step.limited = true;
             self.usage.limited(now);
         }
@@ -232,7 +233,8 @@ impl Source {
     /// The application's next payload is kept, if it may be sent again; gives its number, if it has one.
     fn take(&mut self, now: Time) -> Option<u64> {
         let Some(repair) = &mut self.repair else {
-            return self.layers.is_some().then(|| self.history.next().value());
+            // Each packet has a payload of its own, so that its number is the packet's.
+            return (self.layers.is_some() || self.config.tells).then(|| self.history.next().value());
         };
         if let Some(below) = repair.forget(now) {
             self.actions.push(Action::Release { below });
@@ -245,12 +247,20 @@ impl Source {
     /// What was given up goes again.
     fn collect_lost(&mut self, now: Time) {
         while let Some(payload) = self.history.next_lost() {
+            self.tell_of(payload, PayloadFate::Lost);
             if let Some(layers) = &mut self.layers {
                 layers.on_lost(now, payload);
                 self.rests_until = Time::ZERO;
             } else if let Some(repair) = &mut self.repair {
                 repair.note_lost(payload);
             }
+        }
+    }
+
+    /// Tells what has become of a payload.
+    fn tell_of(&mut self, number: u64, fate: PayloadFate) {
+        if self.config.tells {
+            self.actions.push(Action::Observe(Observation::Payload { number, fate }));
         }
     }
 
@@ -416,8 +426,9 @@ impl Source {
                 continue;
             }
             let Some((sent, payload)) = self.history.acknowledge(Seq::new(number)) else { continue };
-            if let (Some(layers), Some(payload)) = (&mut self.layers, payload) {
-                layers.on_acknowledged(now, payload);
+            if let Some(payload) = payload {
+                self.tell_of(payload, PayloadFate::Arrived);
+                self.layers.iter_mut().for_each(|layers| layers.on_acknowledged(now, payload));
             }
             heard.anything = true;
             self.usage.acknowledged(now, self.round_trip.smoothed());

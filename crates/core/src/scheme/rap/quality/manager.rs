@@ -23,6 +23,8 @@ pub struct LayerManager {
     path: Path,
     /// When the receiver begins to play; `None` before it is known to have something.
     plays_from: Option<Time>,
+    /// Where the stream ends; `None` while that is not known.
+    ends: Option<Duration>,
     reports: VecDeque<LayersReport>,
 }
 
@@ -79,6 +81,7 @@ impl LayerManager {
                 round_trip: Duration::from_secs(1),
             },
             plays_from: None,
+            ends: None,
             reports: VecDeque::new(),
         }
     }
@@ -100,22 +103,23 @@ impl LayerManager {
         self.report(now, LayersCause::Pace);
     }
 
-    /// What the next packet is to carry; `None` if the buffers are full. Without `has_new` the stream has nothing that was not sent.
+    /// What the next packet is to carry; `None` if the buffers are full. Of a layer without `has_new` there is nothing now that was not
+    /// sent.
     ///
     /// First, from the base up, what each active layer needs to go on without a pause, lost pieces before new ones. Then, from the base
     /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit.
-    pub fn next(&mut self, now: Time, has_new: bool) -> Option<Turn> {
+    pub fn next(&mut self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Turn> {
         self.catch_up(now);
         let reach = self.reach(now);
         for layer in 0..self.active {
             if let Some(number) = self.next_lost(now, layer, reach) {
                 return Some(Turn::Again { layer, number });
             }
-            if has_new && self.spare_secs(now, layer) <= 0.0 && !self.layers[layer].is_full() {
+            if has_new(layer) && self.spare_secs(now, layer) <= 0.0 && !self.layers[layer].is_full() {
                 return Some(self.new_piece(layer, reach));
             }
         }
-        let layer = self.neediest(now).filter(|_| has_new)?;
+        let layer = self.neediest(now, has_new)?;
         Some(self.new_piece(layer, reach))
     }
 
@@ -124,11 +128,12 @@ impl LayerManager {
         self.config.repair.is_some() && self.layers[..self.active].iter().any(Layer::has_lost)
     }
 
-    /// When a packet is wanted, after [`LayerManager::next`] has said that none is.
-    pub fn wants_at(&self, now: Time) -> Time {
+    /// When a packet is wanted, after [`LayerManager::next`] has said that none is; `None` if there is nothing that one could carry.
+    pub fn wants_at(&self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Time> {
         let begins = self.plays_from.unwrap_or(now);
-        let open = |layer: &Layer| layer.frontier().saturating_sub(self.config.max_buffer) + Duration::from_nanos(1);
-        self.layers[..self.active].iter().map(|layer| begins + open(layer)).min().unwrap_or(now)
+        let open = |layer: usize| self.layers[layer].frontier().saturating_sub(self.config.max_buffer);
+        let next = (0..self.active).filter(|layer| has_new(*layer)).map(open).min()?;
+        Some(begins + next + Duration::from_nanos(1))
     }
 
     /// A packet goes out that was not sent before.
@@ -153,6 +158,11 @@ impl LayerManager {
     pub fn on_lost(&mut self, now: Time, number: u64) {
         self.catch_up(now);
         _ = self.layers.iter_mut().any(|layer| layer.on_lost(number));
+    }
+
+    /// The stream ends there: nothing plays beyond.
+    pub fn end(&mut self, at: Duration) {
+        self.ends = Some(at);
     }
 
     /// What is to tell of changes, and of each call of [`LayerManager::on_pace`].
@@ -182,7 +192,8 @@ impl LayerManager {
 
     /// Where in the stream's time the receiver is.
     fn position(&self, now: Time) -> Duration {
-        self.plays_from.map_or(Duration::ZERO, |from| now.since(from))
+        let position = self.plays_from.map_or(Duration::ZERO, |from| now.since(from));
+        self.ends.map_or(position, |end| position.min(end))
     }
 
     /// From where on in the stream's time a packet that is sent now comes in time.
@@ -249,10 +260,10 @@ impl LayerManager {
 
     /// The lowest active layer that does not survive the fewest back-offs, with a layer more if there is one; else the lowest that
     /// has room.
-    fn neediest(&self, now: Time) -> Option<usize> {
+    fn neediest(&self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<usize> {
         let demand = self.demand((self.active + 1).min(self.layers.len()));
         let mut states = (1..=self.config.k_max as u32).flat_map(|k| (0..self.active).map(move |layer| (k, layer)));
-        let is_open = |layer: usize| !self.layers[layer].is_full();
+        let is_open = |layer: usize| has_new(layer) && !self.layers[layer].is_full();
         let short =
             states.find(|(k, layer)| is_open(*layer) && self.spare(now, *layer) < self.wanted(&demand, *layer, *k));
         let has_room = |layer: &usize| is_open(*layer) && self.buffered(now, *layer) < self.config.max_buffer;

@@ -33,7 +33,7 @@ fn pace(kbps: u64, cause: PaceCause) -> PaceReport {
 
 /// Sends the next piece, which must be a new one, under this number; gives its layer.
 fn send_new(manager: &mut LayerManager, now: Time, number: u64) -> usize {
-    let Some(Turn::New { layer, from }) = manager.next(now, true) else { panic!("nothing new is wanted") };
+    let Some(Turn::New { layer, from }) = manager.next(now, |_| true) else { panic!("nothing new is wanted") };
     let span = manager.span(layer, BYTES);
     manager.on_sent(now, &Carried { number, layer, from, span, bytes: BYTES });
     layer
@@ -91,9 +91,9 @@ fn the_top_layer_is_dropped_when_the_buffers_do_not_cover_the_deficit() {
 #[test]
 fn a_layer_that_has_run_out_takes_the_top_one_along() {
     let mut manager = with_buffers(3, &[3_000, 150, 3_000]);
-    assert!(manager.next(at(49), true).is_some());
+    assert!(manager.next(at(49), |_| true).is_some());
     assert_eq!(manager.active(), 3);
-    assert!(manager.next(at(51), true).is_some());
+    assert!(manager.next(at(51), |_| true).is_some());
     assert_eq!(manager.active(), 1, "of layer 1 nothing could come in time, whatever layer 2 has");
 }
 
@@ -115,11 +115,11 @@ fn lower_layers_are_repaired_first_and_only_in_time() {
     manager.on_lost(at(100), 1);
     manager.on_lost(at(100), 0);
     assert!(manager.has_lost());
-    assert_eq!(manager.next(at(100), true), Some(Turn::Again { layer: 0, number: 0 }));
+    assert_eq!(manager.next(at(100), |_| true), Some(Turn::Again { layer: 0, number: 0 }));
     manager.on_lost(at(200), 0);
     // Both play at 599 ms, and a packet takes 100.
-    assert_eq!(manager.next(at(499), false), Some(Turn::Again { layer: 0, number: 0 }));
-    assert_eq!(manager.next(at(500), false), None);
+    assert_eq!(manager.next(at(499), |_| false), Some(Turn::Again { layer: 0, number: 0 }));
+    assert_eq!(manager.next(at(500), |_| false), None);
     assert!(!manager.has_lost());
 }
 
@@ -162,7 +162,7 @@ impl Stream {
             }
         }
         self.manager.on_pace(self.now, &pace(kbps, cause), BYTES);
-        let number = match self.manager.next(self.now, true) {
+        let number = match self.manager.next(self.now, |_| true) {
             Some(Turn::Again { number, .. }) => Some(number),
             Some(Turn::New { layer, from }) => {
                 let (number, span) = (self.sent, self.manager.span(layer, BYTES));
@@ -234,7 +234,7 @@ fn the_receiver_begins_with_what_comes_first() {
     let mut manager = LayerManager::new(config(&[150]));
     assert_eq!(send_new(&mut manager, at(0), 0), 0);
     manager.on_lost(at(3_000), 0);
-    assert_eq!(manager.next(at(3_000), true), Some(Turn::Again { layer: 0, number: 0 }), "nobody plays yet");
+    assert_eq!(manager.next(at(3_000), |_| true), Some(Turn::Again { layer: 0, number: 0 }), "nobody plays yet");
     manager.on_acknowledged(at(3_200), 0);
     assert_eq!(manager.plays_from, Some(at(5_000)));
 }
