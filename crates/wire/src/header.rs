@@ -61,7 +61,7 @@ impl Specimen {
             }
             Header::Paced(paced) => {
                 let (payload_type, sequence, ssrc) = (self.payload_type, paced.sequence, self.from_ssrc);
-                let origin = paced.payload.map(|number| Origin { number, micros: 0 });
+                let origin = paced.payload.map(|number| Origin { number, ..Origin::default() });
                 Rtp { payload_type, sequence, ssrc, origin, ..Rtp::default() }.encode_into(out)
             }
             Header::Feedback(feedback) => congestion::encode(self.from_ssrc, self.to_ssrc, feedback, 0, out),

@@ -91,13 +91,13 @@ pub fn filled(payload: &[u8], room: usize, out: &mut [u8]) -> u16 {
 }
 
 impl PicturePlace {
-    fn encode(self) -> [u8; PLACE_LEN] {
+    pub(crate) fn encode(self) -> [u8; PLACE_LEN] {
         let [high, low] = self.number.to_be_bytes();
         let flags = u8::from(self.is_key) << 7 | u8::from(self.is_start) << 6 | u8::from(self.is_leading) << 5;
         [high, low, self.needs, flags | self.layer & LAYER]
     }
 
-    fn decode([high, low, needs, last]: [u8; PLACE_LEN]) -> PicturePlace {
+    pub(crate) fn decode([high, low, needs, last]: [u8; PLACE_LEN]) -> PicturePlace {
         let number = u16::from_be_bytes([high, low]);
         let [is_key, is_start, is_leading] = [0x80, 0x40, 0x20].map(|bit| last & bit != 0);
         PicturePlace { number, needs, layer: last & LAYER, is_key, is_leading, is_start }
@@ -138,7 +138,7 @@ impl StreamId {
 /// The form of the congestion control information.
 pub const FORM: CciForm = CciForm::Clocked;
 
-/// Local identifiers of the elements. 1 and 2 are those of [`crate::rtp::Origin`].
+/// Local identifiers of the elements. 1, 2 and 5 are those of [`crate::rtp::Origin`].
 const CONTROL: u8 = 3;
 const PLACE: u8 = 4;
 const PLACE_LEN: usize = 4;

@@ -1,8 +1,9 @@
 //! The RTP header (RFC 3550 §5.1). What precedes the payload of a paced stream's data packets.
 //!
-//! A header extension (RFC 8285) tells of payloads that may be sent again; that of layered media is [`crate::media`]'s. Other extensions and
-//! contributing sources are skipped.
+//! A header extension (RFC 8285) tells of payloads that may be sent again, and of the pictures that they are of; that of layered media over
+//! multicast is [`crate::media`]'s. Other extensions and contributing sources are skipped.
 
+use crate::media::PicturePlace;
 use crate::{DecodeError, Paced, take, take_array};
 
 /// An RTP header. This code reads any, and writes the twelve fixed bytes, with [`Origin`] behind them or without.
@@ -27,8 +28,38 @@ pub struct Rtp {
 pub struct Origin {
     /// Number of the payload; wraps.
     pub number: u16,
-    /// When the sender got it, in microseconds of the sender's clock; wraps.
+    /// When the sender got it, in microseconds of the sender's clock; wraps. Of a part of a picture: when it is sent.
     pub micros: u32,
+    /// Of layered media: which part of which picture it is.
+    pub part: Option<Part>,
+}
+
+/// A part of a picture of layered media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Part {
+    /// The picture's place in the programme.
+    pub picture: PicturePlace,
+    /// Number of the part within its layer, the same when it is sent again; wraps.
+    pub sequence: u16,
+    /// How much later than it is sent the picture would be, were it sent at its time, in milliseconds; negative for what has waited.
+    pub lead_ms: i16,
+}
+
+impl Part {
+    fn encode(&self) -> [u8; PART_LEN] {
+        let [a, b, c, d] = self.picture.encode();
+        let ([high, low], [first, second]) = (self.sequence.to_be_bytes(), self.lead_ms.to_be_bytes());
+        [a, b, c, d, high, low, first, second]
+    }
+
+    fn decode(bytes: [u8; PART_LEN]) -> Part {
+        let [a, b, c, d, high, low, first, second] = bytes;
+        Part {
+            picture: PicturePlace::decode([a, b, c, d]),
+            sequence: u16::from_be_bytes([high, low]),
+            lead_ms: i16::from_be_bytes([first, second]),
+        }
+    }
 }
 
 impl Rtp {
@@ -38,19 +69,29 @@ impl Rtp {
     /// Bytes of a header that tells of its payload's origin.
     pub const LEN_WITH_ORIGIN: usize = Rtp::LEN + EXTENSION_LEN;
 
-    /// The header of a packet of a stream, with the payload's origin if it is known; returns its length.
+    /// Bytes of a header that tells of its payload's origin and of the picture that it is a part of.
+    pub const LEN_WITH_PART: usize = Rtp::LEN_WITH_ORIGIN + (1 + PART_LEN).next_multiple_of(4);
+
+    /// The header of a packet of a stream, with the payload's origin if it is known; returns its length, at most [`Rtp::LEN_WITH_PART`].
     pub fn encode_into(&self, out: &mut [u8]) -> usize {
         out[..Rtp::LEN].copy_from_slice(&self.encode());
-        let Some(Origin { number, micros }) = self.origin else { return Rtp::LEN };
+        let Some(Origin { number, micros, part }) = self.origin else { return Rtp::LEN };
+        let len = if part.is_some() { Rtp::LEN_WITH_PART } else { Rtp::LEN_WITH_ORIGIN };
         out[0] |= EXTENSION;
-        let extension = &mut out[Rtp::LEN..Rtp::LEN_WITH_ORIGIN];
+        let extension = &mut out[Rtp::LEN..len];
+        let words = (extension.len() / 4 - 1) as u16;
         extension[..2].copy_from_slice(&ONE_BYTE_ELEMENTS.to_be_bytes());
-        extension[2..4].copy_from_slice(&(EXTENSION_LEN as u16 / 4 - 1).to_be_bytes());
+        extension[2..4].copy_from_slice(&words.to_be_bytes());
         extension[4] = element(NUMBER, 2);
         extension[5..7].copy_from_slice(&number.to_be_bytes());
         extension[7] = element(MICROS, 4);
         extension[8..12].copy_from_slice(&micros.to_be_bytes());
-        Rtp::LEN_WITH_ORIGIN
+        if let Some(part) = part {
+            extension[12..].fill(0);
+            extension[12] = element(PART, PART_LEN as u8);
+            extension[13..13 + PART_LEN].copy_from_slice(&part.encode());
+        }
+        len
     }
 
     /// The fixed header of a packet whose payload follows it to the end of the datagram.
@@ -124,17 +165,18 @@ pub(crate) fn unpadded(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     }
 }
 
-/// What elements tell of the payload; `None` unless both are there.
+/// What elements tell of the payload; `None` unless its number and its time are there.
 fn origin(elements: &[u8]) -> Option<Origin> {
-    let (mut number, mut micros) = (None, None);
+    let (mut number, mut micros, mut part) = (None, None, None);
     for (id, value) in self::elements(elements) {
         match id {
             NUMBER => number = value.try_into().ok().map(u16::from_be_bytes),
             MICROS => micros = value.try_into().ok().map(u32::from_be_bytes),
+            PART => part = value.try_into().ok().map(Part::decode),
             _ => {}
         }
     }
-    Some(Origin { number: number?, micros: micros? })
+    Some(Origin { number: number?, micros: micros?, part })
 }
 
 /// The identifiers and values of elements with one byte before each (RFC 8285 §4.2), up to the first that cannot be read.
@@ -166,6 +208,9 @@ pub(crate) const ONE_BYTE_ELEMENTS: u16 = 0xbede;
 /// Local identifiers of the elements.
 const NUMBER: u8 = 1;
 const MICROS: u8 = 2;
+/// 3 and 4 are [`crate::media`]'s.
+const PART: u8 = 5;
+const PART_LEN: usize = 8;
 /// Nothing is read behind an element with this identifier (RFC 8285 §4.2).
 const STOP: u8 = 15;
 const EXTENSION_LEN: usize = 12;
@@ -212,11 +257,22 @@ mod tests {
 
     #[test]
     fn the_origin_of_a_payload_is_laid_out_as_rfc_8285_has_it() {
-        let origin = Some(Origin { number: 0x1234, micros: 0x5566_7788 });
+        let origin = Some(Origin { number: 0x1234, micros: 0x5566_7788, part: None });
         let mut bytes = [0; Rtp::LEN_WITH_ORIGIN];
         assert_eq!(Rtp { origin, ..HEADER }.encode_into(&mut bytes), 24);
         assert_eq!(bytes[0], 0x90);
         assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x11, 0x12, 0x34, 0x23, 0x55, 0x66, 0x77, 0x88]);
+    }
+
+    #[test]
+    fn the_picture_of_a_payload_is_laid_out_as_documented() {
+        let picture =
+            PicturePlace { number: 0x0102, needs: 2, layer: 1, is_key: false, is_leading: true, is_start: true };
+        let part = Some(Part { picture, sequence: 0x0304, lead_ms: -2 });
+        let mut bytes = [0xff; Rtp::LEN_WITH_PART];
+        assert_eq!(Rtp { origin: Some(Origin { number: 7, micros: 8, part }), ..HEADER }.encode_into(&mut bytes), 36);
+        assert_eq!(bytes[12..24], [0xbe, 0xde, 0, 5, 0x11, 0, 7, 0x23, 0, 0, 0, 8]);
+        assert_eq!(bytes[24..], [0x57, 1, 2, 2, 0x61, 3, 4, 0xff, 0xfe, 0, 0, 0]);
     }
 
     #[test]
@@ -231,11 +287,16 @@ mod tests {
         #[test]
         fn decoding_an_encoded_header_gives_it_back(
             marker in any::<bool>(), payload_type in 0u8..128, sequence in any::<u16>(),
-            timestamp in any::<u32>(), ssrc in any::<u32>(), told in any::<Option<(u16, u32)>>(),
+            timestamp in any::<u32>(), ssrc in any::<u32>(), told in any::<Option<(u16, u32, Option<(u16, u16, i16)>)>>(),
         ) {
-            let origin = told.map(|(number, micros)| Origin { number, micros });
+            let origin = told.map(|(number, micros, place)| {
+                let part = place.map(|(number, sequence, lead_ms)| {
+                    Part { picture: PicturePlace { number, ..PicturePlace::default() }, sequence, lead_ms }
+                });
+                Origin { number, micros, part }
+            });
             let header = Rtp { marker, payload_type, sequence, timestamp, ssrc, origin };
-            let mut bytes = [0; Rtp::LEN_WITH_ORIGIN];
+            let mut bytes = [0; Rtp::LEN_WITH_PART];
             let len = header.encode_into(&mut bytes);
             prop_assert_eq!(Rtp::decode(&bytes[..len]), Ok((header, &[][..])));
         }

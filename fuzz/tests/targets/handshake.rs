@@ -231,6 +231,7 @@ const TERMS: Terms = Terms {
     payload_type: 33,
     packet_size: 1_400,
     latency_ms: 0,
+    pictures: None,
     scheme: [b'r'; 16],
     ephemeral: [1; 32],
     identity: [2; 32],

@@ -138,6 +138,7 @@ mod tests {
         payload_type: 33,
         packet_size: 1_400,
         latency_ms: 0,
+        pictures: None,
         scheme: [0; 16],
         ephemeral: [0; 32],
         identity: [0; 32],

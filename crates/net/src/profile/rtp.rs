@@ -78,8 +78,8 @@ impl Profile for RtpProfile {
                 (association.sent, association.last) = (association.sent + 1, paced.sequence);
                 let sequence = paced.sequence.wrapping_add(ids.first_sequence);
                 let label = label?;
-                let micros = label.origin.unwrap_or_default().micros;
-                let origin = paced.payload.map(|number| Origin { number, micros });
+                let told = label.origin.unwrap_or_default();
+                let origin = paced.payload.map(|number| Origin { number, ..told });
                 Some(Rtp { sequence, ssrc: ids.local_ssrc, origin, ..*label }.encode_into(out))
             }
             Header::Feedback(feedback) => {

@@ -341,7 +341,7 @@ impl DatagramSource {
 
 /// What is told of a payload that the sender got at `came`; its number is the endpoint's.
 fn origin(came: Time) -> Origin {
-    Origin { number: 0, micros: came.as_micros() as u32 }
+    Origin { micros: came.as_micros() as u32, ..Origin::default() }
 }
 
 /// The time in RTP's units of a 90 kHz clock.

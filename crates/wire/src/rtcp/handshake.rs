@@ -48,12 +48,28 @@ pub struct Terms {
     /// For how long a payload is of use after the sender got it, milliseconds: lost ones go again until then, and viewers give payloads
     /// out this long after they were sent. 0 is at once, and nothing goes again.
     pub latency_ms: u16,
+    /// What the pictures of layered media are like; `None` for all other streams.
+    pub pictures: Option<Pictures>,
     /// Name of the congestion control scheme, filled up with zeros.
     pub scheme: [u8; SCHEME_LEN],
     /// The public key for this run (X25519) of who sends the message; zeros if the stream is not encrypted.
     pub ephemeral: [u8; KEY_LEN],
     /// The sender's lasting public key (Ed25519); zeros if the stream is not encrypted.
     pub identity: [u8; KEY_LEN],
+}
+
+/// What the pictures of layered media are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pictures {
+    /// The codec, by its number in [`Pictures::CODECS`].
+    pub codec: u8,
+    /// How many layers there are.
+    pub layers: u8,
+}
+
+impl Pictures {
+    /// Encoding names of codecs by their numbers. 0 is none.
+    pub const CODECS: [&'static str; 5] = ["", "VP9", "H265", "H264", "AV1"];
 }
 
 /// Bytes of a cookie.
@@ -100,6 +116,8 @@ impl Message {
         data[4..4 + COOKIE_LEN].copy_from_slice(&self.cookie);
         let rest = [&self.terms.scheme[..], &self.terms.ephemeral, &self.terms.identity];
         data[4 + COOKIE_LEN..][..2].copy_from_slice(&self.terms.latency_ms.to_be_bytes());
+        let pictures = self.terms.pictures.map_or([0; 2], |Pictures { codec, layers }| [codec, layers]);
+        data[4 + COOKIE_LEN + 2..][..2].copy_from_slice(&pictures);
         let mut at = LATENCY_END;
         for field in rest {
             data[at..at + field.len()].copy_from_slice(field);
@@ -136,17 +154,18 @@ impl Message {
         let packet_size = u16::from_be_bytes(take_array(&mut rest, "packet size")?);
         let cookie = take_array(&mut rest, "cookie")?;
         let latency_ms = u16::from_be_bytes(take_array(&mut rest, "latency")?);
-        let [_, _] = take_array(&mut rest, "reserved")?;
+        let [codec, layers] = take_array(&mut rest, "codec and layers")?;
+        let pictures = (codec > 0).then_some(Pictures { codec, layers });
         let scheme = take_array(&mut rest, "scheme")?;
         let (ephemeral, identity) = (take_array(&mut rest, "key")?, take_array(&mut rest, "lasting key")?);
-        let terms = Terms { payload_type, packet_size, latency_ms, scheme, ephemeral, identity };
+        let terms = Terms { payload_type, packet_size, latency_ms, pictures, scheme, ephemeral, identity };
         Ok(Message { kind, ssrc: app.ssrc, cookie, terms })
     }
 }
 
 const NAME: &[u8; 4] = b"WEIR";
 const VERSION: u8 = 3;
-/// Where the latency and the two bytes behind it, which are zero, end.
+/// Where the latency, the codec and the layers end.
 const LATENCY_END: usize = 4 + COOKIE_LEN + 4;
 const DATA_LEN: usize = LATENCY_END + SCHEME_LEN + 2 * KEY_LEN;
 
@@ -164,11 +183,12 @@ mod tests {
         #[test]
         fn decoding_an_encoded_message_gives_it_back(
             ssrc in any::<u32>(), cookie in any::<[u8; COOKIE_LEN]>(), scheme in any::<[u8; SCHEME_LEN]>(),
-            payload_type in any::<u8>(), packet_size in any::<u16>(), latency_ms in any::<u16>(), ephemeral in any::<[u8; KEY_LEN]>(),
+            payload_type in any::<u8>(), packet_size in any::<u16>(), latency_ms in any::<u16>(), codec in any::<u8>(), layers in any::<u8>(), ephemeral in any::<[u8; KEY_LEN]>(),
             identity in any::<[u8; KEY_LEN]>(),
         ) {
             for kind in [Kind::Hello, Kind::Offer, Kind::Start, Kind::Alive, Kind::Busy, Kind::Later] {
-                let terms = Terms { payload_type, packet_size, latency_ms, scheme, ephemeral, identity };
+                let pictures = (codec > 0).then_some(Pictures { codec, layers });
+                let terms = Terms { payload_type, packet_size, latency_ms, pictures, scheme, ephemeral, identity };
                 let message = Message { kind, ssrc, cookie, terms };
                 prop_assert_eq!(decoded(&message.encode()), Ok(message));
             }
