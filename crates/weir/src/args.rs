@@ -267,8 +267,24 @@ pub struct SendMedia {
     pub input: media::Input,
 
     /// Multicast group and port of the base layer; the other layers take the groups that follow it, round-trip probes come to the next port.
-    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, help_heading = "Network")]
-    pub to: SocketAddr,
+    #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, required_unless_present = "unicast", help_heading = "Network")]
+    pub to: Option<SocketAddr>,
+
+    /// In place of --to: UDP port, or address and port, where viewers ask for the programme (weir recv HOST:PORT). Each gets as many layers as its own path carries; a file is sent ahead of its time, so that viewers get over short congestion.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_parser = values::listener, conflicts_with_all = ["to", "iface", "ttl", "source_specific", "repair", "cc", "session", "name", "tsi"], help_heading = "Network")]
+    pub unicast: Option<SocketAddr>,
+
+    /// With --unicast: how many viewers are served at a time; others are told that the sender is busy, and ask again.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "unicast", help_heading = "Network")]
+    pub viewers: u16,
+
+    /// With --unicast: a viewer that has not answered for this long is gone.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::span, requires = "unicast", help_heading = "Network")]
+    pub silence: Duration,
+
+    /// With --unicast: encrypt the programme, for each viewer by a key of its own; viewers know the sender by the public half of --key.
+    #[arg(long, requires = "unicast", help_heading = "Secrecy")]
+    pub encrypt: bool,
 
     /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
@@ -282,7 +298,7 @@ pub struct SendMedia {
     #[arg(long, help_heading = "Network")]
     pub source_specific: bool,
 
-    /// Bytes of every packet, all headers included; what a picture does not fill is padding, so that smaller ones waste less.
+    /// Bytes of a full packet, all headers included; with --to, what a picture does not fill is padding, so that smaller ones waste less.
     #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(512..=1500), help_heading = "Network")]
     pub packet_size: u16,
 
@@ -306,7 +322,7 @@ pub struct SendMedia {
     #[arg(long, value_name = "N[/M]", value_parser = media::parse_frame_rate)]
     pub frame_rate: Option<FrameRate>,
 
-    /// Congestion control scheme; `weir schemes` tells them apart.
+    /// Congestion control scheme of --to; `weir schemes` tells them apart. With --unicast it is rap.
     #[arg(long, value_name = "SCHEME", default_value = schemes::LAYERED_DEFAULT, value_parser = schemes::layered(), help_heading = "Rates")]
     pub cc: &'static Scheme,
 
@@ -330,7 +346,7 @@ pub struct SendMedia {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
     pub tsi: Option<u16>,
 
-    /// File with the secret key that signs the description (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
+    /// File with the secret key that signs the description, or by which viewers of an encrypted programme know the sender (Ed25519), made if missing [default: the one of `weir key new` if it is there, or else a new key each time].
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
@@ -507,9 +523,26 @@ impl SendStream {
 }
 
 impl SendMedia {
+    /// The layers' rates as the user says them, each with all below it; `None` if the pictures are to tell.
+    pub(crate) fn layer_rates(&self, layers: u8) -> Result<Option<&[Rate]>, Failure> {
+        match self.layer_rates.len() {
+            0 => Ok(None),
+            count if count == usize::from(layers) => Ok(Some(&self.layer_rates)),
+            count => {
+                let text = format!("--layer-rates names {count} rates, and {} holds {layers} layers", self.input);
+                Err(Failure::new(Exit::Usage, text))
+            }
+        }
+    }
+
     /// To send `input` to the group and port `to`, in all else as the command line does by default.
     pub fn new(input: media::Input, to: SocketAddr) -> SendMedia {
         SendMedia { input, ..defaults(["weir", "--to", &to.to_string()]) }
+    }
+
+    /// To serve `input` to who asks at `listen`, in all else as the command line does by default.
+    pub fn serving(input: media::Input, listen: SocketAddr) -> SendMedia {
+        SendMedia { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
     }
 }
 

@@ -37,6 +37,9 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Send(SendWhat::File(args)) => send::files(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Live(args)) => live::send(&args, &mut Console::new(&args.output)?),
+        Command::Send(SendWhat::Media(args)) if args.unicast.is_some() => {
+            media::serve(&args, &mut Console::new(&args.output)?)
+        }
         Command::Send(SendWhat::Media(args)) => media::send(&args, &mut Console::new(&args.output)?),
         Command::Send(SendWhat::Stream(args)) => stream::send(&args, &mut Console::new(&args.output)?),
         Command::Agent(args) => stream::serve(&args, &mut Console::new(&args.output)?),

@@ -54,7 +54,7 @@ pub use exit::{Exit, Failure};
 pub use live::events as live_events;
 pub use live::{Input, recv as receive_live, send as send_live};
 pub use media::events as media_events;
-pub use media::{Input as MediaInput, send as send_media};
+pub use media::{Input as MediaInput, send as send_media, serve as serve_media};
 pub use observer::Observer;
 pub use recv::files as receive_files;
 pub use send::files as send_files;

@@ -1,5 +1,6 @@
 //! Live streams: `weir send live` paces what it is given to each of its viewers, `weir recv HOST:PORT` is one.
 
+mod content;
 pub mod events;
 mod feed;
 mod input;
@@ -12,12 +13,14 @@ mod send;
 mod viewers;
 pub(crate) mod words;
 
-pub(crate) use events::{LiveReceiverEvent, LiveSenderEvent};
+pub(crate) use content::Content;
+pub(crate) use events::{LayersProgress, LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
 pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};
-pub(crate) use output::{Outlet, Output, sent};
+pub(crate) use output::{Outlet, Output, open_outlet, sent};
 pub use recv::run as recv;
 pub use send::run as send;
+pub(crate) use send::{Service, check, sealed, serve};
 
 #[cfg(test)]
 pub(crate) use events::{receiver_samples, sender_samples};

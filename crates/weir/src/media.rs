@@ -8,14 +8,18 @@ mod queue;
 mod recv;
 mod send;
 mod session;
+mod unicast;
+mod viewing;
 mod watch;
 pub(crate) mod words;
 
-pub(crate) use events::{MediaReceiverEvent, MediaSenderEvent};
+pub(crate) use events::{MediaReceiverEvent, MediaSenderEvent, PicturesShown};
 pub use programme::Input;
 pub(crate) use programme::parse_frame_rate;
 pub(crate) use recv::run as recv;
 pub use send::run as send;
+pub use unicast::run as serve;
+pub(crate) use viewing::Viewing;
 
 #[cfg(test)]
 pub(crate) use events::{receiver_samples, sender_samples};

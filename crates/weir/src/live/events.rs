@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Role, Trouble};
+use crate::media::PicturesShown;
 
 /// An event of `weir send live`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +125,28 @@ pub struct ViewerProgress {
     pub waiting: u64,
     /// Payloads that waited for it for too long and were dropped.
     pub dropped: u64,
+    /// How the layers that it gets stand; null for a stream without layers.
+    #[serde(default)]
+    pub layers: Option<LayersProgress>,
+}
+
+/// How the layers that a viewer gets stand, as the sender knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct LayersProgress {
+    /// How many it gets.
+    pub layers: u64,
+    /// How many there are.
+    pub of: u64,
+    /// How often it got one more.
+    pub added: u64,
+    /// How often it got one less.
+    pub left: u64,
+    /// How long it could play the base layer on if nothing more were sent.
+    pub base_ms: f64,
+    /// How often it had nothing of the base layer to play.
+    pub underflows: u64,
+    /// Pictures of these layers that would have come too late, or need one that did not go, and did not go either.
+    pub dropped_pictures: u64,
 }
 
 /// How a sender ended.
@@ -148,6 +171,15 @@ pub struct LiveEnd {
     pub ignored: u64,
     /// Questions of others while there was no room for another viewer.
     pub turned_away: u64,
+    /// How often congestion made the rate to a viewer fall.
+    #[serde(default)]
+    pub backoffs: u64,
+    /// How often viewers got a layer more or less; null for a stream without layers.
+    #[serde(default)]
+    pub layer_changes: Option<u64>,
+    /// How often viewers had nothing of the base layer to play; null for a stream without layers.
+    #[serde(default)]
+    pub base_underflows: Option<u64>,
     /// The exit code.
     pub exit_code: u8,
 }
@@ -215,6 +247,9 @@ pub struct ViewProgress {
     /// nothing was given out, or the stream has no times.
     #[serde(default)]
     pub lag_ms: Option<f64>,
+    /// What came of the pictures; null for a stream without layers.
+    #[serde(default)]
+    pub pictures: Option<PicturesShown>,
 }
 
 /// How a viewer ended.
@@ -249,6 +284,9 @@ pub struct ViewEnd {
     pub ignored: u64,
     /// The exit code.
     pub exit_code: u8,
+    /// What came of the pictures; null for a stream without layers.
+    #[serde(default)]
+    pub pictures: Option<PicturesShown>,
 }
 
 /// One event of each kind.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_core::PeerId;
-use weir_units::Time;
+use weir_units::{Bytes, Time};
 use weir_wire::rtp::{Origin, Rtp};
 
+use super::content::Content;
 use super::input::{Source, Supply};
 use super::ring::{Ring, Window};
 
@@ -16,62 +17,21 @@ use super::ring::{Ring, Window};
 #[derive(Debug)]
 pub(super) struct Feed {
     source: Source,
+    header_len: usize,
     ring: Ring,
     /// For viewers that the input does not wait for.
     window: Window,
+    /// The user knows whether the input goes by a clock of its own, and how many payloads are too large.
+    is_clock_told: bool,
+    large_told: u64,
 }
 
 impl Feed {
-    /// What has waited for `longest_wait` is of no use, where the input does not wait.
-    pub(super) fn new(source: Source, longest_wait: Duration) -> Feed {
+    /// What has waited for `longest_wait` is of no use, where the input does not wait. RTP headers take `header_len` bytes.
+    pub(super) fn new(source: Source, header_len: usize, longest_wait: Duration) -> Feed {
         let most = MOST_BYTES / source.payload_len().max(1);
-        Feed { source, ring: Ring::default(), window: Window { longest_wait, most } }
-    }
-
-    pub(super) fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// A viewer comes.
-    pub(super) fn add(&mut self, viewer: PeerId) {
-        self.ring.add(viewer);
-    }
-
-    /// A viewer has gone.
-    pub(super) fn remove(&mut self, viewer: PeerId) {
-        self.ring.remove(viewer);
-    }
-
-    /// What to wait on for more; `None` while enough waits for the slowest viewer.
-    pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
-        let has_enough = self.waits() && self.ring.len() >= AHEAD / 2;
-        if has_enough { None } else { self.source.readable() }
-    }
-
-    /// There is something to read.
-    pub(super) fn fill(&mut self, now: Time) {
-        self.source.fill(now);
-        self.turn(now);
-    }
-
-    /// It is `now`: what is due by then is there for the viewers.
-    pub(super) fn turn(&mut self, now: Time) {
-        self.source.pace(now, self.ring.viewers() > 0);
-        let window = (!self.waits()).then_some(self.window);
-        while window.is_some() || self.ring.len() < AHEAD {
-            let Some((header, payload)) = self.source.next(now) else { break };
-            let payload = Arc::from(payload);
-            self.ring.push(now, header, payload, window);
-        }
-    }
-
-    /// When [`Feed::turn`] wants to be called next.
-    pub(super) fn next_due(&self) -> Option<Time> {
-        let has_room = !self.waits() || self.ring.len() <= AHEAD / 2;
-        match self.source.waiting() {
-            0 => self.source.next_due(),
-            _ => has_room.then_some(Time::ZERO),
-        }
+        let window = Window { longest_wait, most };
+        Feed { source, header_len, ring: Ring::default(), window, is_clock_told: false, large_told: 0 }
     }
 
     /// Whether the input waits until the slowest viewer has got what was read. One that goes by a clock waits for a viewer that is alone.
@@ -81,38 +41,103 @@ impl Feed {
             Source::Datagrams(_) => false,
         }
     }
+}
 
-    /// The next payload for a viewer.
-    pub(super) fn next(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
+impl Content for Feed {
+    fn add(&mut self, _now: Time, viewer: PeerId, _packet_size: Bytes) {
+        self.ring.add(viewer);
+    }
+
+    fn remove(&mut self, viewer: PeerId) {
+        self.ring.remove(viewer);
+    }
+
+    /// While enough waits for the slowest viewer nothing is read.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        let has_enough = self.waits() && self.ring.len() >= AHEAD / 2;
+        if has_enough { None } else { self.source.readable() }
+    }
+
+    fn read(&mut self, now: Time) {
+        self.source.fill(now);
+        self.turn(now);
+    }
+
+    fn turn(&mut self, now: Time) {
+        self.source.pace(now, self.ring.viewers() > 0);
+        let window = (!self.waits()).then_some(self.window);
+        while window.is_some() || self.ring.len() < AHEAD {
+            let Some((header, payload)) = self.source.next(now) else { break };
+            let payload = Arc::from(payload);
+            self.ring.push(now, header, payload, window);
+        }
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        let has_room = !self.waits() || self.ring.len() <= AHEAD / 2;
+        match self.source.waiting() {
+            0 => self.source.next_due(),
+            _ => has_room.then_some(Time::ZERO),
+        }
+    }
+
+    fn next(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
         let (came, header, payload) = self.ring.next(viewer)?;
         // What waits is taken when it goes.
         let waited = if self.waits() { now.since(came) } else { Duration::ZERO };
         Some((later(header, waited), payload))
     }
 
-    /// How many payloads wait for a viewer.
-    pub(super) fn waiting(&self, viewer: PeerId) -> u64 {
+    fn waiting(&self, viewer: PeerId) -> u64 {
         self.ring.waiting(viewer)
     }
 
-    /// How many payloads wait for anybody.
-    pub(super) fn waiting_in_all(&self) -> u64 {
+    fn waiting_in_all(&self) -> u64 {
         self.ring.len() as u64 + self.source.waiting()
     }
 
-    /// Whether all that there will be is there for the viewers.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.source.is_over() && self.source.waiting() == 0
     }
 
-    /// Payloads that a viewer has lost.
-    pub(super) fn dropped_of(&self, viewer: PeerId) -> u64 {
+    fn payload_type(&self) -> Option<u8> {
+        self.source.payload_type()
+    }
+
+    fn payload_len(&self) -> usize {
+        self.source.payload_len()
+    }
+
+    fn header_len(&self) -> usize {
+        self.header_len
+    }
+
+    fn dropped_of(&self, viewer: PeerId) -> u64 {
         self.ring.dropped_of(viewer)
     }
 
-    /// Payloads that were lost: for each viewer that lost them, and once those that fit no packet.
-    pub(super) fn dropped(&self) -> u64 {
+    /// For each viewer that lost them, and once those that fit no packet.
+    fn dropped(&self) -> u64 {
         self.ring.dropped() + self.source.dropped()
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.source.lacks_clock() && !std::mem::replace(&mut self.is_clock_told, true) {
+            let text = "the input has no clock that can be read, as an MPEG transport stream has: it goes as fast as the path allows; \
+                        --pace RATE holds it to a rate";
+            told.push(text.to_owned());
+        }
+        let large = self.source.too_large();
+        if large > self.large_told && self.is_over() {
+            self.large_told = large;
+            told.push(format!("{large} payloads were not sent, as they are larger than --packet-size allows"));
+        }
+        told
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.source.failure().map(ToString::to_string)
     }
 }
 
@@ -137,6 +162,7 @@ mod tests {
 
     const FAST: PeerId = PeerId(1);
     const SLOW: PeerId = PeerId(2);
+    const PACKET: Bytes = Bytes::new(1_100);
 
     /// A file of this many payloads of 1000 bytes, at this pace.
     fn feed(payloads: usize, pacing: Pacing) -> Feed {
@@ -144,7 +170,7 @@ mod tests {
         file.write_all(&vec![b'x'; payloads * 1_000]).expect("it takes bytes");
         let input = crate::live::Input::File(file.path().to_owned());
         let source = Source::open(&input, 1_000, None, 0, pacing, Duration::from_secs(1)).expect("it is there");
-        Feed::new(source, Duration::from_millis(300))
+        Feed::new(source, Rtp::LEN, Duration::from_millis(300))
     }
 
     /// A second in which one viewer takes what it can, and another one a payload every so many milliseconds; what each got.
@@ -153,7 +179,7 @@ mod tests {
         for millis in 0..1_000 {
             let now = Time::from_millis(millis);
             while feed.readable().is_some() {
-                feed.fill(now);
+                feed.read(now);
             }
             feed.turn(now);
             got[0] += std::iter::from_fn(|| feed.next(now, FAST)).count();
@@ -165,7 +191,7 @@ mod tests {
     #[test]
     fn an_input_without_a_clock_waits_for_the_slowest_and_nobody_loses_anything() {
         let mut feed = feed(10_000, Pacing::None);
-        [FAST, SLOW].into_iter().for_each(|viewer| feed.add(viewer));
+        [FAST, SLOW].into_iter().for_each(|viewer| feed.add(Time::ZERO, viewer, PACKET));
         let [fast, slow] = second(&mut feed, 10);
         assert_eq!((slow, feed.dropped()), (100, 0));
         assert!((100..=100 + AHEAD).contains(&fast), "{fast}");
@@ -177,7 +203,7 @@ mod tests {
     fn an_input_with_a_clock_goes_by_it_and_a_slow_viewer_loses_what_is_too_old() {
         // A payload a millisecond.
         let mut feed = feed(10_000, Pacing::Rate(weir_units::Rate::from_mbps(8)));
-        [FAST, SLOW].into_iter().for_each(|viewer| feed.add(viewer));
+        [FAST, SLOW].into_iter().for_each(|viewer| feed.add(Time::ZERO, viewer, PACKET));
         let [fast, slow] = second(&mut feed, 10);
         assert!((995..=1_001).contains(&fast), "{fast}");
         assert_eq!((slow, feed.dropped_of(FAST)), (100, 0));
@@ -189,7 +215,7 @@ mod tests {
     #[test]
     fn an_input_with_a_clock_waits_for_a_viewer_that_is_alone() {
         let mut feed = feed(10_000, Pacing::Rate(weir_units::Rate::from_mbps(8)));
-        feed.add(SLOW);
+        feed.add(Time::ZERO, SLOW, PACKET);
         let [_, slow] = second(&mut feed, 10);
         assert_eq!((slow, feed.dropped()), (100, 0));
     }
@@ -197,8 +223,8 @@ mod tests {
     #[test]
     fn a_payload_that_waited_for_its_viewer_is_as_old_as_one_that_is_taken_now() {
         let mut feed = feed(10, Pacing::None);
-        feed.add(SLOW);
-        feed.fill(Time::from_millis(1));
+        feed.add(Time::ZERO, SLOW, PACKET);
+        feed.read(Time::from_millis(1));
         let [first, second] = [10, 510].map(|millis| feed.next(Time::from_millis(millis), SLOW).expect("it waits").0);
         let micros = |header: Rtp| header.origin.expect("it has a time").micros;
         assert_eq!((micros(first), micros(second)), (10_000, 510_000));
@@ -208,12 +234,12 @@ mod tests {
     #[test]
     fn a_feed_is_over_when_all_was_read_and_can_be_got() {
         let mut feed = feed(100, Pacing::None);
-        feed.add(FAST);
+        feed.add(Time::ZERO, FAST, PACKET);
         let mut got = 0;
         for millis in 0..1_000 {
             let now = Time::from_millis(millis);
             if feed.readable().is_some() {
-                feed.fill(now);
+                feed.read(now);
             }
             if feed.next_due().is_some_and(|due| due <= now) {
                 feed.turn(now);

@@ -128,6 +128,17 @@ impl Outlet {
     }
 }
 
+/// Opens an output, or says what to do.
+pub(crate) fn open_outlet(output: &Output, overwrite: bool) -> Result<Outlet, Failure> {
+    Outlet::open(output, overwrite).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AlreadyExists => "; with --overwrite it is replaced",
+            _ => "",
+        };
+        Failure::new(Exit::Files, format!("cannot write to {output}: {error}{advice}"))
+    })
+}
+
 /// A player that is not there yet is no failure, nor is one that cannot keep up.
 pub(crate) fn sent(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {

@@ -21,11 +21,12 @@ use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
 use super::events::{LiveReceiverEvent, MeetingChange, ViewEnd, ViewProgress, ViewStart};
-use super::output::{Outlet, Output, write_sdp};
+use super::output::{Outlet, Output, open_outlet, write_sdp};
 use super::resume::{PATIENCE, Resume};
 use crate::args::Recv;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
+use crate::media::Viewing;
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::session;
@@ -43,13 +44,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
     let capture = args.output.pcap.clone();
     let config = LiveConfig { capture, keys: Some(keys), ..LiveConfig::default() };
     let tenant = live::sink(sender, ssrc, &config).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let outlet = Outlet::open(&output, args.overwrite).map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::AlreadyExists => "; with --overwrite it is replaced",
-            _ => "",
-        };
-        Failure::new(Exit::Files, format!("cannot write to {output}: {error}{advice}"))
-    })?;
+    let outlet = open_outlet(&output, args.overwrite)?;
     let clock = Clock::new();
     let started = clock.now();
     let mut run = LiveViewer {
@@ -57,7 +52,9 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         observer,
         is_unheard: false,
         sdp: args.sdp.clone(),
-        outlet,
+        outlet: Some(outlet),
+        viewing: None,
+        ssrc,
         output,
         random,
         order: Order::default(),
@@ -86,7 +83,9 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         out: run.output.to_string(),
     }));
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    run.give_out(Time::from_nanos(u64::MAX));
+    if run.viewing.is_none() {
+        run.give_out(Time::from_nanos(u64::MAX));
+    }
     Ok(run.end(clock.now(), &statistics))
 }
 
@@ -108,7 +107,11 @@ struct LiveViewer<'a> {
     /// The observer wants the run to end.
     is_unheard: bool,
     sdp: Option<std::path::PathBuf>,
-    outlet: Outlet,
+    /// Where payloads go; what gives out pictures has it once there is a stream of them.
+    outlet: Option<Outlet>,
+    viewing: Option<Viewing>,
+    /// Random, for what goes to players.
+    ssrc: u32,
     output: Output,
     random: Random,
     order: Order<Taken>,
@@ -155,7 +158,12 @@ impl Application<Rtp> for LiveViewer<'_> {
         self.terms = Some(*terms);
         self.resume.on_offer();
         self.latency = self.latency.max(Duration::from_millis(u64::from(terms.latency_ms)));
-        self.play_out = (!self.latency.is_zero()).then(|| PlayOut::new(self.latency));
+        let has_times = !self.latency.is_zero() || terms.pictures.is_some();
+        self.play_out = has_times.then(|| PlayOut::new(self.latency));
+        if let Err(message) = self.open_output(terms) {
+            self.stop(now, message, Exit::Files);
+            return None;
+        }
         if terms.latency_ms == 0 && self.play_out.is_some() {
             let message = "the sender sends without times (its --latency is 0s), so that --latency has no effect here";
             self.trouble(now, message.to_owned(), None);
@@ -172,7 +180,7 @@ impl Application<Rtp> for LiveViewer<'_> {
                 return None;
             }
         };
-        if let (Some(path), Output::Rtp(to)) = (&self.sdp, &self.output)
+        if let (Some(path), Output::Rtp(to), None) = (&self.sdp, &self.output, terms.pictures)
             && let Err(error) = write_sdp(path, *to, terms.payload_type)
         {
             let message = format!("cannot write {}: {error}", path.display());
@@ -182,6 +190,12 @@ impl Application<Rtp> for LiveViewer<'_> {
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery<'_, Rtp>) {
+        if let Some(viewing) = &mut self.viewing {
+            if let Some((play_out, origin)) = self.play_out.as_mut().zip(delivery.label.origin) {
+                viewing.take(now, delivery.label, delivery.payload, play_out.due(now, origin.micros));
+            }
+            return;
+        }
         let Some(number) = self.resume.number(delivery.number.unwrap_or_default()) else {
             self.early += 1;
             return;
@@ -197,7 +211,7 @@ impl Application<Rtp> for LiveViewer<'_> {
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.order.deadline()
+        self.next_due()
     }
 
     fn contact_again(&mut self, _now: Time, _address: SocketAddr, _why: Departure) -> Option<u32> {
@@ -258,7 +272,7 @@ impl Application<Rtp> for LiveViewer<'_> {
             };
         }
         // What came before a goodbye still has its time.
-        let is_over = self.ending.is_some() && self.order.deadline().is_none();
+        let is_over = self.ending.is_some() && self.next_due().is_none();
         if self.outcome.is_some() || is_over { Progress::Stop } else { Progress::Continue }
     }
 }
@@ -289,25 +303,54 @@ impl LiveViewer<'_> {
         self.trouble(now, message, None);
     }
 
+    /// Makes ready for pictures, if the stream is of such.
+    fn open_output(&mut self, terms: &Terms) -> Result<(), String> {
+        match (terms.pictures, &mut self.viewing) {
+            (Some(_), Some(viewing)) => viewing.restart(),
+            (Some(pictures), viewing) => {
+                let outlet = self.outlet.take().ok_or("there is no output")?;
+                let made = Viewing::new(outlet, &self.output, self.sdp.as_deref(), pictures, self.latency, self.ssrc)?;
+                *viewing = Some(made);
+            }
+            (None, Some(_)) => {
+                return Err("the sender has begun again with a stream that is not of pictures".to_owned());
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// When something can go out though nothing more comes.
+    fn next_due(&self) -> Option<Time> {
+        self.viewing.as_ref().map_or_else(|| self.order.deadline(), Viewing::deadline)
+    }
+
+    /// Puts out pictures whose time has come.
+    fn show_pictures(&mut self, now: Time) {
+        match self.viewing.as_mut().map(|viewing| viewing.give_out(now)) {
+            Some(Ok(Some(late))) => self.longest_lag = self.longest_lag.max(Some(self.latency + late)),
+            Some(Err(error)) if self.outcome.is_none() => self.fail(&error),
+            _ => {}
+        }
+    }
+
     /// Puts out what is in order by now.
     fn give_out(&mut self, now: Time) {
+        self.show_pictures(now);
         let mut given = false;
         while let Some(Taken { header, payload, due }) = self.order.pop(now) {
             if let Some(due) = due.filter(|due| *due <= now) {
                 self.longest_lag = self.longest_lag.max(Some(now.since(due) + self.latency));
             }
-            if self.outcome.is_some() {
-                continue;
-            }
+            let Some(outlet) = self.outlet.as_mut().filter(|_| self.outcome.is_none()) else { continue };
             given = true;
             self.payload_bytes += payload.len() as u64;
-            if let Err(error) = self.outlet.put(&header, &payload) {
+            if let Err(error) = outlet.put(&header, &payload) {
                 self.fail(&error);
             }
         }
-        if given
-            && self.outcome.is_none()
-            && let Err(error) = self.outlet.flush()
+        if let Some(outlet) = self.outlet.as_mut().filter(|_| given && self.outcome.is_none())
+            && let Err(error) = outlet.flush()
         {
             self.fail(&error);
         }
@@ -340,18 +383,22 @@ impl LiveViewer<'_> {
             t_s: self.t_s(now),
             received_bytes,
             received_packets: statistics.received.packets,
-            payload_bytes: self.payload_bytes,
+            payload_bytes: self.payload_bytes + self.viewing.as_ref().map_or(0, |viewing| viewing.payload_bytes),
             rate_bps: rate.bps(),
             lost_packets: self.order.missing(),
             recovered_packets: self.order.filled(),
             reconnects: self.resume.reconnects,
             missed_s: self.resume.missed.as_secs_f64(),
             lag_ms: self.longest_lag.take().map(|lag| lag.as_secs_f64() * 1e3),
+            pictures: self.viewing.as_ref().map(Viewing::shown),
         };
         self.show(&LiveReceiverEvent::Progress(event));
     }
 
     fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+        if let Some(Err(error)) = self.viewing.as_mut().map(Viewing::close) {
+            self.fail(&error);
+        }
         let exit = match self.ending {
             Some(Departure::Bye) => Exit::Done,
             Some(Departure::Silent | Departure::Refused | Departure::Forgotten) => Exit::Incomplete,
@@ -364,7 +411,7 @@ impl LiveViewer<'_> {
             reason: self.ending.map_or("stopped", word).to_owned(),
             received_bytes: statistics.received.bytes.count(),
             received_packets: statistics.received.packets,
-            payload_bytes: self.payload_bytes,
+            payload_bytes: self.payload_bytes + self.viewing.as_ref().map_or(0, |viewing| viewing.payload_bytes),
             lost_packets: self.order.missing(),
             late_packets: self.order.late() + self.early,
             recovered_packets: self.order.filled(),
@@ -372,6 +419,7 @@ impl LiveViewer<'_> {
             missed_s: self.resume.missed.as_secs_f64(),
             marked_packets: statistics.marked,
             ignored: statistics.ignored.total(),
+            pictures: self.viewing.as_ref().map(Viewing::shown),
             exit_code: exit.code(),
         };
         self.show(&LiveReceiverEvent::End(event));

@@ -10,8 +10,8 @@ use weir_core::observation::{PaceCause, PaceReport};
 use weir_net::host::{Amount, Statistics};
 use weir_units::{Bytes, Rate, Time};
 
+use super::content::Content;
 use super::events::ViewerProgress;
-use super::feed::Feed;
 
 /// Those that are there.
 pub(super) type Viewers = BTreeMap<PeerId, Viewer>;
@@ -119,6 +119,7 @@ impl Viewer {
             backoffs: self.backoffs,
             waiting,
             dropped,
+            layers: None,
         }
     }
 
@@ -161,11 +162,12 @@ pub(super) fn progress(
     now: Time,
     interval: Duration,
     statistics: &Statistics,
-    feed: &Feed,
+    content: &impl Content,
 ) -> Vec<ViewerProgress> {
     let of = |(peer, viewer): (&PeerId, &mut Viewer)| {
         let sent = statistics.sent_to.get(peer).copied().unwrap_or_default();
-        viewer.progress(now, interval, sent, feed.waiting(*peer), feed.dropped_of(*peer))
+        let progress = viewer.progress(now, interval, sent, content.waiting(*peer), content.dropped_of(*peer));
+        ViewerProgress { layers: content.layers_of(now, *peer), ..progress }
     };
     viewers.iter_mut().map(of).collect()
 }

@@ -178,6 +178,21 @@ pub struct WatchProgress {
     pub lag_ms: Option<f64>,
 }
 
+/// What came of the pictures of a unicast stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PicturesShown {
+    /// Pictures given out.
+    pub pictures: u64,
+    /// Pictures that came and were withheld, as one that they need is missing.
+    pub withheld: u64,
+    /// Pictures that came after their time.
+    pub late: u64,
+    /// Pictures given out, by layer.
+    pub by_layer: Vec<u64>,
+    /// The longest time between two pictures of the base layer; null before the second.
+    pub longest_pause_ms: Option<f64>,
+}
+
 /// How a receiver ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WatchEnd {

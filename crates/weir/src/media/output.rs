@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use weir_media::{Codec, Packetizer, ParameterSets, Picture, Writer, sdp_lines};
 use weir_wire::rtp::Rtp;
 
-use crate::live::{Outlet, Output};
+use crate::live::Outlet;
 
 /// The thread that writes.
 pub(super) struct Screen {
@@ -55,14 +55,14 @@ impl Player {
 }
 
 impl Sink {
-    fn open(output: &Output, overwrite: bool, codec: Codec, ssrc: u32) -> io::Result<Sink> {
-        Ok(match Outlet::open(output, overwrite)? {
+    fn new(outlet: Outlet, codec: Codec, ssrc: u32) -> Sink {
+        match outlet {
             Outlet::Bytes(out) => Sink::Bytes(Box::new(Writer::new(codec, out))),
             Outlet::Rtp(socket) | Outlet::Udp(socket) => {
                 let packetizer = Packetizer::new(codec, PLAYER_PAYLOAD);
                 Sink::Rtp(Player { socket, packetizer, sequence: ssrc as u16, ssrc })
             }
-        })
+        }
     }
 
     fn put(&mut self, picture: &Picture) -> io::Result<()> {
@@ -74,9 +74,9 @@ impl Sink {
 }
 
 impl Screen {
-    /// Opens an output and begins to wait for pictures; a file that exists is replaced only if `overwrite`.
-    pub(super) fn open(output: &Output, overwrite: bool, codec: Codec, ssrc: u32) -> io::Result<Screen> {
-        let mut sink = Sink::open(output, overwrite, codec, ssrc)?;
+    /// Begins to wait for pictures, which go to this output.
+    pub(super) fn new(outlet: Outlet, codec: Codec, ssrc: u32) -> io::Result<Screen> {
+        let mut sink = Sink::new(outlet, codec, ssrc);
         let (pictures, waiting) = sync_channel::<Picture>(AHEAD);
         let (end, ended) = sync_channel(1);
         let thread = thread::Builder::new().name("output".to_owned()).spawn(move || {

@@ -227,6 +227,17 @@ impl Programme {
         self.failure = self.failure.take().or(failure);
     }
 
+    /// The next picture that goes up to this time, and when; of a pipe, the next that came.
+    pub(super) fn next_until(&mut self, until: Duration) -> Option<(Duration, Picture)> {
+        let is_due = |at: Duration| self.is_live || at <= until;
+        self.ahead.pop_front_if(|(at, _)| is_due(*at))
+    }
+
+    /// When the next picture of a file goes, if one is read.
+    pub(super) fn next_at(&self) -> Option<Duration> {
+        self.ahead.front().map(|(at, _)| *at)
+    }
+
     /// The next picture whose time has come.
     pub(super) fn next(&mut self, now: Time) -> Option<Picture> {
         let (at, _) = self.ahead.front()?;

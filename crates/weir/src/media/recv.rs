@@ -18,7 +18,7 @@ use super::watch::Watch;
 use crate::args::Recv;
 use crate::events::{Level, Role, Trouble};
 use crate::exit::{Exit, Failure};
-use crate::live::Output;
+use crate::live::{Output, open_outlet};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::recv::{Wanted, receive_buffer, sender_key, session_config, words};
@@ -40,13 +40,9 @@ pub(crate) fn run(
     let tenant = weir_net::session::media_receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
     let ssrc = u32::from_be_bytes(session::random()?);
-    let screen = Screen::open(&output, args.overwrite, codec, ssrc).map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::AlreadyExists => "; with --overwrite it is replaced",
-            _ => "",
-        };
-        Failure::new(Exit::Files, format!("cannot write to {output}: {error}{advice}"))
-    })?;
+    let outlet = open_outlet(&output, args.overwrite)?;
+    let screen =
+        Screen::new(outlet, codec, ssrc).map_err(Failure::of(Exit::Files, format!("cannot write to {output}")))?;
     if let (Some(path), Output::Rtp(to)) = (&args.sdp, &output) {
         let failed = Failure::of(Exit::Files, format!("cannot write {}", path.display()));
         write_sdp(path, *to, codec).map_err(failed)?;
@@ -105,13 +101,15 @@ fn output(args: &Recv) -> Result<Output, Failure> {
 
 /// The codec that a description names.
 fn codec(format: &MediaFormat) -> Result<Codec, Failure> {
+    codec_named(&format.encoding).map_err(|text| Failure::new(Exit::Session, text))
+}
+
+/// The codec of this encoding name, or what to tell the user.
+pub(super) fn codec_named(name: &str) -> Result<Codec, String> {
     let known = [Codec::Vp9, Codec::Hevc, Codec::H264];
-    known.into_iter().find(|codec| codec.encoding_name() == format.encoding).ok_or_else(|| {
+    known.into_iter().find(|codec| codec.encoding_name() == name).ok_or_else(|| {
         let names = known.map(Codec::encoding_name).join(", ");
-        Failure::new(
-            Exit::Session,
-            format!("the session's pictures are {}, and this weir knows {names}", format.encoding),
-        )
+        format!("the session's pictures are {name}, and this weir knows {names}")
     })
 }
 

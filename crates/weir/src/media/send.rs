@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -27,12 +28,13 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::{folders, session, trust};
 
-/// Sends a layered programme until it ends.
+/// Sends a layered programme to a group until it ends.
 pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> Result<Exit, Failure> {
+    let to = args.to.ok_or_else(|| Failure::new(Exit::Usage, "--to GROUP:PORT is missing: the group to send to"))?;
     let choice = session::interface_choice(args.iface.as_deref());
-    let interface = Interface::choose(&choice, args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    let interface = Interface::choose(&choice, to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
     let (survey, programme) = open(args, &|| observer.is_interrupted())?;
-    let offer = offer(args, &survey, &interface)?;
+    let offer = offer(args, to, &survey, &interface)?;
     let config = SessionConfig { interface: choice, capture: args.output.pcap.clone(), ..SessionConfig::default() };
     let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
     let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?.expect("media have congestion control");
@@ -41,14 +43,14 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> R
     write_description(&args.session, &offer)?;
     let clock = Clock::new();
     let mut run = MediaSender::new(args, &offer, survey, programme, observer, clock.now());
-    run.show(&MediaSenderEvent::Start(start_event(args, &offer, &interface)?));
+    run.show(&MediaSenderEvent::Start(start_event(args, to, &offer, &interface)?));
     run.tell();
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
 }
 
 /// Looks at the input for what it holds, and opens it to be sent.
-fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Result<(Survey, Programme), Failure> {
+pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Result<(Survey, Programme), Failure> {
     let options = SplitOptions { format: None, frame_rate: args.frame_rate };
     let failed = |error: ProgrammeError| match error {
         ProgrammeError::Interrupted => Failure::new(Exit::Interrupted, "stopped before the first picture"),
@@ -77,7 +79,12 @@ fn write_description(path: &Path, offer: &Offer) -> Result<(), Failure> {
     folders::replace(path, text.as_bytes(), 0o666).map_err(failed)
 }
 
-fn start_event(args: &SendMedia, offer: &Offer, interface: &Interface) -> Result<ProgrammeStart, Failure> {
+fn start_event(
+    args: &SendMedia,
+    to: SocketAddr,
+    offer: &Offer,
+    interface: &Interface,
+) -> Result<ProgrammeStart, Failure> {
     let control = offer.description.control.as_ref().expect("media have congestion control");
     let levels = control.levels().map_err(Failure::of(Exit::Usage, "cannot send"))?;
     Ok(ProgrammeStart {
@@ -87,7 +94,7 @@ fn start_event(args: &SendMedia, offer: &Offer, interface: &Interface) -> Result
         tsi: u64::from(offer.description.tsi),
         scheme: control.scheme.clone(),
         rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
-        address: args.to.to_string(),
+        address: to.to_string(),
         interface: interface.name.clone(),
         input: args.input.to_string(),
         encoding: offer.format.encoding.clone(),

@@ -1,5 +1,6 @@
 //! From the options of `weir send media` and what its input turned out to be to a session: its layers' rates, its description.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_core::layers::Ladder;
@@ -33,16 +34,21 @@ pub(super) struct Offer {
 }
 
 /// Makes the session that the options ask for.
-pub(super) fn offer(args: &SendMedia, survey: &Survey, interface: &Interface) -> Result<Offer, Failure> {
+pub(super) fn offer(
+    args: &SendMedia,
+    to: SocketAddr,
+    survey: &Survey,
+    interface: &Interface,
+) -> Result<Offer, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
     let secret = key::secret(args.key.as_deref())?;
     let name = args.name.clone().unwrap_or_else(|| args.input.to_string());
     let tsi = match args.tsi {
         Some(tsi) => tsi,
-        None if key::file(args.key.as_deref()).is_some() => session::own_number(&secret, args.to, &name),
+        None if key::file(args.key.as_deref()).is_some() => session::own_number(&secret, to, &name),
         None => u16::from_be_bytes(session::random()?).max(1),
     };
-    let headers = header_len(args.to.ip()) as usize + Media::LEN;
+    let headers = header_len(to.ip()) as usize + Media::LEN;
     let room = usize::from(args.packet_size) - headers;
     let rates = rates(args, survey, room, headers)?;
     let control = control(args, rates)?;
@@ -54,14 +60,14 @@ pub(super) fn offer(args: &SendMedia, survey: &Survey, interface: &Interface) ->
     }
     let channel_rates = control.channel_rates().map_err(advise)?;
     let (layers, has_pictures) = layers_of_channels(&channel_rates, control.ladder.rates());
-    let channels = Description::channels_from(args.to, channel_rates.len()).ok_or_else(|| {
-        let (count, group) = (channel_rates.len(), args.to.ip());
+    let channels = Description::channels_from(to, channel_rates.len()).ok_or_else(|| {
+        let (count, group) = (channel_rates.len(), to.ip());
         usage(format!("{count} channels from {group} on do not fit into the multicast addresses; choose a lower group"))
     })?;
     if let Some(error) = channels.iter().find_map(|channel| groups::check(channel.ip(), args.source_specific).err()) {
-        return Err(usage(format!("cannot send to {} channels from {} on: {error}", channels.len(), args.to.ip())));
+        return Err(usage(format!("cannot send to {} channels from {} on: {error}", channels.len(), to.ip())));
     }
-    let local = interface.source_address(args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    let local = interface.source_address(to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
     let latency_ms = u16::try_from(args.latency.as_millis()).unwrap_or(u16::MAX);
     let encoding = survey.codec.encoding_name().to_owned();
     let format = MediaFormat { encoding, payload_type: PICTURES, layers, latency_ms };
@@ -77,7 +83,7 @@ pub(super) fn offer(args: &SendMedia, survey: &Survey, interface: &Interface) ->
         public_key: Some(secret.public().to_bytes()),
         epoch: None,
         expires: None,
-        control_address: Some(session::control_address(local, args.to)),
+        control_address: Some(session::control_address(local, to)),
         receipt_key: None,
         priority: None,
         sessions: None,
@@ -106,17 +112,8 @@ fn control(args: &SendMedia, rates: Vec<Rate>) -> Result<Control, Failure> {
 /// The cumulative rates of the layers: as the user says, or what the pictures need within a quarter of the latency, and room for
 /// repair.
 fn rates(args: &SendMedia, survey: &Survey, room: usize, headers: usize) -> Result<Vec<Rate>, Failure> {
-    if !args.layer_rates.is_empty() {
-        if args.layer_rates.len() != usize::from(survey.layers) {
-            let text = format!(
-                "--layer-rates names {} rates, and {} holds {} layers",
-                args.layer_rates.len(),
-                args.input,
-                survey.layers
-            );
-            return Err(Failure::new(Exit::Usage, text));
-        }
-        return Ok(args.layer_rates.clone());
+    if let Some(rates) = args.layer_rates(survey.layers)? {
+        return Ok(rates.to_vec());
     }
     let payload_bytes = Stream::most_payload(room);
     let packing = Packing { payload_bytes, overhead_bytes: room + headers - payload_bytes };

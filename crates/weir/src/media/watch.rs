@@ -8,6 +8,7 @@ use weir_net::live::order::{Due, Order};
 use weir_net::live::playout::PlayOut;
 use weir_units::{Seq, Time};
 use weir_wire::media::{Media, StreamId};
+use weir_wire::rtp::{Part, Rtp};
 
 use super::protected::Saying;
 
@@ -95,15 +96,15 @@ impl Era {
         }
     }
 
-    /// A packet of a picture came, or came back.
-    fn put(&mut self, now: Time, sequence: u16, saying: &Saying, payload: &[u8]) {
+    /// A packet of a picture came, or came back. Without `due`, the picture's timestamp tells when it is.
+    fn put(&mut self, now: Time, sequence: u16, saying: &Saying, payload: &[u8], due: Option<Time>) {
         let Saying { marker, timestamp, place } = *saying;
         let arrival = Arrival { sequence, timestamp, marker, starts: place.is_start, info: saying.info(), payload };
         let Some(picture) = self.layers[usize::from(place.layer)].assembler.push(arrival) else { return };
         let number = u32::from(picture.info.number);
         let number = self.newest.map_or(Seq::new(u64::from(number) + (1 << 16)), |newest| newest.extend(number, 16));
         self.newest = self.newest.max(Some(number));
-        let due = self.play_out.due(now, self.times.micros(picture.timestamp));
+        let due = due.unwrap_or_else(|| self.play_out.due(now, self.times.micros(picture.timestamp)));
         self.order.push(number, Due::at(due), Taken { picture, due });
     }
 
@@ -134,28 +135,42 @@ impl Watch {
         if usize::from(stream.layer) >= self.counts.pictures.len() {
             return;
         }
-        if self.era.as_ref().is_none_or(|era| era.start != stream.start) {
-            let era = Era::new(stream.start, self.codec, self.counts.pictures.len(), self.latency);
-            self.before = self.era.replace(era);
-        }
-        let Some(era) = &mut self.era else { return };
+        let era = self.era(stream.start);
         let recovery = &mut era.layers[usize::from(stream.layer)].recovery;
         let back = match Saying::of(&media.rtp, media.picture) {
             None if stream.is_repair && !payload.is_empty() => recovery.repair(payload),
             Some(saying) if !stream.is_repair && saying.place.layer == stream.layer => {
                 let back = recovery.source(media.rtp.sequence, &saying.with(payload));
-                era.put(now, media.rtp.sequence, &saying, payload);
+                era.put(now, media.rtp.sequence, &saying, payload, None);
                 back
             }
             _ => return,
         };
+        let mut recovered = 0;
         for Recovered { sequence, packet } in back {
             let Some((saying, payload)) = Saying::split(&packet) else { continue };
             if saying.place.layer == stream.layer {
-                self.counts.recovered += 1;
-                era.put(now, sequence, &saying, payload);
+                recovered += 1;
+                era.put(now, sequence, &saying, payload, None);
             }
         }
+        self.counts.recovered += recovered;
+    }
+
+    /// A part of a picture came over unicast, in the sender's start of this number; the picture is due then.
+    pub(super) fn take_part(&mut self, now: Time, start: u16, header: &Rtp, part: &Part, payload: &[u8], due: Time) {
+        let saying = Saying { marker: header.marker, timestamp: header.timestamp, place: part.picture };
+        if usize::from(saying.place.layer) < self.counts.pictures.len() {
+            self.era(start).put(now, part.sequence, &saying, payload, Some(due));
+        }
+    }
+
+    /// What comes of this start of the sender.
+    fn era(&mut self, start: u16) -> &mut Era {
+        if self.era.as_ref().is_some_and(|era| era.start != start) {
+            self.before = self.era.take();
+        }
+        self.era.get_or_insert_with(|| Era::new(start, self.codec, self.counts.pictures.len(), self.latency))
     }
 
     /// The next picture for the decoder at `now`, and by how much later than it was due it goes. With `is_full` the output takes none:

@@ -197,7 +197,7 @@ impl LayerManager {
     }
 
     /// From where on in the stream's time a packet that is sent now comes in time.
-    fn reach(&self, now: Time) -> Duration {
+    pub fn reach(&self, now: Time) -> Duration {
         self.position(now + self.path.round_trip / 2)
     }
 
