@@ -13,7 +13,7 @@ mod send;
 mod viewers;
 pub(crate) mod words;
 
-pub(crate) use content::Content;
+pub(crate) use content::{Content, Next};
 pub(crate) use events::{LayersProgress, LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
 pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};

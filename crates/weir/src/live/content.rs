@@ -11,6 +11,16 @@ use weir_wire::rtp::Rtp;
 
 use super::events::LayersProgress;
 
+/// A payload for a viewer.
+#[derive(Debug, Clone)]
+pub(crate) struct Next {
+    /// What its RTP header says of it.
+    pub(crate) header: Rtp,
+    pub(crate) payload: Arc<[u8]>,
+    /// The viewer was sent it before.
+    pub(crate) is_again: bool,
+}
+
 /// A stream, and how far each viewer has got in it.
 pub(crate) trait Content {
     /// A viewer comes, to whom packets of this size go.
@@ -34,8 +44,8 @@ pub(crate) trait Content {
     /// When [`Content::turn`] wants to be called next.
     fn next_due(&self) -> Option<Time>;
 
-    /// The next payload for a viewer, and what its RTP header says of it.
-    fn next(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)>;
+    /// The next payload for a viewer.
+    fn next(&mut self, now: Time, viewer: PeerId) -> Option<Next>;
 
     /// How many payloads wait for a viewer. It falls by [`Content::next`] only.
     fn waiting(&self, viewer: PeerId) -> u64;

@@ -247,8 +247,8 @@ pub struct ViewProgress {
     /// nothing was given out, or the stream has no times.
     #[serde(default)]
     pub lag_ms: Option<f64>,
-    /// What came of the pictures; null for a stream without layers.
-    #[serde(default)]
+    /// What came of the pictures; nothing for a stream without layers.
+    #[serde(flatten)]
     pub pictures: Option<PicturesShown>,
 }
 
@@ -284,8 +284,8 @@ pub struct ViewEnd {
     pub ignored: u64,
     /// The exit code.
     pub exit_code: u8,
-    /// What came of the pictures; null for a stream without layers.
-    #[serde(default)]
+    /// What came of the pictures; nothing for a stream without layers.
+    #[serde(flatten)]
     pub pictures: Option<PicturesShown>,
 }
 
@@ -307,8 +307,8 @@ pub fn receiver_samples() -> Vec<LiveReceiverEvent> {
     vec![
         LiveReceiverEvent::Start(ViewStart::default()),
         LiveReceiverEvent::Meeting(MeetingChange::default()),
-        LiveReceiverEvent::Progress(ViewProgress::default()),
+        LiveReceiverEvent::Progress(ViewProgress { pictures: Some(PicturesShown::default()), ..Default::default() }),
         LiveReceiverEvent::Error(Trouble::default()),
-        LiveReceiverEvent::End(ViewEnd::default()),
+        LiveReceiverEvent::End(ViewEnd { pictures: Some(PicturesShown::default()), ..Default::default() }),
     ]
 }

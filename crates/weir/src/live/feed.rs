@@ -9,7 +9,7 @@ use weir_core::PeerId;
 use weir_units::{Bytes, Time};
 use weir_wire::rtp::{Origin, Rtp};
 
-use super::content::Content;
+use super::content::{Content, Next};
 use super::input::{Source, Supply};
 use super::ring::{Ring, Window};
 
@@ -81,11 +81,11 @@ impl Content for Feed {
         }
     }
 
-    fn next(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
+    fn next(&mut self, now: Time, viewer: PeerId) -> Option<Next> {
         let (came, header, payload) = self.ring.next(viewer)?;
         // What waits is taken when it goes.
         let waited = if self.waits() { now.since(came) } else { Duration::ZERO };
-        Some((later(header, waited), payload))
+        Some(Next { header: later(header, waited), payload, is_again: false })
     }
 
     fn waiting(&self, viewer: PeerId) -> u64 {
@@ -225,7 +225,8 @@ mod tests {
         let mut feed = feed(10, Pacing::None);
         feed.add(Time::ZERO, SLOW, PACKET);
         feed.read(Time::from_millis(1));
-        let [first, second] = [10, 510].map(|millis| feed.next(Time::from_millis(millis), SLOW).expect("it waits").0);
+        let [first, second] =
+            [10, 510].map(|millis| feed.next(Time::from_millis(millis), SLOW).expect("it waits").header);
         let micros = |header: Rtp| header.origin.expect("it has a time").micros;
         assert_eq!((micros(first), micros(second)), (10_000, 510_000));
         assert_eq!(second.timestamp - first.timestamp, 45_000, "half a second of 90 kHz");

@@ -23,7 +23,7 @@ use weir_wire::rtcp::congestion;
 use weir_wire::rtcp::handshake::Terms;
 use weir_wire::rtp::Rtp;
 
-use super::content::Content;
+use super::content::{Content, Next};
 use super::events::{LiveEnd, LiveSenderEvent, SendProgress, SendStart, ViewerChange, ViewerProgress};
 use super::feed::Feed;
 use super::input::{LONGEST_WAIT, Pacing, Source};
@@ -207,10 +207,10 @@ struct LiveSender<'a, C> {
 
 impl<C: Content> Application<Rtp> for LiveSender<'_, C> {
     fn payload_for(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
-        let (header, payload) = self.content.next(now, viewer)?;
-        self.given.note(&payload);
-        if let Some(viewer) = self.viewers.get_mut(&viewer) {
-            viewer.note_given(&payload);
+        let Next { header, payload, is_again } = self.content.next(now, viewer)?;
+        if !is_again {
+            self.given.note(&payload);
+            self.viewers.get_mut(&viewer).into_iter().for_each(|viewer| viewer.note_given(&payload));
         }
         Some((header, payload))
     }

@@ -5,6 +5,7 @@ use weir_units::{Bytes, Rate};
 use super::events::{
     LiveEnd, MeetingChange, SendProgress, SendStart, ViewEnd, ViewProgress, ViewStart, ViewerChange, ViewerProgress,
 };
+use crate::media::PicturesShown;
 use crate::progress::{percent, seconds, share};
 
 pub(crate) fn send_start(start: &SendStart) -> String {
@@ -37,6 +38,10 @@ pub(crate) fn send_progress(p: &SendProgress) -> String {
             if let (Some(allowed), Some(round_trip)) = (p.allowed_bps, p.round_trip_ms) {
                 line += &format!(" of {} · round trip {round_trip:.1} ms", Rate::from_bps(allowed));
             }
+            if let Some(layers) = viewer.layers {
+                line += &format!(" · {} of {} layers", layers.layers, layers.of);
+                line += &format!(", {:.1} s ahead", layers.base_ms.max(0.0) / 1e3);
+            }
             line
         }
         all => {
@@ -48,10 +53,13 @@ pub(crate) fn send_progress(p: &SendProgress) -> String {
             format!("{rate} to {} viewers{slowest}", all.len())
         }
     };
-    if let Some(target) = p.target_bps {
+    if let Some(target) = p.target_bps.filter(|_| p.each.iter().all(|viewer| viewer.layers.is_none())) {
         line += &format!(" · good for content of {}", Rate::from_bps(target));
     }
-    line += &format!(" · sent {} · {} back-offs · {} payloads wait", Bytes::new(p.sent_bytes), p.backoffs, p.waiting);
+    line += &format!(" · sent {} · {} back-offs", Bytes::new(p.sent_bytes), p.backoffs);
+    if p.each.iter().all(|viewer| viewer.layers.is_none()) {
+        line += &format!(" · {} payloads wait", p.waiting);
+    }
     if p.dropped > 0 {
         line += &format!(" · {} dropped, too old", p.dropped);
     }
@@ -67,8 +75,12 @@ pub(crate) fn send_end(end: &LiveEnd) -> String {
         if end.viewers == 1 { "" } else { "s" },
         seconds(end.t_s)
     );
+    if let (Some(changes), Some(underflows)) = (end.layer_changes, end.base_underflows) {
+        line += &format!("; {changes} layers added or dropped, the base layer was missing {underflows} times");
+    }
     if end.dropped > 0 {
-        line += &format!("; {} payloads were dropped, as they had waited for too long", end.dropped);
+        let what = if end.layer_changes.is_some() { "pictures" } else { "payloads" };
+        line += &format!("; {} {what} were dropped, as they had waited for too long", end.dropped);
     }
     line
 }
@@ -116,6 +128,13 @@ pub(crate) fn view_progress(p: &ViewProgress) -> String {
         Bytes::new(p.payload_bytes),
         loss(p.lost_packets, p.received_packets)
     );
+    if let Some(pictures) = &p.pictures {
+        let rate = Rate::from_bps(p.rate_bps);
+        line = format!("{rate} · {} pictures put out", pictures.pictures);
+        if pictures.withheld_pictures > 0 {
+            line += &format!(", {} withheld", pictures.withheld_pictures);
+        }
+    }
     if p.recovered_packets > 0 {
         line += &format!(" · {} recovered", p.recovered_packets);
     }
@@ -134,7 +153,10 @@ pub(crate) fn view_end(end: &ViewEnd) -> String {
         "forgotten" => "the sender is gone: it was started again, and does not offer its stream",
         _ => "the stream cannot be taken",
     };
-    let mut line = format!(
+    if let Some(pictures) = &end.pictures {
+        return format!("{why}; {}{}", seen(pictures, end.t_s), again(end));
+    }
+    let line = format!(
         "{why}; received {} of content in {} packets in {}, {} packets ({}) are missing, {} were recovered",
         Bytes::new(end.payload_bytes),
         end.received_packets,
@@ -143,11 +165,30 @@ pub(crate) fn view_end(end: &ViewEnd) -> String {
         loss(end.lost_packets, end.received_packets),
         end.recovered_packets
     );
-    if end.reconnects > 0 {
-        let (times, missed) = (if end.reconnects == 1 { "once" } else { "several times" }, seconds(end.missed_s));
-        line += &format!("; the stream was taken again {times}, and nothing came for {missed} before that");
+    line + &again(end)
+}
+
+/// What came of the pictures of layered media.
+fn seen(pictures: &PicturesShown, t_s: f64) -> String {
+    let layers: Vec<String> = pictures.layer_pictures.iter().map(u64::to_string).collect();
+    let pause = pictures.longest_pause_ms.map_or_else(String::new, |pause| {
+        format!("; the longest pause of the base layer was {}", seconds(pause / 1e3))
+    });
+    let mut line =
+        format!("put out {} pictures in {} (by layer: {})", pictures.pictures, seconds(t_s), layers.join(", "));
+    if pictures.withheld_pictures > 0 {
+        line += &format!(", withheld {}, as something that they need is missing", pictures.withheld_pictures);
     }
-    line
+    line + &pause
+}
+
+/// How often the stream was taken again.
+fn again(end: &ViewEnd) -> String {
+    if end.reconnects == 0 {
+        return String::new();
+    }
+    let (times, missed) = (if end.reconnects == 1 { "once" } else { "several times" }, seconds(end.missed_s));
+    format!("; the stream was taken again {times}, and nothing came for {missed} before that")
 }
 
 fn loss(lost: u64, received: u64) -> String {

@@ -184,11 +184,11 @@ pub struct PicturesShown {
     /// Pictures given out.
     pub pictures: u64,
     /// Pictures that came and were withheld, as one that they need is missing.
-    pub withheld: u64,
+    pub withheld_pictures: u64,
     /// Pictures that came after their time.
-    pub late: u64,
+    pub late_pictures: u64,
     /// Pictures given out, by layer.
-    pub by_layer: Vec<u64>,
+    pub layer_pictures: Vec<u64>,
     /// The longest time between two pictures of the base layer; null before the second.
     pub longest_pause_ms: Option<f64>,
 }

@@ -94,9 +94,9 @@ impl Viewing {
         let counts = &self.watch.counts;
         PicturesShown {
             pictures: counts.pictures.iter().sum(),
-            withheld: counts.withheld.iter().sum(),
-            late: counts.late,
-            by_layer: counts.pictures.clone(),
+            withheld_pictures: counts.withheld.iter().sum(),
+            late_pictures: counts.late,
+            layer_pictures: counts.pictures.clone(),
             longest_pause_ms: counts.longest_pause.map(|pause| pause.as_secs_f64() * 1e3),
         }
     }

@@ -127,6 +127,16 @@ pub(super) const ROWS: &[Row] = &[
         "weir_dropped_payloads",
         "Payloads of a live stream that waited for too long, counted for each viewer",
     ),
+    counter(
+        "layer_changes",
+        "weir_layer_changes",
+        "How often viewers of layered media got a layer more or less; known at the end",
+    ),
+    counter(
+        "base_underflows",
+        "weir_base_underflows",
+        "How often viewers of layered media had nothing of the base layer to play; known at the end",
+    ),
     counter("pictures", "weir_pictures", "Pictures of layered media, sent or put out"),
     counter("dropped_pictures", "weir_dropped_pictures", "Pictures that waited for too long at the sender"),
     counter(

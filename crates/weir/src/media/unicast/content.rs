@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use weir_core::PeerId;
@@ -15,7 +14,7 @@ use weir_wire::rtp::Rtp;
 
 use super::reader::{Counts, Reader};
 use super::shelf::Shelf;
-use crate::live::{Content, LayersProgress};
+use crate::live::{Content, LayersProgress, Next};
 use crate::media::programme::Programme;
 
 /// See the module's documentation.
@@ -135,11 +134,11 @@ impl Content for MediaContent {
         readers.chain(programme).min()
     }
 
-    fn next(&mut self, now: Time, viewer: PeerId) -> Option<(Rtp, Arc<[u8]>)> {
+    fn next(&mut self, now: Time, viewer: PeerId) -> Option<Next> {
         let reader = self.readers.get_mut(&viewer)?;
         let taken = reader.take(now);
         reader.refill(now, &self.shelf);
-        taken.map(|(header, payload)| (Rtp { payload_type: self.form.payload_type, ..header }, payload))
+        taken.map(|next| Next { header: Rtp { payload_type: self.form.payload_type, ..next.header }, ..next })
     }
 
     fn waiting(&self, viewer: PeerId) -> u64 {

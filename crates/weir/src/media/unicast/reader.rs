@@ -2,7 +2,6 @@
 //! clock or socket.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use weir_core::observation::{LayersCause, Observation, PayloadFate};
@@ -11,7 +10,7 @@ use weir_units::{Bytes, Time};
 use weir_wire::rtp::{Origin, Part as WirePart, Rtp};
 
 use super::shelf::{Part, Shelf};
-use crate::live::LayersProgress;
+use crate::live::{LayersProgress, Next};
 
 /// See the module's documentation.
 pub(super) struct Reader {
@@ -202,7 +201,7 @@ impl Reader {
     }
 
     /// The part that goes at `now`.
-    pub(super) fn take(&mut self, now: Time) -> Option<(Rtp, Arc<[u8]>)> {
+    pub(super) fn take(&mut self, now: Time) -> Option<Next> {
         let Ready { number, layer, part, is_again } = self.ready.take()?;
         let zero = *self.zero.get_or_insert(now);
         let plays = part.at.saturating_sub(self.began.unwrap_or_default());
@@ -227,7 +226,7 @@ impl Reader {
         let wire = WirePart { picture: part.place, sequence: part.sequence, lead_ms };
         let origin = Some(Origin { micros: now.as_micros() as u32, part: Some(wire), ..Origin::default() });
         let header = Rtp { marker: part.marker, timestamp: part.timestamp, origin, ..Rtp::default() };
-        Some((header, part.payload))
+        Some(Next { header, payload: part.payload, is_again })
     }
 
     /// Forgets what congestion control cannot tell of any more, and what plays now.
