@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_link::LinkConfig;
-use weir_testkit::netns::{Finished, Network, Rival, Scratch, decoded, generated_clip, require_root};
+use weir_testkit::netns::{
+    Finished, Network, Process, Rival, Scratch, TokenBucket, decoded, generated_clip, require_root,
+};
+use weir_units::Rate;
 
 /// 1.5 Mbit/s in three layers over 2 Mbit/s and 40 ms; a TCP takes its part for half of each period.
 #[test]
@@ -82,10 +85,31 @@ fn what_a_lossy_path_loses_goes_again_before_it_plays() {
     assert!(seen.resent >= lost - 20, "{lost} lost, {seen:?}");
 }
 
+/// A live programme of 1.5 Mbit/s, of which the base takes 0.6, over 3 Mbit/s; for ten seconds the link carries 0.8.
+#[test]
+fn when_the_path_of_a_live_programme_narrows_its_upper_layers_go_first() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| scratch.join(name));
+    generated_clip(&clip, "320x180", 36);
+    let network = Network::new().links([Rate::from_mbps(3)]).build();
+    let view = View::start_live(&network, &clip, &out, &["--latency", "500ms"]);
+    view.viewer.event("progress", Duration::from_secs(60), |event| event["pictures"].as_u64() > Some(200));
+    network.change_link(0, TokenBucket::new(Rate::from_kbps(800)));
+    std::thread::sleep(Duration::from_secs(10));
+    network.change_link(0, TokenBucket::new(Rate::from_mbps(3)));
+    let seen = view.end(&clip, &out);
+    assert!(network.link_counters(0).dropped_packets > 0, "{seen:?}");
+    assert!(seen.backoffs > 0 && seen.pictures < 900, "{seen:?}");
+    assert!(seen.longest_pause_ms < 1_000.0, "{seen:?}");
+}
+
 /// A sender and its viewer.
 struct View {
-    sender: weir_testkit::netns::Process,
-    viewer: weir_testkit::netns::Process,
+    sender: Process,
+    viewer: Process,
 }
 
 /// What came of it.
@@ -106,10 +130,25 @@ impl View {
     fn start(network: &Network, clip: &Path, out: &Path, options: &[&str]) -> View {
         let sender = network.sender().command(Path::new(WEIR));
         let sender = sender.args(["send", "media", "--json", "--unicast", "5004"]).args(options).arg("--in").arg(clip);
-        let sender = sender.start();
+        View::with(network, sender.start(), out)
+    }
+
+    /// The same with what comes from a program in real time.
+    fn start_live(network: &Network, clip: &Path, out: &Path, options: &[&str]) -> View {
+        let sender = network.sender().command(Path::new(WEIR));
+        let sender = sender.args(["send", "media", "--json", "--unicast", "5004", "--in", "-"]).args(options);
+        let script = format!("ffmpeg -v error -re -i '{}' -c copy -f ivf - | \"$@\"", clip.display());
+        let sender = sender.in_shell(&script).start();
+        View::with(network, sender, out)
+    }
+
+    fn with(network: &Network, sender: Process, out: &Path) -> View {
+        // Who was seen at the address before had another key.
+        let start = sender.event("start", Duration::from_secs(30), |_| true);
+        let key = start["key"].as_str().map(|key| ["--sender-key".to_owned(), key.to_owned()]);
         let address = format!("{}:5004", network.sender().ipv4());
-        let viewer = network.receiver(0).command(Path::new(WEIR)).args(["recv", &address, "--json", "--out"]);
-        View { sender, viewer: viewer.arg(out).start() }
+        let viewer = network.receiver(0).command(Path::new(WEIR)).args(["recv", &address, "--json"]);
+        View { sender, viewer: viewer.args(key.into_iter().flatten()).arg("--out").arg(out).start() }
     }
 
     /// Whether all was sent within this time.
@@ -127,6 +166,12 @@ impl View {
     /// Waits for the end, and has a decoder look at what came.
     fn end(self, clip: &Path, out: &Path) -> Seen {
         let [sent, seen] = [&self.sender, &self.viewer].map(|process| process.wait(Duration::from_secs(900)));
+        if let Some(folder) = std::env::var_os("KEEP_EVENTS") {
+            for (name, process) in [("sent", &self.sender), ("seen", &self.viewer)] {
+                let text: String = process.lines().iter().map(|line| format!("{}\n", line.text)).collect();
+                std::fs::write(Path::new(&folder).join(name), text).unwrap();
+            }
+        }
         assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
         let ((frames, complaints), (originals, _)) = (decoded(out), decoded(clip));
         assert_eq!(complaints, "", "the decoder has nothing to complain of");

@@ -42,7 +42,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
     let layers = rates(args, &survey, Packing { payload_bytes: room, overhead_bytes: headers })?;
     let pictures = pictures(&survey);
     let form =
-        Form { pictures, payload_type: PICTURES, room, quality: quality(args, layers), is_live: args.input.is_live() };
+        Form { pictures, payload_type: PICTURES, room, quality: quality(args, &survey, layers), is_live: args.input.is_live() };
     let shelf = Shelf::new(survey.codec, &spans(&survey), room);
     let service = Service {
         listen,
@@ -74,15 +74,18 @@ fn rates(args: &SendMedia, survey: &Survey, packing: Packing) -> Result<LayerRat
     LayerRates::new(&alone).ok_or_else(failed)
 }
 
-fn quality(args: &SendMedia, layers: LayerRates) -> QualityConfig {
+fn quality(args: &SendMedia, survey: &Survey, layers: LayerRates) -> QualityConfig {
     let rap = rap::Config::new(weir_core::registry::Habitat::Sockets);
-    // Of what is live there is nothing to send ahead.
-    let max_buffer = if args.input.is_live() { args.latency } else { rap.max_buffer.max(args.latency) };
+    // Of what is live there is nothing to send ahead: a viewer has what is on its way to be shown, give or take some pictures.
+    let span = spans(survey).into_iter().max().unwrap_or_default();
+    let live = args.input.is_live().then_some(3 * span);
+    let max_buffer = live.map_or(rap.max_buffer.max(args.latency), |slack| args.latency + slack);
     QualityConfig {
         layers,
         start_up_delay: args.latency,
         k_max: rap.k_max,
         max_buffer,
+        live,
         average_over: rap.average_over,
         decrease: rap.decrease,
         repair: Some(max_buffer + args.latency),

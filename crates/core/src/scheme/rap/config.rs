@@ -148,7 +148,9 @@ impl Config {
     /// What the manager of the layers works by, if the stream has any.
     pub(super) fn quality(&self) -> Option<QualityConfig> {
         let Config { start_up_delay, k_max, max_buffer, average_over, decrease, repair, .. } = *self;
-        let with = |layers| QualityConfig { layers, start_up_delay, k_max, max_buffer, average_over, decrease, repair };
+        let live = None;
+        let with =
+            |layers| QualityConfig { layers, start_up_delay, k_max, max_buffer, live, average_over, decrease, repair };
         self.layers.map(with)
     }
 

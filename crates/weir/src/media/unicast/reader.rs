@@ -121,7 +121,7 @@ impl Reader {
         // Every turn goes on in a layer, so that there is an end.
         loop {
             let next = &self.next;
-            let has_new = |layer: usize| shelf.get(layer, next[layer]).is_some();
+            let has_new = |layer: usize| shelf.from(layer, next[layer]).is_some();
             match self.manager.next(now, has_new) {
                 Some(Turn::Again { layer, number }) => self.ready = self.again(layer, number),
                 Some(Turn::New { layer, from }) => self.ready = self.fresh(now, shelf, began, layer, from),
@@ -159,7 +159,11 @@ impl Reader {
         loop {
             let part = self.part(shelf, layer)?;
             let plays = part.at.saturating_sub(began);
-            let is_late = plays + part.span / 2 < from;
+            // A layer that has joined goes on where it is, as long as that comes in time.
+            let is_late = match self.has_joined[layer] {
+                true => plays + part.span / 2 < self.manager.reach(now),
+                false => plays + part.span <= from,
+            };
             let place = part.place;
             let needed = place.number.wrapping_sub(place.needs.into());
             let is_met = !place.is_start || place.needs == 0 || self.sent.contains(needed);
@@ -179,18 +183,19 @@ impl Reader {
 
     /// The next part of a layer.
     fn part(&mut self, shelf: &Shelf, layer: usize) -> Option<Part> {
-        self.next[layer] = self.next[layer].max(shelf.first(layer));
-        shelf.get(layer, self.next[layer]).cloned()
+        let (number, part) = shelf.from(layer, self.next[layer])?;
+        self.next[layer] = number;
+        Some(part.clone())
     }
 
     /// A lower layer that has not got to this time yet.
     fn layer_behind(&self, shelf: &Shelf, layer: usize, at: Duration) -> Option<usize> {
-        (0..layer).find(|below| shelf.get(*below, self.next[*below]).is_some_and(|part| part.at <= at))
+        (0..layer).find(|below| shelf.from(*below, self.next[*below]).is_some_and(|(_, part)| part.at <= at))
     }
 
     /// Nothing more of a picture goes.
     fn pass_over(&mut self, shelf: &Shelf, layer: usize, number: u16) {
-        while shelf.get(layer, self.next[layer]).is_some_and(|part| part.place.number == number) {
+        while shelf.from(layer, self.next[layer]).is_some_and(|(_, part)| part.place.number == number) {
             self.next[layer] += 1;
         }
     }
@@ -299,7 +304,7 @@ impl Reader {
 
     /// The programme has ended there: whether all of it has gone, and come.
     pub(super) fn is_served(&self, shelf: &Shelf) -> bool {
-        let is_at_end = (0..self.manager.active()).all(|layer| shelf.get(layer, self.next[layer]).is_none());
+        let is_at_end = (0..self.manager.active()).all(|layer| shelf.from(layer, self.next[layer]).is_none());
         let is_under_way = self.manager.accounts().any(|account| account.under_way > 0);
         self.ready.is_none() && is_at_end && !is_under_way && !self.manager.has_lost()
     }
@@ -333,3 +338,6 @@ const LATEST: usize = 4096;
 const MOST_UNDER_WAY: usize = 1 << 15;
 /// Nobody is asked again sooner whether he wants something.
 const LEAST_REST: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests;

@@ -90,20 +90,16 @@ impl Shelf {
         }
     }
 
-    /// A part of a layer by its number; `None` if it is not there yet, or any more.
-    pub(super) fn get(&self, layer: usize, number: u64) -> Option<&Part> {
+    /// The first part of a layer that is here and has this number or a higher one, and its number.
+    pub(super) fn from(&self, layer: usize, number: u64) -> Option<(u64, &Part)> {
         let row = self.rows.get(layer)?;
-        row.parts.get(usize::try_from(number.checked_sub(row.first)?).ok()?)
+        let number = number.max(row.first);
+        row.parts.get(usize::try_from(number - row.first).ok()?).map(|part| (number, part))
     }
 
     /// The first entry at this time or later.
     pub(super) fn entry(&self, at: Duration) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.at >= at)
-    }
-
-    /// The lowest number of a layer's parts that are here.
-    pub(super) fn first(&self, layer: usize) -> u64 {
-        self.rows.get(layer).map_or(0, |row| row.first)
     }
 
     /// Nobody wants what goes before this time any more.
@@ -148,7 +144,7 @@ pub(super) mod tests {
     use weir_media::PictureInfo;
 
     /// Picture `number` of a programme of three layers with a key picture every 32, 20 ms each, of this many bytes.
-    pub(in super::super) fn picture(number: u16, bytes: usize) -> (Duration, Picture) {
+    pub(in crate::media::unicast) fn picture(number: u16, bytes: usize) -> (Duration, Picture) {
         let (needs, layer) = [(4, 0), (1, 2), (2, 1), (1, 2)][usize::from(number % 4)];
         let is_key = number.is_multiple_of(32);
         let info = PictureInfo { number, needs: if is_key { 0 } else { needs }, layer, is_key, is_leading: false };
@@ -163,11 +159,13 @@ pub(super) mod tests {
             let (at, picture) = picture(number, 1_500);
             shelf.push(at, &picture);
         });
-        let part = |shelf: &Shelf, layer, number| shelf.get(layer, number).map(|part| part.place.number);
-        assert_eq!([part(&shelf, 0, 0), part(&shelf, 0, 2), part(&shelf, 2, 3)], [Some(0), Some(4), Some(3)]);
-        assert_eq!(shelf.get(1, 2).map(|part| (part.span.as_millis(), part.sequence)), Some((80, 2)));
+        let part =
+            |shelf: &Shelf, layer, from| shelf.from(layer, from).map(|(number, part)| (number, part.place.number));
+        assert_eq!([part(&shelf, 0, 0), part(&shelf, 0, 2)], [Some((0, 0)), Some((2, 4))]);
+        assert_eq!([part(&shelf, 2, 3), part(&shelf, 2, 40)], [Some((3, 3)), None]);
+        assert_eq!(shelf.from(1, 2).map(|(_, part)| (part.span.as_millis(), part.sequence)), Some((80, 2)));
         shelf.forget(Duration::from_millis(160));
-        assert_eq!([part(&shelf, 0, 3), part(&shelf, 0, 4)], [None, Some(8)]);
+        assert_eq!(part(&shelf, 0, 3), Some((4, 8)), "what was before is gone");
         let entry = shelf.entry(Duration::from_millis(1)).expect("a key picture");
         assert_eq!((entry.at.as_millis(), &entry.parts[..]), (640, &[16, 16, 32][..]));
         assert_eq!((shelf.edge().as_millis(), shelf.end().as_millis()), (780, 800));

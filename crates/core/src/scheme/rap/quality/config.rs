@@ -16,6 +16,9 @@ pub struct QualityConfig {
     pub k_max: u64,
     /// A layer of which this much is at the receiver gets no more.
     pub max_buffer: Duration,
+    /// Of a live stream, how long the content lasts that comes at once, such as a picture: a buffer falls short of its limit by so much,
+    /// and a layer that is added begins where the others are (decision 22). `None` is a stored stream.
+    pub live: Option<Duration>,
     /// Over what time RAP's rate is averaged before a layer is added.
     pub average_over: Duration,
     /// RAP's β: what a back-off leaves of the rate.

@@ -9,6 +9,7 @@ use weir_units::{Bytes, Rate, Time};
 use super::config::QualityConfig;
 use super::deficit::Demand;
 use super::layer::{Account, Carried, Layer};
+use super::patience::Patience;
 use crate::observation::{LayersCause, LayersReport, PaceCause, PaceReport};
 
 /// The layers of a stream on their way to a receiver, who plays them. The receiver's clock does not stop: what is not there when it
@@ -20,6 +21,7 @@ pub struct LayerManager {
     /// What each layer plays, bit/s.
     rates: Vec<f64>,
     active: usize,
+    patience: Patience,
     path: Path,
     /// When the receiver begins to play; `None` before it is known to have something.
     plays_from: Option<Time>,
@@ -72,6 +74,7 @@ impl LayerManager {
             layers: rates.iter().map(|_| Layer::default()).collect(),
             rates,
             active: 1,
+            patience: Patience::new(),
             path: Path {
                 rate: 0.0,
                 looks: None,
@@ -232,6 +235,7 @@ impl LayerManager {
 
     fn drop_top(&mut self, now: Time) {
         self.active -= 1;
+        self.patience.on_drop(now);
         self.report(now, LayersCause::Drop);
     }
 
@@ -239,22 +243,29 @@ impl LayerManager {
     /// (§4). What comes tells nothing of the path while the buffers are full, so a layer may be tried then (decision 17).
     fn may_add(&self, now: Time) -> bool {
         let more = self.active + 1;
-        if more > self.layers.len() {
+        if more > self.layers.len() || !self.patience.is_over(now) {
             return false;
         }
         let demand = self.demand(more);
         let (total, k_max) = (demand.total(), self.config.k_max as u32);
         let holds = |layer| self.spare(now, layer) >= self.wanted(&demand, layer, k_max);
-        let is_full = |layer| self.buffered(now, layer) + self.reserve(layer) >= self.config.max_buffer;
+        let is_full = |layer| {
+            self.buffered(now, layer) + self.reserve(layer).max(self.grain()) >= self.config.max_buffer
+        };
         let is_carried = self.path.average >= total && self.path.rate >= total;
         (is_carried || (0..self.active).all(is_full)) && (0..self.active).all(holds)
     }
 
-    /// The new layer begins where a packet comes in time that has to wait for its turn.
+    /// The new layer begins where a packet comes in time that has to wait for its turn; of a live stream where the base is, so that
+    /// nothing has to be made up for.
     fn add(&mut self, now: Time) {
-        let begins = self.position(now + self.reserve(self.active));
+        let begins = match self.config.live {
+            None => self.position(now + self.reserve(self.active)),
+            Some(_) => self.layers[0].frontier(),
+        };
         self.layers[self.active].go_on_at(begins);
         self.active += 1;
+        self.patience.on_add(now);
         self.report(now, LayersCause::Add);
     }
 
@@ -272,7 +283,8 @@ impl LayerManager {
 
     /// What a layer is to have, next to its reserve, to survive so many back-offs, bits: no more than its buffer's limit.
     fn wanted(&self, demand: &Demand<'_>, layer: usize, back_offs: u32) -> f64 {
-        let limit = self.config.max_buffer.saturating_sub(self.reserve(layer)).as_secs_f64() * self.rates[layer];
+        let room = self.config.max_buffer.saturating_sub(self.reserve(layer)).saturating_sub(self.grain());
+        let limit = room.as_secs_f64() * self.rates[layer];
         demand.of_layer(layer, back_offs).min(limit)
     }
 
@@ -289,6 +301,11 @@ impl LayerManager {
     /// also if that is lost (decision 18).
     fn reserve(&self, layer: usize) -> Duration {
         self.path.round_trip * if layer == 0 { BASE_RESERVE } else { RESERVE }
+    }
+
+    /// How long the content lasts that comes at once.
+    fn grain(&self) -> Duration {
+        self.config.live.unwrap_or_default()
     }
 
     /// What the lowest `count` layers demand of the rate.

@@ -11,6 +11,7 @@ mod config;
 mod deficit;
 mod layer;
 mod manager;
+mod patience;
 
 pub use config::{LayerRates, QualityConfig};
 pub use layer::{Account, Carried};

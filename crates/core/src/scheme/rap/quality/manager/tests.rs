@@ -16,6 +16,7 @@ fn config(rates: &[u64]) -> QualityConfig {
         start_up_delay: Duration::from_secs(2),
         k_max: 1,
         max_buffer: Duration::from_secs(20),
+        live: None,
         average_over: Duration::from_secs(10),
         decrease: 0.5,
         repair: Some(Duration::from_secs(30)),
