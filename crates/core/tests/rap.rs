@@ -5,7 +5,7 @@ mod rap_path;
 use std::time::Duration;
 
 use rap_path::{Path, pace_of};
-use weir_core::observation::PaceCause;
+use weir_core::observation::{PaceCause, PayloadFate};
 use weir_units::{Rate, Time};
 
 fn secs(s: f64) -> Time {
@@ -288,4 +288,16 @@ fn a_source_whose_receiver_has_enough_sends_no_more_than_plays() {
     let sent = path.sent_between(secs(20.0), secs(60.0));
     assert!(sent.abs_diff(2_000) <= 2, "{sent} packets of 100 bytes in 40 s, and 40 kbit/s are 50 a second");
     assert_eq!(path.layers().last().map(|report| report.underflows), Some(0));
+}
+
+#[test]
+fn a_source_that_tells_of_payloads_tells_each_fate_once_and_that_of_the_last_though_nothing_follows() {
+    let mut path = Path::new(&[("tell_payloads", "yes")]);
+    path.lose(|sent| [5, 18, 19].contains(&sent.number));
+    path.offer(20);
+    path.run_until(secs(30.0));
+    let mut fates = path.fates().to_vec();
+    fates.sort_unstable_by_key(|(number, _)| *number);
+    let expected = |number: u64| if [5, 18, 19].contains(&number) { PayloadFate::Lost } else { PayloadFate::Arrived };
+    assert_eq!(fates, (0..20).map(|number| (number, expected(number))).collect::<Vec<_>>());
 }

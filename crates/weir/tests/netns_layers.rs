@@ -35,13 +35,11 @@ fn a_tcp_comes_and_goes(seconds: u32, period: Duration, rate: &str) {
     let view = View::start(&network, &clip, &out, &[]);
     let mut tcp_bytes = 0;
     // It comes after the picture has begun, so that it meets a full set of layers.
-    while !view.is_sent(period / 2) {
+    let mut turns = (1..).map(|turn| turn * period / 2);
+    while view.is_sending_at(turns.next().expect("there is no end")) {
         let rival = Rival::start(&network, 0, "cubic");
-        let is_sent = view.is_sent(period / 2);
+        view.is_sending_at(turns.next().expect("there is no end"));
         tcp_bytes += rival.received_bytes();
-        if is_sent {
-            break;
-        }
     }
     let seen = view.end(&clip, &out);
     assert!(tcp_bytes > 500_000, "the TCP got {tcp_bytes} bytes");
@@ -96,9 +94,10 @@ fn when_the_path_of_a_live_programme_narrows_its_upper_layers_go_first() {
     generated_clip(&clip, "320x180", 36);
     let network = Network::new().links([Rate::from_mbps(3)]).build();
     let view = View::start_live(&network, &clip, &out, &["--latency", "500ms"]);
-    view.viewer.event("progress", Duration::from_secs(60), |event| event["pictures"].as_u64() > Some(200));
+    let from = view.viewer.event("progress", Duration::from_secs(60), |event| event["pictures"].as_u64() > Some(200));
     network.change_link(0, TokenBucket::new(Rate::from_kbps(800)));
-    std::thread::sleep(Duration::from_secs(10));
+    let until = from["t_s"].as_f64().map(|from| from + 10.0);
+    view.viewer.event("progress", Duration::from_secs(60), |event| event["t_s"].as_f64() > until);
     network.change_link(0, TokenBucket::new(Rate::from_mbps(3)));
     let seen = view.end(&clip, &out);
     assert!(network.link_counters(0).dropped_packets > 0, "{seen:?}");
@@ -151,27 +150,16 @@ impl View {
         View { sender, viewer: viewer.args(key.into_iter().flatten()).arg("--out").arg(out).start() }
     }
 
-    /// Whether all was sent within this time.
-    fn is_sent(&self, within: Duration) -> bool {
-        let ends = std::time::Instant::now() + within;
-        while std::time::Instant::now() < ends {
-            if self.sender.has_ended() {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        false
+    /// Waits until the viewer has run for so long, or for the end; says whether the sender still sends.
+    fn is_sending_at(&self, after: Duration) -> bool {
+        let is_time = |event: &Value| event["t_s"].as_f64() >= Some(after.as_secs_f64());
+        self.viewer.event("progress", Duration::from_secs(120), |event| is_time(event) || self.sender.has_ended());
+        !self.sender.has_ended()
     }
 
     /// Waits for the end, and has a decoder look at what came.
     fn end(self, clip: &Path, out: &Path) -> Seen {
         let [sent, seen] = [&self.sender, &self.viewer].map(|process| process.wait(Duration::from_secs(900)));
-        if let Some(folder) = std::env::var_os("KEEP_EVENTS") {
-            for (name, process) in [("sent", &self.sender), ("seen", &self.viewer)] {
-                let text: String = process.lines().iter().map(|line| format!("{}\n", line.text)).collect();
-                std::fs::write(Path::new(&folder).join(name), text).unwrap();
-            }
-        }
         assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
         let ((frames, complaints), (originals, _)) = (decoded(out), decoded(clip));
         assert_eq!(complaints, "", "the decoder has nothing to complain of");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use weir_core::observation::{LayersReport, PaceCause, PaceReport};
+use weir_core::observation::{LayersReport, PaceCause, PaceReport, PayloadFate};
 use weir_core::registry::{self, ConfigError, Habitat, Setting, Stream};
 use weir_core::{Action, Endpoint, Event, Header, Observation, Origin, Packet, PeerId};
 use weir_units::{Bytes, Random, Time};
@@ -39,6 +39,7 @@ pub(crate) struct Path {
     sent: Vec<Time>,
     paces: Vec<(Time, PaceReport)>,
     layers: Vec<LayersReport>,
+    fates: Vec<(u64, PayloadFate)>,
     newest: u16,
     lost: usize,
     marked: usize,
@@ -84,6 +85,7 @@ impl Path {
             sent: Vec::new(),
             paces: Vec::new(),
             layers: Vec::new(),
+            fates: Vec::new(),
             newest: 0,
             lost: 0,
             marked: 0,
@@ -102,6 +104,11 @@ impl Path {
     /// How the layers of the stream stood, each time that its source looked.
     pub(crate) fn layers(&self) -> &[LayersReport] {
         &self.layers
+    }
+
+    /// What the source told of payloads.
+    pub(crate) fn fates(&self) -> &[(u64, PayloadFate)] {
+        &self.fates
     }
 
     pub(crate) fn lose(&mut self, rule: impl Fn(Sent) -> bool + 'static) {
@@ -180,6 +187,7 @@ impl Path {
                 Action::Send { packet, .. } => self.forward(packet),
                 Action::Observe(Observation::Pace(pace)) => self.paces.push((self.now, pace)),
                 Action::Observe(Observation::Layers(report)) => self.layers.push(report),
+                Action::Observe(Observation::Payload { number, fate }) => self.fates.push((number, fate)),
                 Action::Complete => self.completed.push(self.now),
                 _ => {}
             }

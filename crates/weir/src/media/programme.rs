@@ -229,8 +229,8 @@ impl Programme {
 
     /// The next picture that goes up to this time, and when; of a pipe, the next that came.
     pub(super) fn next_until(&mut self, until: Duration) -> Option<(Duration, Picture)> {
-        let is_due = |at: Duration| self.is_live || at <= until;
-        self.ahead.pop_front_if(|(at, _)| is_due(*at))
+        let (at, _) = self.ahead.front()?;
+        if self.is_live || *at <= until { self.ahead.pop_front() } else { None }
     }
 
     /// When the next picture of a file goes, if one is read.

@@ -41,8 +41,13 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
     programme.told.extend(survey.told.iter().cloned());
     let layers = rates(args, &survey, Packing { payload_bytes: room, overhead_bytes: headers })?;
     let pictures = pictures(&survey);
-    let form =
-        Form { pictures, payload_type: PICTURES, room, quality: quality(args, &survey, layers), is_live: args.input.is_live() };
+    let form = Form {
+        pictures,
+        payload_type: PICTURES,
+        room,
+        quality: quality(args, &survey, layers),
+        is_live: args.input.is_live(),
+    };
     let shelf = Shelf::new(survey.codec, &spans(&survey), room);
     let service = Service {
         listen,

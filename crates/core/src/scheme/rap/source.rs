@@ -264,10 +264,11 @@ impl Source {
         }
     }
 
-    /// When the last packet's acknowledgement is overdue, if nothing is left to send.
+    /// When the last packet's acknowledgement is overdue, if nothing is left to send and somebody waits for its fate.
     #[inline]
     fn ends_at(&self) -> Option<Time> {
-        if self.end != End::Offered || self.has_work() || self.history.outstanding() == 0 {
+        let is_awaited = self.end == End::Offered || self.config.tells;
+        if !is_awaited || self.has_work() || self.history.outstanding() == 0 {
             return None;
         }
         self.history.last_sent().map(|at| at + self.round_trip.timeout())

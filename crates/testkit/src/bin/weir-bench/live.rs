@@ -1,5 +1,6 @@
 //! Live video by weir next to SRT over the same paths with the same latency: frames decoded, decoding errors, and the delay of each
-//! datagram from the encoder's socket to the player's.
+//! datagram from the encoder's socket to the player's. Besides, the same programme in layers, whose delays are the longest of each quarter of
+//! a second, as the viewer tells them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -34,6 +35,8 @@ struct Case {
     ways: Option<[&'static str; 2]>,
     /// Of the encoder.
     video: &'static [&'static str],
+    /// The rates of three layers, kbit/s, each with those below it.
+    layers: [u32; 3],
     /// The link carries 1 Mbit/s for 13 seconds from here on.
     drop_at: Option<Duration>,
 }
@@ -43,24 +46,28 @@ const CASES: [Case; 4] = [
         name: "3 of 5 Mbit/s, 2 % loss, 40 ms",
         ways: Some(["rate=5mbit,delay=20ms,buffer=100ms,loss=2%", "rate=5mbit,delay=20ms,buffer=100ms"]),
         video: &["-b:v", "2600k", "-maxrate", "2600k", "-bufsize", "520k"],
+        layers: [700, 1300, 2600],
         drop_at: None,
     },
     Case {
         name: "3 of 5 Mbit/s, 2 % loss, 10 ms",
         ways: Some(["rate=5mbit,delay=5ms,buffer=100ms,loss=2%", "rate=5mbit,delay=5ms,buffer=100ms"]),
         video: &["-b:v", "2600k", "-maxrate", "2600k", "-bufsize", "520k"],
+        layers: [700, 1300, 2600],
         drop_at: None,
     },
     Case {
         name: "variable rate, clean 5 Mbit/s",
         ways: None,
         video: &["-b:v", "2500k", "-maxrate", "4500k", "-bufsize", "4500k"],
+        layers: [700, 1250, 2500],
         drop_at: None,
     },
     Case {
         name: "1 of 5 Mbit/s for 13 s",
         ways: None,
         video: &["-b:v", "2600k", "-maxrate", "2600k", "-bufsize", "520k"],
+        layers: [700, 1300, 2600],
         drop_at: Some(Duration::from_secs(12)),
     },
 ];
@@ -69,6 +76,7 @@ const CASES: [Case; 4] = [
 #[derive(Debug, Clone, Copy)]
 enum Tool {
     Weir,
+    Layers,
     Srt,
 }
 
@@ -83,13 +91,22 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
     let scratch = Scratch::new();
     let mut rows = Vec::new();
     for case in &CASES {
-        let clip = scratch.join("clip.ts");
+        let [clip, layered] = ["clip.ts", "layers.ivf"].map(|name| scratch.join(name));
         encode(&clip, case, options.live_seconds)?;
-        let (sent, _) = decode(&clip)?;
-        for tool in [Tool::Weir, Tool::Srt] {
-            let received = scratch.join("received.ts");
-            let delays = carry(tool, case, weir, &clip, &received, latency)?;
-            let (frames, errors) = decode(&received)?;
+        encode_layers(&layered, case, options.live_seconds + LEAD)?;
+        for tool in [Tool::Weir, Tool::Layers, Tool::Srt] {
+            let (received, sent) = match tool {
+                Tool::Layers => (scratch.join("received.ivf"), decode(&layered)?),
+                Tool::Weir | Tool::Srt => (scratch.join("received.ts"), decode(&clip)?),
+            };
+            let delays = match tool {
+                Tool::Layers => carry_layers(case, weir, &layered, &received, latency)?,
+                Tool::Weir | Tool::Srt => carry(tool, case, weir, &clip, &received, latency)?,
+            };
+            let (came, errors) = decode(&received)?;
+            // A programme in layers that came from a pipe begins with the next key picture.
+            let missed = came.first().and_then(|first| sent.0.iter().position(|frame| frame == first)).unwrap_or(0);
+            let (frames, sent) = (came.len(), sent.0.len() - if matches!(tool, Tool::Layers) { missed } else { 0 });
             let [median, most, max] = [0.5, 0.95, 1.0].map(|share| quantile(&delays, share));
             let tool = format!("{tool:?}").to_lowercase();
             println!("{:<34}{tool:<6}{frames:>8}{sent:>8}{errors:>8}  {median:>8.0}{most:>8.0}{max:>8.0}", case.name);
@@ -116,38 +133,97 @@ fn encode(clip: &Path, case: &Case, seconds: u64) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Frames that a decoder makes of it, and lines that it complains in.
-fn decode(clip: &Path) -> Result<(usize, usize), String> {
+/// The same in three temporal layers of VP9.
+fn encode_layers(clip: &Path, case: &Case, seconds: u64) -> Result<(), String> {
+    let picture = format!("testsrc2=size=640x360:rate=30:duration={seconds},noise=alls=20:allf=t");
+    let [base, middle, all] = case.layers;
+    let rate = format!("{all}k");
+    let layers = format!(
+        "ts_number_layers=3:ts_target_bitrate={base},{middle},{all}:ts_rate_decimator=4,2,1:ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3"
+    );
+    let output = Program::new("ffmpeg")
+        .args(["-y", "-v", "error", "-f", "lavfi", "-i", &picture, "-c:v", "libvpx-vp9", "-deadline", "realtime"])
+        .args(["-cpu-used", "8", "-error-resilient", "1", "-lag-in-frames", "0", "-g", "60", "-b:v", &rate])
+        .args(["-minrate", &rate, "-maxrate", &rate, "-bufsize", &rate, "-ts-parameters", &layers, "-f", "ivf"])
+        .arg(clip)
+        .output()
+        .map_err(|error| format!("this needs ffmpeg: {error}"))?;
+    output.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Sends a clip in layers in real time; gives the longest delays of each quarter of a second in milliseconds, sorted.
+fn carry_layers(case: &Case, weir: &Path, clip: &Path, received: &Path, latency: u64) -> Result<Vec<f64>, String> {
+    let network = network(case);
+    let _gone = fs::remove_file(received);
+    let latency = format!("{latency}ms");
+    let send = network.sender().command(weir).args(["send", "media", "--quiet", "--latency", &latency]);
+    let send = send.args(["--unicast", "5004", "--in", "-", "--measure", "2s"]);
+    let script = format!("ffmpeg -v error -re -i '{}' -c copy -f ivf - | \"$@\"", clip.display());
+    let send = send.in_shell(&script).start();
+    let recv = network.receiver(0).command(weir).args(["recv", &format!("{}:5004", network.sender().ipv4()), "--json"]);
+    let recv = recv.arg("--out").arg(received).start();
+    let began = recv.event("progress", PATIENCE, |event| event["pictures"].as_u64() > Some(0));
+    let time = |event: &Value| event["t_s"].as_f64().unwrap_or_default();
+    let (began, mut last) = (time(&began), time(&began));
+    let mut delays = Vec::new();
+    let mut is_narrow = false;
+    while !send.has_ended() {
+        let now = recv.event("progress", PATIENCE, |event| time(event) > last);
+        delays.extend(now["lag_ms"].as_f64());
+        last = time(&now);
+        let passed = Duration::from_secs_f64(last - began);
+        if let Some(at) = case.drop_at {
+            narrow(&network, (at..at + NARROW_FOR).contains(&passed), &mut is_narrow);
+        }
+    }
+    let end = recv.wait(PATIENCE);
+    end.is_success().then_some(()).ok_or_else(|| end.told())?;
+    delays.sort_by(f64::total_cmp);
+    Ok(delays)
+}
+
+/// The hosts and the path between them.
+fn network(case: &Case) -> Network {
+    match case.ways {
+        Some(ways) => {
+            let ways = ways.map(|way| way.parse::<LinkConfig>().expect("the table's links are links"));
+            Network::new().receivers(1).modelled(ways).build()
+        }
+        None => Network::new().links([Rate::from_mbps(5)]).build(),
+    }
+}
+
+/// Makes the link narrow, or wide again, if it is not.
+fn narrow(network: &Network, wanted: bool, is_narrow: &mut bool) {
+    if wanted != std::mem::replace(is_narrow, wanted) {
+        network.change_link(0, TokenBucket::new(Rate::from_mbps(if wanted { 1 } else { 5 })));
+    }
+}
+
+/// The digests of the frames that a decoder makes of it, and lines that it complains in.
+fn decode(clip: &Path) -> Result<(Vec<String>, usize), String> {
     let output = Program::new("ffmpeg")
         .args(["-v", "error", "-i"])
         .arg(clip)
         .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
         .output()
         .map_err(|error| format!("this needs ffmpeg: {error}"))?;
-    let lines = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        text.lines().filter(|line| !line.starts_with('#')).count()
-    };
-    Ok((lines(&output.stdout), lines(&output.stderr)))
+    let text = String::from_utf8_lossy(&output.stdout);
+    let frames = text.lines().filter(|line| !line.starts_with('#'));
+    let digests = frames.map(|line| line.rsplit(',').next().unwrap_or_default().trim().to_owned()).collect();
+    Ok((digests, String::from_utf8_lossy(&output.stderr).lines().count()))
 }
 
 /// Sends a clip through the tool in real time; gives the delays of its datagrams in milliseconds, sorted.
 fn carry(tool: Tool, case: &Case, weir: &Path, clip: &Path, received: &Path, latency: u64) -> Result<Vec<f64>, String> {
-    let full = TokenBucket::new(Rate::from_mbps(5));
-    let network = match case.ways {
-        Some(ways) => {
-            let ways = ways.map(|way| way.parse::<LinkConfig>().expect("the table's links are links"));
-            Network::new().receivers(1).modelled(ways).build()
-        }
-        None => Network::new().links([Rate::from_mbps(5)]).build(),
-    };
+    let network = network(case);
     let (sender, viewer) = (network.sender(), network.receiver(0));
     let there = sender.ipv4();
     let listen = move || UdpSocket::bind((Ipv4Addr::LOCALHOST, PLAYER)).expect("the port of a new host is free");
     let player = viewer.spawn(listen).join().expect("it does not panic");
     player.set_read_timeout(Some(Duration::from_millis(200))).map_err(|error| error.to_string())?;
     let _tools = match tool {
-        Tool::Weir => {
+        Tool::Weir | Tool::Layers => {
             let latency = format!("{latency}ms");
             let send = sender.command(weir).args(["send", "live", "--quiet", "--latency", &latency]);
             let send = send.args(["--unicast", "5004", "--in", "udp://127.0.0.1:6000"]).start();
@@ -170,12 +246,7 @@ fn carry(tool: Tool, case: &Case, weir: &Path, clip: &Path, received: &Path, lat
     let (mut is_narrow, mut buffer) = (false, [0; 2048]);
     while !sent_at.is_finished() || last.elapsed() < QUIET {
         if let Some(at) = case.drop_at {
-            let narrow = (at..at + NARROW_FOR).contains(&began.elapsed());
-            if narrow != is_narrow {
-                let bucket = if narrow { TokenBucket::new(Rate::from_mbps(1)) } else { full };
-                network.change_link(0, bucket);
-                is_narrow = narrow;
-            }
+            narrow(&network, (at..at + NARROW_FOR).contains(&began.elapsed()), &mut is_narrow);
         }
         if let Ok(len) = player.recv(&mut buffer) {
             last = Instant::now();
@@ -239,5 +310,9 @@ const DATAGRAM: usize = 1316;
 const ENCODER: u16 = 6000;
 const PLAYER: u16 = 7000;
 const NARROW_FOR: Duration = Duration::from_secs(13);
+/// A programme in layers runs for so many seconds before the others, for the pipe to be looked at and the viewer to come.
+const LEAD: u64 = 6;
+/// How long any step may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Nothing more comes when nothing has come for this long.
 const QUIET: Duration = Duration::from_secs(3);

@@ -249,9 +249,8 @@ impl LayerManager {
         let demand = self.demand(more);
         let (total, k_max) = (demand.total(), self.config.k_max as u32);
         let holds = |layer| self.spare(now, layer) >= self.wanted(&demand, layer, k_max);
-        let is_full = |layer| {
-            self.buffered(now, layer) + self.reserve(layer).max(self.grain()) >= self.config.max_buffer
-        };
+        let is_full =
+            |layer| self.buffered(now, layer) + self.reserve(layer).max(self.grain()) >= self.config.max_buffer;
         let is_carried = self.path.average >= total && self.path.rate >= total;
         (is_carried || (0..self.active).all(is_full)) && (0..self.active).all(holds)
     }
