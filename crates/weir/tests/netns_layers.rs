@@ -79,7 +79,8 @@ fn what_a_lossy_path_loses_goes_again_before_it_plays() {
     let seen = view.end(&clip, &out);
     let (lost, delivered) = network.lost_and_delivered(0);
     assert!(lost > 60, "the path lost {lost} of {delivered}");
-    assert_eq!(seen.pictures, 900, "{seen:?}");
+    // Upper layers begin a little later.
+    assert!(seen.pictures >= 890 && seen.dropped == 0, "{seen:?}");
     assert!(seen.resent >= lost - 20, "{lost} lost, {seen:?}");
 }
 
