@@ -20,7 +20,7 @@ pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};
 pub(crate) use output::{Outlet, Output, open_outlet, sent};
 pub use recv::run as recv;
 pub use send::run as send;
-pub(crate) use send::{Service, check, sealed, serve};
+pub(crate) use send::{Service, check, sealed, serve, stream};
 
 #[cfg(test)]
 pub(crate) use events::{receiver_samples, sender_samples};

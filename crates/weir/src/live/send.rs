@@ -176,7 +176,8 @@ fn listen(service: &Service) -> Result<Tenant<RtpProfile>, Failure> {
     }
 }
 
-fn stream(packet_size: Bytes, viewer: IpAddr) -> Stream {
+/// What congestion control has to know of a stream to a viewer.
+pub(crate) fn stream(packet_size: Bytes, viewer: IpAddr) -> Stream {
     let feedback_size = Bytes::new(header_len(viewer) + congestion::MAX_LEN as u64);
     Stream { packet_size, feedback_size, habitat: Habitat::Sockets }
 }

@@ -13,7 +13,7 @@ use weir_core::scheme::rap;
 use weir_core::scheme::rap::quality::{LayerRates, QualityConfig};
 use weir_media::{Packing, least_rates};
 use weir_net::socket::header_len;
-use weir_units::Rate;
+use weir_units::{Bytes, Rate};
 use weir_wire::rtcp::handshake::Pictures;
 use weir_wire::rtp::Rtp;
 
@@ -32,6 +32,10 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
     let missing = || Failure::new(Exit::Usage, "--unicast PORT is missing: where viewers ask for the programme");
     let listen = args.unicast.ok_or_else(missing)?;
     let scheme = registry::find(PACED_DEFAULT).expect("it is there");
+    if let Some(Setting { key, .. }) = args.cc_set.iter().find(|setting| OWN.contains(&&setting.key[..])) {
+        let text = format!("--cc-set {key} cannot be set here: the layers and --latency say it");
+        return Err(Failure::new(Exit::Usage, text));
+    }
     let settings = [&args.cc_set[..], &[Setting { key: TELL.to_owned(), value: "yes".to_owned() }]].concat();
     live::check(scheme, &settings, args.packet_size)?;
     let sealed = live::sealed(args.encrypt);
@@ -80,7 +84,8 @@ fn rates(args: &SendMedia, survey: &Survey, packing: Packing) -> Result<LayerRat
 }
 
 fn quality(args: &SendMedia, survey: &Survey, layers: LayerRates) -> QualityConfig {
-    let rap = rap::Config::new(weir_core::registry::Habitat::Sockets);
+    let stream = live::stream(Bytes::new(args.packet_size.into()), Ipv6Addr::UNSPECIFIED.into());
+    let rap = rap::configure(&stream, &args.cc_set).expect("the settings were checked");
     // Of what is live there is nothing to send ahead: a viewer has what is on its way to be shown, give or take some pictures.
     let span = spans(survey).into_iter().max().unwrap_or_default();
     let live = args.input.is_live().then_some(3 * span);
@@ -118,6 +123,8 @@ fn spans(survey: &Survey) -> Vec<Duration> {
 const USUAL_SPAN: Duration = Duration::from_millis(40);
 /// The setting of schemes that tell what has become of payloads.
 const TELL: &str = "tell_payloads";
+/// Settings that layered media have their own options for.
+const OWN: [&str; 4] = [TELL, "layers", "repair", "start_up_delay"];
 /// RTP payload type of pictures.
 const PICTURES: u8 = 98;
 /// Over how long the rates of layers are smoothed at most: what buffers even out.

@@ -23,7 +23,17 @@ pub use source::Source;
 
 use alloc::boxed::Box;
 
-use crate::definition::{Paced, Parties, Scheme};
+use crate::definition::{Paced, Parties, Scheme, Stream};
+use crate::error::ConfigError;
+use crate::settings::Setting;
+
+/// The configuration that these settings make.
+///
+/// # Errors
+/// If one of them cannot be.
+pub fn configure(stream: &Stream, settings: &[Setting]) -> Result<Config, ConfigError> {
+    settings::read(stream, settings)
+}
 
 /// RAP.
 pub const RAP: Scheme = Scheme {
