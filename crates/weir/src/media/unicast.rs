@@ -70,12 +70,16 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
 
 /// What each layer plays by itself.
 fn rates(args: &SendMedia, survey: &Survey, packing: Packing) -> Result<LayerRates, Failure> {
-    let alone = match args.layer_rates(survey.layers)? {
+    let alone: Vec<Rate> = match args.layer_rates(survey.layers)? {
         Some(cumulative) => {
             let below = [Rate::ZERO].into_iter().chain(cumulative.iter().copied());
             cumulative.iter().zip(below).map(|(rate, below)| rate.saturating_sub(below)).collect()
         }
-        None => least_rates(&survey.samples, survey.layers, packing, SMOOTHED.min(args.latency)),
+        None => {
+            let least = least_rates(&survey.samples, survey.layers, packing, SMOOTHED);
+            // Where a key picture is most of what comes at once, nothing is left for the layers above it.
+            least.into_iter().zip(0..).map(|(least, layer)| least.max(mean(survey, layer, packing))).collect()
+        }
     };
     let failed = || {
         Failure::new(Exit::Usage, "the layers' rates must rise: each is that of its layer and all below it together")
@@ -106,6 +110,15 @@ fn pictures(survey: &Survey) -> Pictures {
     let name = survey.codec.encoding_name();
     let codec = Pictures::CODECS.iter().position(|known| *known == name).unwrap_or_default();
     Pictures { codec: codec as u8, layers: survey.layers }
+}
+
+/// The rate of a layer's packets on average.
+fn mean(survey: &Survey, layer: u8, packing: Packing) -> Rate {
+    let of_layer = survey.samples.iter().filter(|sample| sample.layer == layer);
+    let packets: usize = of_layer.map(|sample| sample.bytes.div_ceil(packing.payload_bytes)).sum();
+    let bytes = Bytes::new((packets.max(1) * (packing.payload_bytes + packing.overhead_bytes)) as u64);
+    let last = survey.samples.last().map_or(USUAL_SPAN, |sample| sample.at.max(USUAL_SPAN));
+    bytes.per(last)
 }
 
 /// How long the pictures of each layer last on average.
