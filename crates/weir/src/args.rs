@@ -266,6 +266,10 @@ pub struct SendMedia {
     #[arg(long = "in", value_name = "-|FILE", default_value = "-")]
     pub input: media::Input,
 
+    /// Where each layer is a file of its own: the file of the next layer, from the second lowest up; may be given several times. VP9 in IVF, with times of one clock.
+    #[arg(long, value_name = "FILE")]
+    pub layer: Vec<PathBuf>,
+
     /// Multicast group and port of the base layer; the other layers take the groups that follow it, round-trip probes come to the next port.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, required_unless_present = "unicast", help_heading = "Network")]
     pub to: Option<SocketAddr>,

@@ -12,6 +12,8 @@ use std::time::Duration;
 use weir_media::{Codec, FrameRate, MediaError, Picture, Sample, SplitOptions, Splitter};
 use weir_units::Time;
 
+use super::merge::Reading;
+
 /// Where pictures come from, as the user says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
@@ -71,7 +73,7 @@ pub(super) enum ProgrammeError {
 
 /// Pictures, read as far ahead as they will soon go.
 pub(super) struct Programme {
-    file: File,
+    bytes: Reading,
     splitter: Splitter,
     /// They go as they come.
     is_live: bool,
@@ -110,9 +112,9 @@ impl Timeline {
     }
 }
 
-/// Reads a whole file for what it holds.
-pub(super) fn survey_file(path: &Path, options: SplitOptions) -> Result<Survey, ProgrammeError> {
-    survey(&mut File::open(path)?, &mut Splitter::new(options), None, &|| false)
+/// Reads a whole file for what it holds, or several with a layer each.
+pub(super) fn survey_file(path: &Path, others: &[PathBuf], options: SplitOptions) -> Result<Survey, ProgrammeError> {
+    survey(&mut Reading::open(path, others)?, &mut Splitter::new(options), None, &|| false)
 }
 
 /// Reads the first pictures of a pipe for what it holds, up to `most` of their time. They are not sent.
@@ -165,18 +167,18 @@ pub(crate) fn parse_frame_rate(text: &str) -> Result<FrameRate, &'static str> {
 
 impl Programme {
     /// The pictures of a file, at their times.
-    pub(super) fn stored(file: File, options: SplitOptions) -> Programme {
-        Programme::new(file, Splitter::new(options), false)
+    pub(super) fn stored(bytes: Reading, options: SplitOptions) -> Programme {
+        Programme::new(bytes, Splitter::new(options), false)
     }
 
     /// The pictures of a pipe as they come, from the next key picture on.
     pub(super) fn live(file: File, splitter: Splitter) -> Programme {
-        Programme::new(file, splitter, true)
+        Programme::new(Reading::One(file), splitter, true)
     }
 
-    fn new(file: File, splitter: Splitter, is_live: bool) -> Programme {
+    fn new(bytes: Reading, splitter: Splitter, is_live: bool) -> Programme {
         Programme {
-            file,
+            bytes,
             splitter,
             is_live,
             ahead: VecDeque::new(),
@@ -193,12 +195,12 @@ impl Programme {
     /// What to wait on for more; `None` while enough is read, or no more will come.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         let is_full = !self.is_live && self.ahead.len() >= AHEAD;
-        (!is_full && !self.is_at_end).then(|| self.file.as_fd())
+        (!is_full && !self.is_at_end).then(|| self.bytes.as_fd())
     }
 
     /// There is something to read.
     pub(super) fn read(&mut self) {
-        match self.file.read(&mut self.buffer) {
+        match self.bytes.read(&mut self.buffer) {
             Ok(0) => self.end(None),
             Ok(read) => self.splitter.push(&self.buffer[..read]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}

@@ -18,6 +18,7 @@ use weir_units::{Bytes, Time};
 use weir_wire::media::{Media, StreamId};
 
 use super::events::{MediaSenderEvent, ProgrammeEnd, ProgrammeProgress, ProgrammeStart};
+use super::merge::Reading;
 use super::programme::{self, Input, Programme, ProgrammeError, Survey};
 use super::queue::{Counts, Dropped, LayerQueue, Stream};
 use super::session::{Offer, offer};
@@ -58,9 +59,12 @@ pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Resul
     };
     match &args.input {
         Input::File(path) => {
-            let survey = programme::survey_file(path, options).map_err(failed)?;
-            let file = File::open(path).map_err(|error| failed(error.into()))?;
-            Ok((survey, Programme::stored(file, options)))
+            let survey = programme::survey_file(path, &args.layer, options).map_err(failed)?;
+            let bytes = Reading::open(path, &args.layer).map_err(|error| failed(error.into()))?;
+            Ok((survey, Programme::stored(bytes, options)))
+        }
+        Input::Stdin if !args.layer.is_empty() => {
+            Err(Failure::new(Exit::Usage, "--layer adds files to the file of the base layer: give that with --in"))
         }
         Input::Stdin => {
             let owned = io::stdin().as_fd().try_clone_to_owned().map_err(|error| failed(error.into()))?;

@@ -264,7 +264,7 @@ impl LayerManager {
         };
         self.layers[self.active].go_on_at(begins);
         self.active += 1;
-        self.patience.on_add(now);
+        self.patience.on_add(now, self.config.live.is_some());
         self.report(now, LayersCause::Add);
     }
 

@@ -25,10 +25,12 @@ impl Patience {
         now >= self.until
     }
 
-    /// A layer is added. It has to show what it costs before another one is.
-    pub(super) fn on_add(&mut self, now: Time) {
+    /// A layer is added. Of a live stream it has to show what it costs before another one is; of a stored one its buffer does.
+    pub(super) fn on_add(&mut self, now: Time, is_live: bool) {
         self.added = Some(now);
-        self.until = now + LEAST;
+        if is_live {
+            self.until = now + LEAST;
+        }
     }
 
     /// A layer is dropped. Of several that go for one reason, the first tells.
@@ -59,7 +61,7 @@ mod tests {
                 now += Duration::from_secs(1);
             }
             all[place] = now.as_micros() / 1_000_000;
-            patience.on_add(now);
+            patience.on_add(now, true);
             now += Duration::from_secs(*lasts);
             patience.on_drop(now);
             patience.on_drop(now);

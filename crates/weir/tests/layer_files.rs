@@ -1,0 +1,61 @@
+//! Layered media whose layers are files of their own, from a sender to a viewer on this host.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use weir_media::{SplitOptions, Splitter};
+use weir_testkit::netns::{decoded, generated_clip};
+
+#[test]
+fn layers_from_files_of_their_own_arrive_as_the_whole_clip_would() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| folder.path().join(name));
+    generated_clip(&clip, "320x180", 4);
+    let layers = split(&clip, folder.path());
+    let mut sender = Command::new(WEIR)
+        .args(["send", "media", "--unicast", ADDRESS, "--latency", "500ms", "--quiet", "--in"])
+        .arg(&layers[0])
+        .args(layers[1..].iter().flat_map(|layer| ["--layer".as_ref(), layer.as_os_str()]))
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let viewer = Command::new(WEIR).args(["recv", ADDRESS, "--quiet", "--out"]).arg(&out).output().expect("it runs");
+    let sent = sender.wait().expect("it runs");
+    assert!(sent.success() && viewer.status.success(), "{}", String::from_utf8_lossy(&viewer.stderr));
+    let ((frames, complaints), (originals, _)) = (decoded(&out), decoded(&clip));
+    assert_eq!(complaints, "");
+    let mut rest = originals.iter();
+    assert!(frames.iter().all(|frame| rest.any(|original| original == frame)), "frames of the clip, in its order");
+    // Upper layers begin a little later.
+    assert!(frames.len() >= 70, "{} of {} frames", frames.len(), originals.len());
+}
+
+/// A file for each layer of an IVF file, with its times.
+fn split(clip: &Path, folder: &Path) -> Vec<PathBuf> {
+    let bytes = fs::read(clip).expect("it is there");
+    let mut splitter = Splitter::new(SplitOptions::default());
+    splitter.push(&bytes);
+    splitter.finish();
+    let layers: Vec<u8> =
+        splitter.by_ref().map(|picture| picture.expect("ffmpeg's clips are whole").info.layer).collect();
+    let (header, mut frames) = bytes.split_at(32);
+    let mut files = vec![header.to_vec(); usize::from(splitter.layers())];
+    assert_eq!(files.len(), 3);
+    for layer in layers {
+        let length = u32::from_le_bytes(*frames.first_chunk().expect("a frame's header"));
+        let (frame, rest) = frames.split_at(12 + length as usize);
+        files[usize::from(layer)].extend(frame);
+        frames = rest;
+    }
+    let name = |(place, bytes): (usize, &Vec<u8>)| {
+        let path = folder.join(format!("layer{place}.ivf"));
+        fs::write(&path, bytes).expect("it can be written");
+        path
+    };
+    files.iter().enumerate().map(name).collect()
+}
+
+/// A port that no other test takes.
+const ADDRESS: &str = "127.0.0.1:5098";
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
