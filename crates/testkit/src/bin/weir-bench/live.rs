@@ -164,20 +164,18 @@ fn carry_layers(case: &Case, weir: &Path, clip: &Path, received: &Path, latency:
     let recv = recv.arg("--out").arg(received).start();
     let began = recv.event("progress", PATIENCE, |event| event["pictures"].as_u64() > Some(0));
     let time = |event: &Value| event["t_s"].as_f64().unwrap_or_default();
-    let (began, mut last) = (time(&began), time(&began));
-    let mut delays = Vec::new();
-    let mut is_narrow = false;
-    while !send.has_ended() {
-        let now = recv.event("progress", PATIENCE, |event| time(event) > last);
-        delays.extend(now["lag_ms"].as_f64());
-        last = time(&now);
-        let passed = Duration::from_secs_f64(last - began);
-        if let Some(at) = case.drop_at {
-            narrow(&network, (at..at + NARROW_FOR).contains(&passed), &mut is_narrow);
+    if let Some(at) = case.drop_at {
+        let mut is_narrow = false;
+        for (after, wanted) in [(at, true), (at + NARROW_FOR, false)] {
+            let when = time(&began) + after.as_secs_f64();
+            recv.event("progress", PATIENCE, |event| time(event) >= when);
+            narrow(&network, wanted, &mut is_narrow);
         }
     }
     let end = recv.wait(PATIENCE);
     end.is_success().then_some(()).ok_or_else(|| end.told())?;
+    let events = recv.lines().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    let mut delays: Vec<f64> = events.filter_map(|event| event["lag_ms"].as_f64()).collect();
     delays.sort_by(f64::total_cmp);
     Ok(delays)
 }
