@@ -159,7 +159,7 @@ fn carry_layers(case: &Case, weir: &Path, clip: &Path, received: &Path, latency:
     let send = network.sender().command(weir).args(["send", "media", "--quiet", "--latency", &latency]);
     let send = send.args(["--unicast", "5004", "--in", "-", "--measure", "2s"]);
     let script = format!("ffmpeg -v error -re -i '{}' -c copy -f ivf - | \"$@\"", clip.display());
-    let send = send.in_shell(&script).start();
+    let _send = send.in_shell(&script).start();
     let recv = network.receiver(0).command(weir).args(["recv", &format!("{}:5004", network.sender().ipv4()), "--json"]);
     let recv = recv.arg("--out").arg(received).start();
     let began = recv.event("progress", PATIENCE, |event| event["pictures"].as_u64() > Some(0));
