@@ -27,6 +27,7 @@ pub(super) struct Reader {
     has_joined: Vec<bool>,
     /// For each layer, up to where in the viewer's time pictures went.
     covered: Vec<Duration>,
+    is_live: bool,
     /// From when a part goes until it plays, if it goes at its time.
     delay: Duration,
     /// The next part that goes.
@@ -100,6 +101,7 @@ impl Reader {
             has_joined: vec![false; config.layers.as_slice().len()],
             covered: vec![Duration::ZERO; config.layers.as_slice().len()],
             delay: config.start_up_delay,
+            is_live: config.live.is_some(),
             ready: None,
             sent: Sent([None; LATEST]),
             kept: VecDeque::new(),
@@ -161,7 +163,7 @@ impl Reader {
             let plays = part.at.saturating_sub(began);
             // A layer that has joined goes on where it is, as long as that comes in time.
             let is_late = match self.has_joined[layer] {
-                true => plays + part.span / 2 < self.manager.reach(now),
+                true => plays + part.span / 2 < self.manager.reach(now) + self.margin(layer),
                 false => plays + part.span <= from,
             };
             let place = part.place;
@@ -179,6 +181,12 @@ impl Reader {
             self.pass_over(shelf, layer, place.number);
             self.counts.dropped += u64::from(self.has_joined[layer]);
         }
+    }
+
+    /// How much earlier than just in time a picture has to go. An upper layer of a live programme that is behind sends what is new, rather
+    /// than what would come at the last moment.
+    fn margin(&self, layer: usize) -> Duration {
+        if self.is_live && layer > 0 { self.delay / 3 } else { Duration::ZERO }
     }
 
     /// The next part of a layer.

@@ -99,7 +99,12 @@ impl LayerManager {
         self.path.round_trip = pace.smoothed_round_trip;
         self.catch_up(now);
         match pace.cause {
-            PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark | PaceCause::Silence => self.drop_uncovered(now),
+            PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark | PaceCause::Silence => {
+                // What a live stream has buffered covers no deficit: its upper layers miss pictures, and go when they get none.
+                if self.config.live.is_none() {
+                    self.drop_uncovered(now);
+                }
+            }
             _ if self.may_add(now) => self.add(now),
             _ => {}
         }
@@ -216,7 +221,8 @@ impl LayerManager {
         if self.layers[0].underflows > underflows {
             self.report(now, LayersCause::Underflow);
         }
-        let reach = self.reach(now);
+        let patience = self.config.live.map_or(Duration::ZERO, |_| self.config.start_up_delay);
+        let reach = self.reach(now).saturating_sub(patience);
         while self.layers[1..self.active].iter().any(|layer| layer.frontier() < reach) {
             self.drop_top(now);
         }
@@ -252,7 +258,8 @@ impl LayerManager {
         let is_full =
             |layer| self.buffered(now, layer) + self.reserve(layer).max(self.grain()) >= self.config.max_buffer;
         let is_carried = self.path.average >= total && self.path.rate >= total;
-        (is_carried || (0..self.active).all(is_full)) && (0..self.active).all(holds)
+        let is_safe = self.config.live.is_some() || (0..self.active).all(holds);
+        is_safe && (is_carried || (0..self.active).all(is_full))
     }
 
     /// The new layer begins where a packet comes in time that has to wait for its turn; of a live stream where the base is, so that

@@ -112,18 +112,19 @@ fn all_layers_of_a_live_programme_go_over_a_path_that_carries_them() {
     let mut path = Path::new(true);
     path.run(Duration::from_secs(20), Rate::from_kbps(1_600));
     let Counts { added, left, underflows, dropped } = path.reader.counts();
-    assert_eq!((added, left, underflows, dropped), (2, 0, 0, 0), "{:?}", path.pictures);
+    assert_eq!((added, left, underflows), (2, 0, 0), "{:?}", path.pictures);
+    assert!(dropped <= 4, "{dropped}: those that were there when a layer joined");
     let [base, middle, top] = path.pictures;
     assert!(base >= 249 && middle >= 200 && top >= 400, "{:?}", path.pictures);
 }
 
 #[test]
-fn layers_of_a_live_programme_go_when_the_path_narrows_and_come_back_when_it_widens() {
+fn upper_pictures_of_a_live_programme_are_left_out_when_the_path_narrows_and_come_back_when_it_widens() {
     let mut path = Path::new(true);
     path.run(Duration::from_secs(10), Rate::from_kbps(1_600));
     path.run(Duration::from_secs(10), Rate::from_kbps(300));
     let narrow = path.reader.counts();
-    assert!(narrow.left >= 2, "{narrow:?}");
+    assert!(narrow.left >= 1 && narrow.dropped > 50, "{narrow:?}");
     path.run(Duration::from_secs(30), Rate::from_kbps(1_600));
     let counts = path.reader.counts();
     assert_eq!((counts.underflows, counts.added), (0, counts.left + 2), "{counts:?}, all are there again");
