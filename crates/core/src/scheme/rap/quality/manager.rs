@@ -99,12 +99,10 @@ impl LayerManager {
         self.path.round_trip = pace.smoothed_round_trip;
         self.catch_up(now);
         match pace.cause {
-            PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark | PaceCause::Silence => {
-                // What a live stream has buffered covers no deficit: its upper layers miss pictures, and go when they get none.
-                if self.config.live.is_none() {
-                    self.drop_uncovered(now);
-                }
-            }
+            // What a live stream has buffered covers no deficit: its upper layers miss pictures, and go when they get none.
+            PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark | PaceCause::Silence
+                if self.config.live.is_some() => {}
+            PaceCause::Loss | PaceCause::Timeout | PaceCause::Mark | PaceCause::Silence => self.drop_uncovered(now),
             _ if self.may_add(now) => self.add(now),
             _ => {}
         }
