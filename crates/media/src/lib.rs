@@ -23,6 +23,6 @@ pub use rates::{Packing, Sample, least_rates};
 pub use repair::{
     Block, MAX_BLOCK_PACKETS, MAX_SYMBOL_BYTES, Protector, REPAIR_OVERHEAD, Recovered, Recovery, RecoveryCounts,
 };
-pub use rtp::{Arrival, Assembler, AssemblerCounts, Packetizer, Payload, sdp_lines};
+pub use rtp::{Arrival, Assembler, AssemblerCounts, Packetizer, Payload, depacketize, sdp_lines};
 pub use split::{Format, FrameRate, SplitOptions, Splitter};
 pub use write::Writer;

@@ -262,9 +262,13 @@ pub struct SendLive {
 /// `weir send media`.
 #[derive(Debug, Args)]
 pub struct SendMedia {
-    /// Video with temporal layers: a file, whose pictures go at their times, or - for standard input, whose pictures go as they come. VP9 in IVF, HEVC or H.264 as raw Annex B bytes.
-    #[arg(long = "in", value_name = "-|FILE", default_value = "-")]
+    /// Video with temporal layers: a file, whose pictures go at their times, or - for standard input, whose pictures go as they come; VP9 in IVF, HEVC or H.264 as raw Annex B bytes. Or an RTP stream of it that another program sends to an address of this host.
+    #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT", default_value = "-")]
     pub input: media::Input,
+
+    /// What an RTP stream holds: vp9, h265 or h264.
+    #[arg(long, value_name = "CODEC", value_parser = media::parse_codec)]
+    pub codec: Option<weir_media::Codec>,
 
     /// Where each layer is a file of its own: the file of the next layer, from the second lowest up; may be given several times. VP9 in IVF, with times of one clock.
     #[arg(long, value_name = "FILE")]

@@ -16,7 +16,7 @@ pub(crate) mod words;
 pub(crate) use content::{Content, Next};
 pub(crate) use events::{LayersProgress, LiveReceiverEvent, LiveSenderEvent};
 pub use input::Input;
-pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply};
+pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply, is_url};
 pub(crate) use output::{Outlet, Output, open_outlet, sent};
 pub use recv::run as recv;
 pub use send::run as send;

@@ -7,6 +7,7 @@ mod programme;
 mod protected;
 mod queue;
 mod recv;
+mod rtp_input;
 mod send;
 mod session;
 mod unicast;
@@ -16,7 +17,7 @@ pub(crate) mod words;
 
 pub(crate) use events::{MediaReceiverEvent, MediaSenderEvent, PicturesShown};
 pub use programme::Input;
-pub(crate) use programme::parse_frame_rate;
+pub(crate) use programme::{parse_codec, parse_frame_rate};
 pub(crate) use recv::run as recv;
 pub use send::run as send;
 pub use unicast::run as serve;

@@ -1,4 +1,4 @@
-//! Layered media whose layers are files of their own, from a sender to a viewer on this host.
+//! Layered media from files of a layer each, and from another program's RTP, from a sender to a viewer on this host.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,41 @@ fn layers_from_files_of_their_own_arrive_as_the_whole_clip_would() {
     assert!(frames.iter().all(|frame| rest.any(|original| original == frame)), "frames of the clip, in its order");
     // Upper layers begin a little later.
     assert!(frames.len() >= 70, "{} of {} frames", frames.len(), originals.len());
+}
+
+#[test]
+fn rtp_of_another_program_is_taken_from_its_next_key_picture_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| folder.path().join(name));
+    generated_clip(&clip, "320x180", 10);
+    let mut sender = Command::new(WEIR)
+        .args(["send", "media", "--unicast", "127.0.0.1:5099", "--latency", "500ms", "--quiet", "--measure", "1s"])
+        .args(["--in", "rtp://127.0.0.1:5096", "--codec", "vp9"])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let viewer = Command::new(WEIR)
+        .args(["recv", "127.0.0.1:5099", "--quiet", "--for", "11s", "--out"])
+        .arg(&out)
+        .spawn()
+        .expect("it starts");
+    let program = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-re", "-i"])
+        .arg(&clip)
+        .args(["-c", "copy", "-strict", "experimental", "-f", "rtp", "rtp://127.0.0.1:5096?pkt_size=1200"])
+        .output()
+        .expect("ffmpeg is there");
+    assert!(program.status.success(), "{}", String::from_utf8_lossy(&program.stderr));
+    let seen = viewer.wait_with_output().expect("it runs");
+    sender.kill().expect("it runs");
+    sender.wait().expect("it was killed");
+    assert!(seen.status.success());
+    let ((frames, complaints), (originals, _)) = (decoded(&out), decoded(&clip));
+    assert_eq!(complaints, "");
+    let mut rest = originals.iter();
+    assert!(frames.iter().all(|frame| rest.any(|original| original == frame)), "frames of the clip, in its order");
+    // What is looked at is not sent, and the viewer has to come.
+    assert!(frames.len() >= 100, "{} of {} frames", frames.len(), originals.len());
 }
 
 /// A file for each layer of an IVF file, with its times.

@@ -53,7 +53,7 @@ impl Packetizer {
 }
 
 /// The data of a picture from its payloads, in order; `None` if they are not as the codec's RFC says.
-fn depacketize<'a>(codec: Codec, payloads: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+pub fn depacketize<'a>(codec: Codec, payloads: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let layout: &Layout = match codec {
         Codec::Vp9 => return vp9::picture(payloads),
         Codec::Hevc => &nal::HEVC,

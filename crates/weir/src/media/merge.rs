@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use weir_media::MAX_PICTURE_BYTES;
 
+use super::rtp_input::RtpInput;
+
 /// The bytes of a programme.
 #[derive(Debug)]
 pub(super) enum Reading {
@@ -15,6 +17,8 @@ pub(super) enum Reading {
     One(File),
     /// Of several files.
     Merged(Box<Merged>),
+    /// Of an RTP stream.
+    Rtp(Box<RtpInput>),
 }
 
 impl Reading {
@@ -32,11 +36,22 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// How often something was missing before what was read.
+    pub(super) fn gaps(&self) -> u64 {
+        match self {
+            Reading::One(_) | Reading::Merged(_) => 0,
+            Reading::Rtp(stream) => stream.gaps(),
+        }
+    }
+}
+
 impl Read for Reading {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Reading::One(file) => file.read(buffer),
             Reading::Merged(merged) => merged.read(buffer),
+            Reading::Rtp(stream) => stream.read(buffer),
         }
     }
 }
@@ -47,6 +62,7 @@ impl AsFd for Reading {
         match self {
             Reading::One(file) => file.as_fd(),
             Reading::Merged(merged) => merged.layers[0].reader.get_ref().as_fd(),
+            Reading::Rtp(stream) => stream.as_fd(),
         }
     }
 }

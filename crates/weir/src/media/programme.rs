@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,6 +13,8 @@ use weir_media::{Codec, FrameRate, MediaError, Picture, Sample, SplitOptions, Sp
 use weir_units::Time;
 
 use super::merge::Reading;
+use crate::args::ValueError;
+use crate::live::is_url;
 
 /// Where pictures come from, as the user says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,20 +23,32 @@ pub enum Input {
     Stdin,
     /// A file: pictures go at their times.
     File(PathBuf),
+    /// An RTP stream that another program sends to this address: pictures go as they come.
+    Rtp(SocketAddr),
 }
 
 impl Input {
     /// Whether nobody knows what is to come.
     pub(super) fn is_live(&self) -> bool {
-        *self == Input::Stdin
+        matches!(self, Input::Stdin | Input::Rtp(_))
+    }
+
+    /// Whether it goes on until it is interrupted.
+    pub(super) fn is_endless(&self) -> bool {
+        matches!(self, Input::Rtp(_))
     }
 }
 
 impl FromStr for Input {
-    type Err = std::convert::Infallible;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Input, Self::Err> {
-        Ok(if text == "-" { Input::Stdin } else { Input::File(text.into()) })
+    fn from_str(text: &str) -> Result<Input, ValueError> {
+        match text.strip_prefix("rtp://") {
+            Some(at) => at.parse().map(Input::Rtp).map_err(|_| ValueError::RtpAddress),
+            None if text == "-" => Ok(Input::Stdin),
+            None if is_url(text) => Err(ValueError::Protocol),
+            None => Ok(Input::File(text.into())),
+        }
     }
 }
 
@@ -43,6 +57,7 @@ impl fmt::Display for Input {
         match self {
             Input::Stdin => f.write_str("standard input"),
             Input::File(path) => write!(f, "{}", path.display()),
+            Input::Rtp(address) => write!(f, "RTP to {address}"),
         }
     }
 }
@@ -85,6 +100,8 @@ pub(super) struct Programme {
     /// Before the first key picture nothing goes.
     is_begun: bool,
     is_at_end: bool,
+    /// How often something was missing in what was read.
+    gaps: u64,
     buffer: Vec<u8>,
     /// What ended it before its end.
     pub(super) failure: Option<String>,
@@ -158,6 +175,13 @@ pub(super) fn survey(
     Ok(Survey { codec, layers: splitter.layers(), samples, told })
 }
 
+/// How the user says a codec: as RTP names it, in any letters.
+pub(crate) fn parse_codec(text: &str) -> Result<Codec, &'static str> {
+    let known = [("vp9", Codec::Vp9), ("h265", Codec::Hevc), ("hevc", Codec::Hevc), ("h264", Codec::H264)];
+    let found = known.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, codec)| codec).ok_or("expected vp9, h265 or h264")
+}
+
 /// How the user says a frame rate: `25` or `30000/1001`.
 pub(crate) fn parse_frame_rate(text: &str) -> Result<FrameRate, &'static str> {
     let (pictures, seconds) = text.split_once('/').unwrap_or((text, "1"));
@@ -171,9 +195,9 @@ impl Programme {
         Programme::new(bytes, Splitter::new(options), false)
     }
 
-    /// The pictures of a pipe as they come, from the next key picture on.
-    pub(super) fn live(file: File, splitter: Splitter) -> Programme {
-        Programme::new(Reading::One(file), splitter, true)
+    /// The pictures of a pipe or an RTP stream as they come, from the next key picture on.
+    pub(super) fn live(bytes: Reading, splitter: Splitter) -> Programme {
+        Programme::new(bytes, splitter, true)
     }
 
     fn new(bytes: Reading, splitter: Splitter, is_live: bool) -> Programme {
@@ -186,6 +210,7 @@ impl Programme {
             began: None,
             is_begun: false,
             is_at_end: false,
+            gaps: 0,
             buffer: vec![0; READ],
             failure: None,
             told: Vec::new(),
@@ -206,11 +231,23 @@ impl Programme {
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(error) => self.end(Some(error.to_string())),
         }
+        self.look_for_gaps();
         while let Some(found) = self.splitter.next() {
             match found {
                 Ok(picture) => self.take(picture),
                 Err(error) if error.is_fatal() => self.end(Some(error.to_string())),
                 Err(error) => self.told.push(error.to_string()),
+            }
+        }
+    }
+
+    /// What is behind a gap may need what is missing: it goes on with a key picture.
+    fn look_for_gaps(&mut self) {
+        if self.bytes.gaps() > std::mem::replace(&mut self.gaps, self.bytes.gaps()) {
+            self.is_begun = false;
+            if self.gaps == 1 {
+                let text = "packets of the RTP stream are missing: what comes up to its next key picture is left out, each time";
+                self.told.push(text.to_owned());
             }
         }
     }

@@ -21,6 +21,7 @@ use super::events::{MediaSenderEvent, ProgrammeEnd, ProgrammeProgress, Programme
 use super::merge::Reading;
 use super::programme::{self, Input, Programme, ProgrammeError, Survey};
 use super::queue::{Counts, Dropped, LayerQueue, Stream};
+use super::rtp_input::RtpInput;
 use super::session::{Offer, offer};
 use crate::args::SendMedia;
 use crate::events::{Role, Trouble};
@@ -63,18 +64,34 @@ pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Resul
             let bytes = Reading::open(path, &args.layer).map_err(|error| failed(error.into()))?;
             Ok((survey, Programme::stored(bytes, options)))
         }
-        Input::Stdin if !args.layer.is_empty() => {
+        _ if !args.layer.is_empty() => {
             Err(Failure::new(Exit::Usage, "--layer adds files to the file of the base layer: give that with --in"))
         }
         Input::Stdin => {
             let owned = io::stdin().as_fd().try_clone_to_owned().map_err(|error| failed(error.into()))?;
-            let (mut file, mut splitter) = (File::from(owned), Splitter::new(options));
-            // What comes first tells how fast the layers are, unless the user does.
-            let most = if args.layer_rates.is_empty() { args.measure } else { Duration::from_millis(500) };
-            let survey = programme::survey(&mut file, &mut splitter, Some(most), is_interrupted).map_err(failed)?;
-            Ok((survey, Programme::live(file, splitter)))
+            open_live(args, Reading::One(File::from(owned)), options, is_interrupted).map_err(failed)
+        }
+        Input::Rtp(at) => {
+            let missing = "an RTP stream does not say what it holds: --codec does";
+            let codec = args.codec.ok_or_else(|| Failure::new(Exit::Usage, missing))?;
+            let stream = RtpInput::open(*at, codec).map_err(|error| failed(error.into()))?;
+            open_live(args, Reading::Rtp(Box::new(stream)), options, is_interrupted).map_err(failed)
         }
     }
+}
+
+/// Looks at the beginning of what comes for what it holds.
+fn open_live(
+    args: &SendMedia,
+    mut bytes: Reading,
+    options: SplitOptions,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(Survey, Programme), ProgrammeError> {
+    let mut splitter = Splitter::new(options);
+    // What comes first tells how fast the layers are, unless the user does.
+    let most = if args.layer_rates.is_empty() { args.measure } else { Duration::from_millis(500) };
+    let survey = programme::survey(&mut bytes, &mut splitter, Some(most), is_interrupted)?;
+    Ok((survey, Programme::live(bytes, splitter)))
 }
 
 fn write_description(path: &Path, offer: &Offer) -> Result<(), Failure> {
@@ -114,6 +131,8 @@ struct MediaSender<'a> {
     /// The observer wants no more.
     is_unheard: bool,
     input: String,
+    /// It is ended by an interruption.
+    is_endless: bool,
     programme: Programme,
     queues: Vec<LayerQueue>,
     dropped: Dropped,
@@ -163,6 +182,7 @@ impl Application<Media> for MediaSender<'_> {
         }
         if self.outcome.is_none() {
             self.outcome = match () {
+                () if self.observer.is_interrupted() && self.is_endless => Some(Exit::Done),
                 () if self.observer.is_interrupted() => Some(Exit::Interrupted),
                 () if self.ends.is_some_and(|ends| now >= ends) => Some(Exit::Done),
                 () if self.is_over(now) => Some(Exit::Done),
@@ -195,6 +215,7 @@ impl<'a> MediaSender<'a> {
             observer,
             is_unheard: false,
             input: args.input.to_string(),
+            is_endless: args.input.is_endless(),
             programme,
             queues: (0..survey.layers).map(queue).collect(),
             dropped: Dropped::default(),

@@ -63,7 +63,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
         silence: args.silence,
         capture: args.output.pcap.clone(),
         input: args.input.to_string(),
-        is_endless: false,
+        is_endless: args.input.is_endless(),
     };
     live::serve(&service, MediaContent::new(programme, shelf, form), observer)
 }
