@@ -27,17 +27,27 @@ use setup::Setup;
 
 #[test]
 fn any_history_leaves_every_party_within_its_rules() {
-    let schemes = SCHEMES;
-    bolero::check!().with_test_time(TEST_TIME).for_each(|input: &[u8]| {
-        let Some((setup, operations)) = input.split_at_checked(SETUP) else { return };
-        let mut draw = Draw::new(setup);
-        let scheme = schemes[usize::from(draw.u8()) % schemes.len()];
-        let mut group = Group::new(&Setup::new(scheme, &mut draw));
-        for operation in operations.chunks(OPERATION) {
-            group.operate(&mut Draw::new(operation));
-        }
-        group.finish();
-    });
+    bolero::check!().with_test_time(TEST_TIME).for_each(|input: &[u8]| run(input));
+}
+
+/// The history that the bytes say, to its end.
+fn run(input: &[u8]) {
+    let Some((setup, operations)) = input.split_at_checked(SETUP) else { return };
+    let mut draw = Draw::new(setup);
+    let scheme = SCHEMES[usize::from(draw.u8()) % SCHEMES.len()];
+    let mut group = Group::new(&Setup::new(scheme, &mut draw));
+    for operation in operations.chunks(OPERATION) {
+        group.operate(&mut Draw::new(operation));
+    }
+    group.finish();
+}
+
+/// Chance found this: the sender of a tree was told that it had reached its child, which it had not contacted. The child then counted
+/// as up, was never announced, and the sender waited for it.
+#[test]
+fn nobody_is_reached_who_was_not_contacted() {
+    run(b"\x0c\x03\x8d\x3b\x6d\x04\x89\xc2\x96\x5f\x29\xea\x77\x97\x35\xd5\xf8\x07\xcc\x51\x1d\x7f\x15\x8e\xb8\x9a\xa6\x49\
+          \x55\xaf\xec\xf5\xf6\x01\xe8\xda\x82\x95\x32\x22\x14\xce\x32\xa0\xe8\x14\x86\xb3\xcd\xe6\xb4\xfa\x10\x62\x06\xf7\x58");
 }
 
 /// The same operations, many more of them, from a seeded stream: deep states that short inputs do not reach.

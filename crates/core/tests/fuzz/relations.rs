@@ -59,7 +59,8 @@ impl Relations {
     }
 
     /// The event as it can happen to the party `index`, if it can: in a tree a number is used once, who goes has been there, and
-    /// a child that is gone can come back under another number. Strangers say nothing and so hold everybody back: they are few.
+    /// a child that is gone can come back under another number, and nobody is reached without being contacted. Strangers say nothing and so
+    /// hold everybody back: they are few.
     /// Only if it `may_be_final` the stream ends, or a party of the group goes.
     pub(crate) fn adapted(
         &mut self,
@@ -85,6 +86,8 @@ impl Relations {
                 let candidates = if may_be_final { all } else { strangers };
                 candidates.get(which as usize % candidates.len().max(1)).copied().map(Event::PeerDown)
             }
+            // A driver says so to those who have contacted somebody, and does not announce that peer besides.
+            Event::Reached { .. } if self.is_tree && party.contacts() == 0 => None,
             Event::End if self.is_tree => may_be_final.then_some(Event::End),
             event => Some(event),
         }
