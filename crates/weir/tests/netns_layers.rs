@@ -14,7 +14,7 @@ use weir_units::Rate;
 /// 1.5 Mbit/s in three layers over 2 Mbit/s and 40 ms; a TCP takes its part for half of each period.
 #[test]
 fn the_base_layer_never_starves_while_a_tcp_comes_and_goes() {
-    a_tcp_comes_and_goes(60, Duration::from_secs(20), "2mbit");
+    a_tcp_comes_and_goes(30, Duration::from_secs(12), "2mbit");
 }
 
 /// The same for ten minutes, with a TCP for half of each minute.
@@ -46,7 +46,8 @@ fn a_tcp_comes_and_goes(seconds: u32, period: Duration, rate: &str) {
     assert!(seen.backoffs > 10, "{seen:?}");
     assert_eq!(seen.underflows, 0, "{seen:?}");
     assert!(seen.longest_pause_ms < 1.5 * BASE_MS, "{seen:?}");
-    assert!(4 * seen.layer_changes <= seen.backoffs, "{seen:?}");
+    // The first two are the start's.
+    assert!(4 * seen.layer_changes.saturating_sub(2) <= seen.backoffs, "{seen:?}");
 }
 
 /// 1.5 Mbit/s in three layers, of which the base and the next take 1, over 1.2 Mbit/s.
@@ -57,12 +58,12 @@ fn over_a_path_that_is_too_slow_for_all_layers_the_lower_ones_play_without_a_pau
     }
     let scratch = Scratch::new();
     let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| scratch.join(name));
-    generated_clip(&clip, "320x180", 40);
+    generated_clip(&clip, "320x180", 16);
     let network = Network::new().receivers(1).modelled(ways("rate=1200kbit,delay=20ms,buffer=100ms")).build();
     let seen = View::start(&network, &clip, &out, &[]).end(&clip, &out);
-    assert!(seen.backoffs > 10, "{seen:?}");
+    assert!(seen.backoffs > 5, "{seen:?}");
     assert!(seen.longest_pause_ms < 1.5 * BASE_MS && seen.underflows == 0, "{seen:?}");
-    assert!(seen.pictures > 300 && seen.pictures < 1_200, "{seen:?}");
+    assert!(seen.pictures > 120 && seen.pictures < 480, "{seen:?}");
 }
 
 /// 2 % of the packets are lost on a path that is fast enough.
@@ -73,18 +74,18 @@ fn what_a_lossy_path_loses_goes_again_before_it_plays() {
     }
     let scratch = Scratch::new();
     let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| scratch.join(name));
-    generated_clip(&clip, "320x180", 30);
+    generated_clip(&clip, "320x180", 15);
     let network = Network::new().receivers(1).modelled(ways("rate=10mbit,delay=5ms,buffer=100ms,loss=2%")).build();
     let view = View::start(&network, &clip, &out, &["--encrypt"]);
     let seen = view.end(&clip, &out);
     let (lost, delivered) = network.lost_and_delivered(0);
-    assert!(lost > 60, "the path lost {lost} of {delivered}");
+    assert!(lost > 25, "the path lost {lost} of {delivered}");
     // Upper layers begin a little later.
-    assert!(seen.pictures >= 890 && seen.dropped == 0, "{seen:?}");
+    assert!(seen.pictures >= 440 && seen.dropped == 0, "{seen:?}");
     assert!(seen.resent >= lost - 20, "{lost} lost, {seen:?}");
 }
 
-/// A live programme of 1.5 Mbit/s, of which the base takes 0.6, over 3 Mbit/s; for ten seconds the link carries 0.8.
+/// A live programme of 1.5 Mbit/s, of which the base takes 0.6, over 3 Mbit/s; for eight seconds the link carries 0.8.
 #[test]
 fn when_the_path_of_a_live_programme_narrows_its_upper_layers_go_first() {
     if !require_root() {
@@ -92,17 +93,17 @@ fn when_the_path_of_a_live_programme_narrows_its_upper_layers_go_first() {
     }
     let scratch = Scratch::new();
     let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| scratch.join(name));
-    generated_clip(&clip, "320x180", 36);
+    generated_clip(&clip, "320x180", 26);
     let network = Network::new().links([Rate::from_mbps(3)]).build();
     let view = View::start_live(&network, &clip, &out, &["--latency", "500ms"]);
-    let from = view.viewer.event("progress", Duration::from_secs(60), |event| event["pictures"].as_u64() > Some(200));
+    let from = view.viewer.event("progress", Duration::from_secs(60), |event| event["pictures"].as_u64() > Some(100));
     network.change_link(0, TokenBucket::new(Rate::from_kbps(800)));
-    let until = from["t_s"].as_f64().map(|from| from + 10.0);
+    let until = from["t_s"].as_f64().map(|from| from + 8.0);
     view.viewer.event("progress", Duration::from_secs(60), |event| event["t_s"].as_f64() > until);
     network.change_link(0, TokenBucket::new(Rate::from_mbps(3)));
     let seen = view.end(&clip, &out);
     assert!(network.link_counters(0).dropped_packets > 0, "{seen:?}");
-    assert!(seen.backoffs > 0 && seen.pictures < 900, "{seen:?}");
+    assert!(seen.backoffs > 0 && seen.pictures < 660, "{seen:?}");
     assert!(seen.longest_pause_ms < 1_000.0, "{seen:?}");
 }
 
