@@ -61,6 +61,10 @@ impl Ivf {
 
     pub(super) fn finish(&mut self, out: &mut Output) {
         self.settle(Top::One, out);
+        if !self.buffer.is_empty() {
+            let what = "the file is cut off in it";
+            out.push_back(Err(MediaError::Damaged { codec: Codec::Vp9, what }));
+        }
     }
 
     fn timestamp(&self, time: u64) -> u32 {

@@ -32,11 +32,24 @@ impl Reading {
         }
         let paths = [base].into_iter().chain(others.iter().map(PathBuf::as_path));
         let files = paths.map(|path| Layer::open(path).map_err(|error| of(path, &error))).collect::<io::Result<_>>()?;
-        Ok(Reading::Merged(Box::new(Merged::new(files))))
+        Ok(Reading::Merged(Box::new(Merged::new(files)?)))
     }
-}
 
-impl Reading {
+    /// What the user is to know of what was read, each once.
+    pub(super) fn told(&mut self) -> Vec<String> {
+        match self {
+            Reading::One(_) => Vec::new(),
+            Reading::Merged(merged) => merged.told(),
+            Reading::Rtp(stream) => stream.told(),
+        }
+    }
+
+    /// Of several files, how many pictures came from each.
+    pub(super) fn pictures_of_files(&self) -> Option<Vec<(&Path, usize)>> {
+        let Reading::Merged(merged) = self else { return None };
+        Some(merged.layers.iter().map(|layer| (&*layer.path, layer.frames)).collect())
+    }
+
     /// How often something was missing before what was read.
     pub(super) fn gaps(&self) -> u64 {
         match self {
@@ -71,9 +84,13 @@ impl AsFd for Reading {
 #[derive(Debug)]
 pub(super) struct Merged {
     layers: Vec<Layer>,
+    /// Layers from here on are left out: one below them has ended.
+    kept: usize,
     /// What is read next, from this place on.
     ready: Vec<u8>,
     at: usize,
+    /// What the user is to know.
+    told: Vec<String>,
 }
 
 /// A file.
@@ -82,31 +99,80 @@ struct Layer {
     path: PathBuf,
     reader: BufReader<File>,
     header: [u8; FILE_HEADER],
-    /// Its next frame: its time in units of the base's file, and its bytes. `None` at its end.
-    next: Option<(u64, Vec<u8>)>,
+    /// Its next frame. `None` at its end, and before it is looked for.
+    next: Option<Frame>,
+    /// The time of its latest frame, and how long after the one before that was.
+    latest: Option<u64>,
+    gap: Option<u64>,
+    /// Frames that were given out.
+    frames: usize,
+}
+
+/// A frame of a file.
+#[derive(Debug)]
+struct Frame {
+    /// In units of the base's file.
+    time: u64,
+    data: Vec<u8>,
 }
 
 impl Merged {
-    fn new(layers: Vec<Layer>) -> Merged {
-        let ready = layers[0].header.to_vec();
-        Merged { layers, ready, at: 0 }
+    fn new(layers: Vec<Layer>) -> io::Result<Merged> {
+        let (kept, ready) = (layers.len(), layers[0].header.to_vec());
+        if let Some(other) = layers.iter().find(|layer| layer.fourcc() != layers[0].fourcc()) {
+            return Err(of(&other.path, &wrong("its codec is not that of the base layer's file")));
+        }
+        Ok(Merged { layers, kept, ready, at: 0, told: Vec::new() })
     }
 
-    /// The next frame of all files by its time, the base's first of those at one time.
+    /// The next frame of all files by its time.
     fn advance(&mut self) -> io::Result<()> {
+        (self.ready, self.at) = (Vec::new(), 0);
         let base = self.layers[0].header;
-        for layer in &mut self.layers {
+        for layer in &mut self.layers[..self.kept] {
             layer.fill(&base).map_err(|error| of(&layer.path, &error))?;
         }
-        let times = self.layers.iter().enumerate().filter_map(|(place, layer)| Some((layer.next.as_ref()?.0, place)));
-        (self.ready, self.at) = (Vec::new(), 0);
-        let Some((time, place)) = times.min() else { return Ok(()) };
-        if let Some((_, frame)) = self.layers[place].next.take() {
-            self.ready.extend((frame.len() as u32).to_le_bytes());
-            self.ready.extend(time.to_le_bytes());
-            self.ready.extend(frame);
+        while let Some((time, place)) = self.first()? {
+            let Some(ended) = self.layers[..place].iter().position(|layer| layer.is_missed_at(time)) else {
+                let layer = &mut self.layers[place];
+                layer.frames += 1;
+                let data = layer.next.take().map(|frame| frame.data).unwrap_or_default();
+                self.ready.extend((data.len() as u32).to_le_bytes());
+                self.ready.extend(time.to_le_bytes());
+                self.ready.extend(data);
+                break;
+            };
+            self.leave_out_above(ended);
         }
         Ok(())
+    }
+
+    /// The frame that comes first: its time and its file.
+    fn first(&self) -> io::Result<Option<(u64, usize)>> {
+        let times = || self.layers[..self.kept].iter().enumerate().filter_map(|(n, layer)| Some((layer.time()?, n)));
+        let Some((time, place)) = times().min() else { return Ok(None) };
+        let Some((_, other)) = times().find(|&(at, other)| at == time && other != place) else {
+            return Ok(Some((time, place)));
+        };
+        let [one, other] = [place, other].map(|place| self.layers[place].path.display());
+        Err(wrong(&format!(
+            "{one} and {other} have a picture at the same time ({time}): layers that are files of their own need the times of the \
+             stream that they come from, and files that each begin at 0 have lost them"
+        )))
+    }
+
+    /// Pictures above a layer that has ended may need what it lacks.
+    fn leave_out_above(&mut self, ended: usize) {
+        let paths: Vec<_> =
+            self.layers[ended + 1..self.kept].iter().map(|layer| layer.path.display().to_string()).collect();
+        let path = self.layers[ended].path.display();
+        self.told.push(format!("{path} ends before {}, which is left out from there on", paths.join(" and ")));
+        self.kept = ended + 1;
+    }
+
+    /// What the user is to know of what was read, once.
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
     }
 }
 
@@ -133,7 +199,26 @@ impl Layer {
         if units(&header).is_none() {
             return Err(wrong("its header says nothing of its clock"));
         }
-        Ok(Layer { path: path.to_owned(), reader, header, next: None })
+        Ok(Layer { path: path.to_owned(), reader, header, next: None, latest: None, gap: None, frames: 0 })
+    }
+
+    fn fourcc(&self) -> &[u8] {
+        &self.header[8..12]
+    }
+
+    /// The time of the next frame.
+    fn time(&self) -> Option<u64> {
+        self.next.as_ref().map(|frame| frame.time)
+    }
+
+    /// Whether it has ended, and would have had a frame up to this time if it had gone on as it did.
+    fn is_missed_at(&self, time: u64) -> bool {
+        self.next.is_none()
+            && match (self.latest, self.gap) {
+                (None, _) => true,
+                (Some(latest), Some(gap)) => time >= latest.saturating_add(gap),
+                (Some(_), None) => false,
+            }
     }
 
     /// Reads the next frame, unless it is there or there is none. Times are told in units of `base`.
@@ -158,7 +243,13 @@ impl Layer {
         let (own, theirs) = (units(&self.header).unwrap_or(ONE), units(base).unwrap_or(ONE));
         // Times are in units of numerator / denominator seconds.
         let scaled = u128::from(u64::from_le_bytes(*time)) * own.1 * theirs.0 / (own.0 * theirs.1);
-        self.next = Some((u64::try_from(scaled).unwrap_or(u64::MAX), frame));
+        let time = u64::try_from(scaled).unwrap_or(u64::MAX);
+        if self.latest.is_some_and(|latest| time <= latest) {
+            return Err(wrong("its times do not rise from picture to picture"));
+        }
+        self.gap = self.latest.map(|latest| time - latest);
+        self.latest = Some(time);
+        self.next = Some(Frame { time, data: frame });
         Ok(())
     }
 }
@@ -212,16 +303,71 @@ mod tests {
     #[test]
     fn frames_of_several_files_come_in_the_order_of_their_times_whatever_their_units() {
         let base = file(30, &[(0, b"a"), (4, b"e"), (8, b"i")]);
-        let top = file(90_000, &[(6_000, b"c"), (12_000, b"f"), (18_000, b"g")]);
-        let whole = file(30, &[(0, b"a"), (2, b"c"), (4, b"e"), (4, b"f"), (6, b"g"), (8, b"i")]);
+        let top = file(90_000, &[(6_000, b"c"), (15_000, b"f"), (18_000, b"g")]);
+        let whole = file(30, &[(0, b"a"), (2, b"c"), (4, b"e"), (5, b"f"), (6, b"g"), (8, b"i")]);
         let bytes = merged(&[&base, &top]).expect("they are files");
         assert_eq!(bytes, std::fs::read(whole.path()).expect("it is there"));
     }
 
     #[test]
-    fn a_layer_that_ends_early_leaves_the_others() {
+    fn the_top_layer_may_end_early() {
         let (base, top) = (file(30, &[(0, b"a"), (4, b"e")]), file(30, &[]));
         assert_eq!(merged(&[&base, &top]).expect("they are files"), std::fs::read(base.path()).expect("it is there"));
+    }
+
+    #[test]
+    fn what_is_above_a_layer_that_has_ended_is_left_out_from_there_on_and_the_user_told() {
+        let base = file(30, &[(0, b"a"), (4, b"e"), (8, b"i"), (12, b"m")]);
+        let middle = file(30, &[(2, b"c"), (6, b"g")]);
+        let top = file(30, &[(1, b"b"), (3, b"d"), (5, b"f"), (7, b"h"), (9, b"j"), (11, b"l"), (13, b"n")]);
+        let whole = [
+            (0, b"a"),
+            (1, b"b"),
+            (2, b"c"),
+            (3, b"d"),
+            (4, b"e"),
+            (5, b"f"),
+            (6, b"g"),
+            (7, b"h"),
+            (8, b"i"),
+            (9, b"j"),
+            (12, b"m"),
+        ];
+        let whole = file(30, &whole.map(|(time, data)| (time, &data[..])));
+        let others = [middle.path().to_owned(), top.path().to_owned()];
+        let mut reading = Reading::open(base.path(), &others).expect("they are files");
+        let mut bytes = Vec::new();
+        reading.read_to_end(&mut bytes).expect("they are whole");
+        assert_eq!(bytes, std::fs::read(whole.path()).expect("it is there"));
+        let told = reading.told().join("; ");
+        assert!(told.starts_with(&middle.path().display().to_string()) && told.contains("left out"), "{told}");
+    }
+
+    #[test]
+    fn a_programme_ends_with_its_base_layer() {
+        let (base, top) = (file(30, &[(0, b"a"), (2, b"c")]), file(30, &[(1, b"b"), (3, b"d"), (5, b"f"), (7, b"h")]));
+        let whole = file(30, &[(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]);
+        assert_eq!(merged(&[&base, &top]).expect("they are files"), std::fs::read(whole.path()).expect("it is there"));
+    }
+
+    #[test]
+    fn files_that_each_begin_at_zero_are_refused_and_named() {
+        let (base, top) = (file(30, &[(0, b"a"), (4, b"e")]), file(30, &[(0, b"c"), (4, b"g")]));
+        let error = merged(&[&base, &top]).expect_err("their times are lost").to_string();
+        assert!(error.contains(&top.path().display().to_string()) && error.contains("same time"), "{error}");
+    }
+
+    #[test]
+    fn a_file_whose_times_go_back_or_whose_codec_is_another_is_refused() {
+        let base = file(30, &[(0, b"a"), (4, b"e")]);
+        let error = merged(&[&base, &file(30, &[(3, b"c"), (2, b"b")])]).expect_err("times go back").to_string();
+        assert!(error.contains("do not rise"), "{error}");
+        let other = file(30, &[(2, b"c")]);
+        let mut bytes = std::fs::read(other.path()).expect("it is there");
+        bytes[8..12].copy_from_slice(b"AV01");
+        std::fs::write(other.path(), bytes).expect("it takes bytes");
+        let error = merged(&[&base, &other]).expect_err("it is of another codec").to_string();
+        assert!(error.contains("codec"), "{error}");
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl fmt::Display for Input {
     }
 }
 
+/// The input in words, with all of its files.
+pub(super) fn input_in_words(input: &Input, others: &[PathBuf]) -> String {
+    let others: Vec<_> = others.iter().map(|path| format!(" + {}", path.display())).collect();
+    format!("{input}{}", others.concat())
+}
+
 /// What a stream turned out to be.
 #[derive(Debug)]
 pub(super) struct Survey {
@@ -131,7 +137,25 @@ impl Timeline {
 
 /// Reads a whole file for what it holds, or several with a layer each.
 pub(super) fn survey_file(path: &Path, others: &[PathBuf], options: SplitOptions) -> Result<Survey, ProgrammeError> {
-    survey(&mut Reading::open(path, others)?, &mut Splitter::new(options), None, &|| false)
+    let mut reading = Reading::open(path, others)?;
+    let mut survey = survey(&mut reading, &mut Splitter::new(options), None, &|| false)?;
+    let told = reading.told();
+    match told.is_empty() {
+        true => survey.told.extend(reading.pictures_of_files().and_then(|files| misplaced(&files, &survey.samples))),
+        false => survey.told.extend(told),
+    }
+    Ok(survey)
+}
+
+/// Says so if a file's pictures turn out not to be those of the layer that it was given for.
+fn misplaced(files: &[(&Path, usize)], samples: &[Sample]) -> Option<String> {
+    let found = |layer: usize| samples.iter().filter(|sample| usize::from(sample.layer) == layer).count();
+    let (layer, (path, pictures)) = files.iter().enumerate().find(|(layer, file)| found(*layer) != file.1)?;
+    Some(format!(
+        "{} holds {pictures} pictures, and layer {layer} of what the files make has {}: are they layers of one stream, the base first?",
+        path.display(),
+        found(layer)
+    ))
 }
 
 /// Reads the first pictures of a pipe for what it holds, up to `most` of their time. They are not sent.
@@ -230,6 +254,10 @@ impl Programme {
             Ok(read) => self.splitter.push(&self.buffer[..read]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(error) => self.end(Some(error.to_string())),
+        }
+        if self.is_live {
+            // What is to be known of a file was said when it was looked at.
+            self.told.extend(self.bytes.told());
         }
         self.look_for_gaps();
         while let Some(found) = self.splitter.next() {

@@ -1,5 +1,6 @@
 //! A programme that another program sends as one RTP stream: its packets are put in order, and its pictures given out as the bytes of a
-//! file would be. What is lost on the way is lost in whole pictures; decoding goes on with the next key picture.
+//! file would be. What is lost on the way is lost in whole pictures; decoding goes on with the next key picture. The source that was heard
+//! first is followed until it has been silent for a second; then another one is.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -8,7 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use weir_media::{Codec, MAX_PICTURE_BYTES, depacketize};
-use weir_units::Seq;
+use weir_net::clock::Clock;
+use weir_units::{Seq, Time};
 use weir_wire::rtcp;
 use weir_wire::rtp::Rtp;
 
@@ -16,6 +18,7 @@ use weir_wire::rtp::Rtp;
 #[derive(Debug)]
 pub(super) struct RtpInput {
     socket: UdpSocket,
+    clock: Clock,
     datagram: Vec<u8>,
     stream: Stream,
     /// What is read next, from this place on.
@@ -33,12 +36,17 @@ impl RtpInput {
         }
         // Whoever waits looks now and then whether he is to stop.
         socket.set_read_timeout(Some(LOOK_UP))?;
-        Ok(RtpInput { socket, datagram: vec![0; 1 << 16], stream: Stream::new(codec), at: 0 })
+        Ok(RtpInput { socket, clock: Clock::new(), datagram: vec![0; 1 << 16], stream: Stream::new(codec), at: 0 })
     }
 
     /// How often something was missing before what was read.
     pub(super) fn gaps(&self) -> u64 {
         self.stream.gaps
+    }
+
+    /// What the user is to know, once.
+    pub(super) fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.stream.told)
     }
 }
 
@@ -48,8 +56,8 @@ impl Read for RtpInput {
         if self.at == self.stream.out.len() {
             self.stream.out.clear();
             self.at = 0;
-            match self.socket.recv(&mut self.datagram) {
-                Ok(len) => self.stream.take(&self.datagram[..len]),
+            match self.socket.recv_from(&mut self.datagram) {
+                Ok((len, from)) => self.stream.take(self.clock.now(), from, &self.datagram[..len]),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
                 Err(error) => return Err(error),
             }
@@ -66,20 +74,73 @@ impl AsFd for RtpInput {
     }
 }
 
-/// From packets to bytes. A state machine without socket.
+/// From packets to bytes. A state machine without clock or socket.
 #[derive(Debug)]
 struct Stream {
     codec: Codec,
-    /// Whose packets count: those of the source that came first.
-    ssrc: Option<u32>,
-    /// The number of the next packet.
-    next: Option<Seq>,
-    waiting: BTreeMap<Seq, (Rtp, Vec<u8>)>,
+    source: Option<Source>,
+    /// A packet that could be the first of another source, or of the same one that began again: if the packet that follows it comes.
+    candidate: Option<(SourceId, Packet)>,
+    waiting: BTreeMap<Seq, Packet>,
+    /// Since when a packet is waited for that others overtook.
+    waits_since: Option<Time>,
     picture: Picture,
-    /// The first picture's time and the last one's.
-    times: Option<(Seq, Seq)>,
+    timeline: Timeline,
     out: Vec<u8>,
     gaps: u64,
+    told: Vec<String>,
+}
+
+/// Who sends: address and SSRC.
+type SourceId = (SocketAddr, u32);
+
+/// Whose packets count.
+#[derive(Debug)]
+struct Source {
+    id: SourceId,
+    heard: Time,
+    /// The number of the next packet.
+    next: Seq,
+}
+
+#[derive(Debug)]
+struct Packet {
+    header: Rtp,
+    payload: Vec<u8>,
+}
+
+/// The times of pictures in ticks of 90 kHz from the first on, whichever source they are of.
+#[derive(Debug, Default)]
+struct Timeline {
+    /// The timestamp of the source's first picture, and its time.
+    origin: Option<(Seq, u64)>,
+    /// The timestamp of the latest picture, its time, and when it came.
+    latest: Option<(Seq, u64, Time)>,
+}
+
+impl Timeline {
+    /// The time of the next picture.
+    fn at(&mut self, now: Time, timestamp: u32) -> u64 {
+        let first = Seq::new(1 << 32 | u64::from(timestamp));
+        let (origin, begun) = *self.origin.get_or_insert_with(|| {
+            // A new source goes on where the one before would be.
+            let elapsed =
+                |came| u64::try_from(now.since(came).as_millis()).unwrap_or(u64::MAX).saturating_mul(90).max(1);
+            (first, self.latest.map_or(0, |(_, time, came)| time.saturating_add(elapsed(came))))
+        });
+        let latest = self
+            .latest
+            .filter(|&(_, time, _)| time >= begun)
+            .map_or(first, |(latest, ..)| latest.extend(timestamp, 32));
+        let time = begun.saturating_add(latest.value().saturating_sub(origin.value()));
+        self.latest = Some((latest, time, now));
+        time
+    }
+
+    /// Another source begins.
+    fn restart(&mut self) {
+        self.origin = None;
+    }
 }
 
 /// A picture whose packets come.
@@ -96,54 +157,99 @@ impl Stream {
     fn new(codec: Codec) -> Stream {
         Stream {
             codec,
-            ssrc: None,
-            next: None,
+            source: None,
+            candidate: None,
             waiting: BTreeMap::new(),
+            waits_since: None,
             picture: Picture::default(),
-            times: None,
+            timeline: Timeline::default(),
             out: Vec::new(),
             gaps: 0,
+            told: Vec::new(),
         }
     }
 
     /// A datagram came.
-    fn take(&mut self, datagram: &[u8]) {
+    fn take(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         if rtcp::is_rtcp(datagram) {
             return;
         }
         let Ok((header, payload)) = Rtp::decode(datagram) else { return };
-        if *self.ssrc.get_or_insert(header.ssrc) != header.ssrc {
+        let (id, packet) = ((from, header.ssrc), Packet { header, payload: payload.to_vec() });
+        match self.source.as_mut().filter(|source| source.id == id).and_then(|source| source.number(&header)) {
+            Some(_) => self.push(now, packet),
+            None => self.consider(now, id, packet),
+        }
+        self.drain(now);
+    }
+
+    /// A packet that does not go on where the source is: two of them that follow each other are a new beginning, if nobody else sends.
+    fn consider(&mut self, now: Time, id: SourceId, packet: Packet) {
+        let is_busy = |source: &Source| source.id != id && now.since(source.heard) < QUIET;
+        if self.source.as_ref().is_some_and(is_busy) {
             return;
         }
-        // Away from 0, so that a packet before the first is not below it.
-        let first = Seq::new(1 << 16 | u64::from(header.sequence));
-        let number = self.next.map_or(first, |next| next.extend(header.sequence.into(), 16));
-        let next = *self.next.get_or_insert(number);
-        if number >= next {
-            self.waiting.entry(number).or_insert((header, payload.to_vec()));
+        let follows = |first: &Packet| packet.header.sequence == first.header.sequence.wrapping_add(1);
+        match self.candidate.take() {
+            Some((candidate, first)) if candidate == id && follows(&first) => {
+                self.begin(now, id, &first.header);
+                self.push(now, first);
+                self.push(now, packet);
+            }
+            _ => self.candidate = Some((id, packet)),
         }
+    }
+
+    /// Follows a source from this packet on.
+    fn begin(&mut self, now: Time, id: SourceId, first: &Rtp) {
+        if let Some(before) = &self.source {
+            self.told.push(format!("the RTP stream from {} began again, from {}", before.id.0, id.0));
+            self.gaps += 1;
+        }
+        // Away from 0, so that a packet before the first is not below it.
+        let next = Seq::new(1 << 16 | u64::from(first.sequence));
+        self.source = Some(Source { id, heard: now, next });
+        (self.picture, self.waits_since) = (Picture::default(), None);
+        self.waiting.clear();
+        self.timeline.restart();
+    }
+
+    /// A packet of the source.
+    fn push(&mut self, now: Time, packet: Packet) {
+        let Some(source) = &mut self.source else { return };
+        source.heard = now;
+        if let Some(number) = source.number(&packet.header).filter(|number| *number >= source.next) {
+            self.waiting.entry(number).or_insert(packet);
+        }
+    }
+
+    /// Goes on as far as packets are there, and over what is missing once that has been waited for.
+    fn drain(&mut self, now: Time) {
         while let Some(first) = self.waiting.first_entry() {
-            let (number, next) = (*first.key(), self.next.unwrap_or(*first.key()));
-            if number > next {
+            let Some(source) = &mut self.source else { return };
+            let is_behind_gap = *first.key() > source.next;
+            if is_behind_gap {
                 // What was overtaken comes soon, or not at all.
-                if self.waiting.len() <= MOST_WAITING {
-                    break;
+                let since = *self.waits_since.get_or_insert(now);
+                if now.since(since) < LONGEST_WAIT && self.waiting.len() <= MOST_WAITING {
+                    return;
                 }
                 self.gaps += 1;
                 self.picture.is_broken = true;
             }
-            self.next = Some(number.next());
-            if let Some((_, (header, payload))) = self.waiting.pop_first() {
-                self.put(&header, payload, number > next);
+            self.waits_since = None;
+            if let Some((number, packet)) = self.waiting.pop_first() {
+                source.next = number.next();
+                self.put(now, &packet.header, packet.payload, is_behind_gap);
             }
         }
     }
 
     /// The next packet, in order; `is_behind_gap` if something is missing before it.
-    fn put(&mut self, header: &Rtp, payload: Vec<u8>, is_behind_gap: bool) {
+    fn put(&mut self, now: Time, header: &Rtp, payload: Vec<u8>, is_behind_gap: bool) {
         if self.picture.timestamp.is_some_and(|timestamp| timestamp != header.timestamp) {
             // Its last packet, which has the marker, is missing, or its sender sets none.
-            self.finish();
+            self.finish(now);
             self.picture.is_broken = is_behind_gap;
         }
         self.picture.timestamp = Some(header.timestamp);
@@ -153,12 +259,12 @@ impl Stream {
             self.picture.payloads.push(payload);
         }
         if header.marker {
-            self.finish();
+            self.finish(now);
         }
     }
 
     /// The picture has all its packets, or will not have them.
-    fn finish(&mut self) {
+    fn finish(&mut self, now: Time) {
         let Picture { timestamp, payloads, is_broken, .. } = std::mem::take(&mut self.picture);
         let Some(timestamp) = timestamp.filter(|_| !is_broken && !payloads.is_empty()) else { return };
         let Some(data) = depacketize(self.codec, payloads.iter().map(Vec::as_slice)) else {
@@ -166,39 +272,53 @@ impl Stream {
             return;
         };
         if self.codec == Codec::Vp9 {
-            self.frame(timestamp, &data);
+            self.frame(now, timestamp, &data);
         } else {
             self.out.extend(data);
         }
     }
 
     /// A frame of an IVF file, and before the first the file's header.
-    fn frame(&mut self, timestamp: u32, data: &[u8]) {
-        let (first, time) = match self.times {
-            Some((first, last)) => (first, last.extend(timestamp, 32)),
-            None => {
-                self.out.extend(b"DKIF\0\0\x20\0VP90\0\0\0\0");
-                self.out.extend(90_000_u32.to_le_bytes());
-                self.out.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-                let first = Seq::new(1 << 32 | u64::from(timestamp));
-                (first, first)
-            }
-        };
-        self.times = Some((first, time));
+    fn frame(&mut self, now: Time, timestamp: u32, data: &[u8]) {
+        if self.timeline.latest.is_none() {
+            self.out.extend(b"DKIF\0\0\x20\0VP90\0\0\0\0");
+            self.out.extend(90_000_u32.to_le_bytes());
+            self.out.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        let time = self.timeline.at(now, timestamp);
         self.out.extend((data.len() as u32).to_le_bytes());
-        self.out.extend(time.value().saturating_sub(first.value()).to_le_bytes());
+        self.out.extend(time.to_le_bytes());
         self.out.extend(data);
+    }
+}
+
+impl Source {
+    /// The number of a packet of it, unless it is far from the next one (RFC 3550 appendix A.1).
+    fn number(&self, header: &Rtp) -> Option<Seq> {
+        let number = self.next.extend(header.sequence.into(), 16);
+        let (ahead, behind) =
+            (number.value().saturating_sub(self.next.value()), self.next.value().saturating_sub(number.value()));
+        (ahead < MOST_AHEAD && behind <= MOST_BEHIND).then_some(number)
     }
 }
 
 /// Packets that wait for one that was overtaken.
 const MOST_WAITING: usize = 32;
+/// How long they do.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// A source that has sent nothing for so long may be followed by another.
+const QUIET: Duration = Duration::from_secs(1);
+/// RFC 3550's `MAX_MISORDER` and `MAX_DROPOUT`, in packets.
+const MOST_BEHIND: u64 = 100;
+const MOST_AHEAD: u64 = 3_000;
 const LOOK_UP: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use weir_media::{Packetizer, PictureInfo, SplitOptions, Splitter};
+
+    const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6_000);
 
     /// Packets of so many pictures of about 2500 bytes, and the same as an IVF file.
     fn packets(pictures: u16) -> Vec<Vec<u8>> {
@@ -221,7 +341,12 @@ mod tests {
     /// The first byte of each picture that comes of these packets, and how often something was missing.
     fn pictures<'a>(packets: impl IntoIterator<Item = &'a Vec<u8>>) -> (Vec<u8>, u64) {
         let mut stream = Stream::new(Codec::Vp9);
-        packets.into_iter().for_each(|packet| stream.take(packet));
+        packets.into_iter().for_each(|packet| stream.take(Time::ZERO, FROM, packet));
+        (seen(&stream), stream.gaps)
+    }
+
+    /// The first byte of each picture that came.
+    fn seen(stream: &Stream) -> Vec<u8> {
         let mut rest = stream.out.get(32..).unwrap_or_default();
         let mut all = Vec::new();
         while let Some(length) = rest.first_chunk() {
@@ -230,7 +355,17 @@ mod tests {
             all.push(rest[12]);
             rest = &rest[12 + length..];
         }
-        (all, stream.gaps)
+        all
+    }
+
+    /// The times of the pictures that came, in ticks of 90 kHz.
+    fn times(stream: &Stream) -> Vec<u64> {
+        let frames = stream.out[32..].chunks(12 + 2_500);
+        frames.map(|frame| u64::from_le_bytes(*frame[4..].first_chunk().expect("a header"))).collect()
+    }
+
+    fn after(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
     }
 
     #[test]
@@ -260,6 +395,56 @@ mod tests {
         assert_eq!(pictures(mixed), ((0..5).collect(), 0));
     }
 
+    #[test]
+    fn a_lost_packet_is_waited_for_no_longer_than_a_tenth_of_a_second() {
+        let packets = packets(4);
+        let mut stream = Stream::new(Codec::Vp9);
+        for (number, packet) in packets.iter().enumerate().filter(|(number, _)| *number != 4) {
+            stream.take(after(10 * number as u64), FROM, packet);
+        }
+        // The second picture's second packet is the fifth of all; 70 ms after the sixth it may still come.
+        assert_eq!(seen(&stream), [0]);
+        stream.take(after(160), FROM, &packets[2]);
+        assert_eq!((seen(&stream), stream.gaps), (vec![0, 2, 3], 1));
+    }
+
+    #[test]
+    fn an_encoder_that_starts_again_is_followed_once_the_first_is_silent() {
+        let packets = packets(6);
+        let (before, behind) = packets.split_at(9);
+        let other: Vec<Vec<u8>> = behind.iter().map(|packet| [&packet[..11], &[8], &packet[12..]].concat()).collect();
+        let mut stream = Stream::new(Codec::Vp9);
+        before.iter().for_each(|packet| stream.take(after(0), FROM, packet));
+        other.iter().for_each(|packet| stream.take(after(900), FROM, packet));
+        assert_eq!((seen(&stream), stream.gaps), (vec![0, 1, 2], 0), "the first one may go on");
+        other.iter().for_each(|packet| stream.take(after(1_000), FROM, packet));
+        assert_eq!((seen(&stream), stream.gaps), (vec![0, 1, 2, 3, 4, 5], 1));
+        assert_eq!(stream.told.len(), 1);
+        assert_eq!(times(&stream), [0, 3_000, 6_000, 96_000, 99_000, 102_000]);
+    }
+
+    #[test]
+    fn a_source_whose_numbers_jump_is_followed_from_there_on() {
+        let packets = packets(6);
+        let (before, behind) = packets.split_at(9);
+        let mut stream = Stream::new(Codec::Vp9);
+        before.iter().for_each(|packet| stream.take(after(0), FROM, packet));
+        for packet in behind {
+            let mut packet = packet.clone();
+            packet[2] ^= 0x40;
+            stream.take(after(100), FROM, &packet);
+        }
+        assert_eq!((seen(&stream), stream.gaps), (vec![0, 1, 2, 3, 4, 5], 1));
+    }
+
+    #[test]
+    fn one_stray_packet_takes_nothing_over() {
+        let packets = packets(5);
+        let mut stray = packets[0].clone();
+        stray[11] = 8;
+        assert_eq!(pictures([&stray].into_iter().chain(&packets)), ((0..5).collect(), 0));
+    }
+
     proptest::proptest! {
         #[test]
         fn no_packets_make_it_panic_or_fill_the_memory(datagrams in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60), 0..80)) {
@@ -267,7 +452,7 @@ mod tests {
                 let mut stream = Stream::new(codec);
                 let mut splitter = Splitter::new(SplitOptions::default());
                 for datagram in &datagrams {
-                    stream.take(&[&[0x80, 96][..], datagram].concat());
+                    stream.take(Time::ZERO, FROM, &[&[0x80, 96][..], datagram].concat());
                 }
                 splitter.push(&stream.out);
                 proptest::prop_assert!(stream.waiting.len() <= MOST_WAITING + 1);

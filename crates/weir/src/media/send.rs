@@ -19,7 +19,7 @@ use weir_wire::media::{Media, StreamId};
 
 use super::events::{MediaSenderEvent, ProgrammeEnd, ProgrammeProgress, ProgrammeStart};
 use super::merge::Reading;
-use super::programme::{self, Input, Programme, ProgrammeError, Survey};
+use super::programme::{self, Input, Programme, ProgrammeError, Survey, input_in_words};
 use super::queue::{Counts, Dropped, LayerQueue, Stream};
 use super::rtp_input::RtpInput;
 use super::session::{Offer, offer};
@@ -117,7 +117,7 @@ fn start_event(
         rates_bps: levels.iter().map(|rate| rate.bps()).collect(),
         address: to.to_string(),
         interface: interface.name.clone(),
-        input: args.input.to_string(),
+        input: input_in_words(&args.input, &args.layer),
         encoding: offer.format.encoding.clone(),
         layers: offer.format.layer_count(),
         latency_ms: u64::from(offer.format.latency_ms),
@@ -214,7 +214,7 @@ impl<'a> MediaSender<'a> {
         MediaSender {
             observer,
             is_unheard: false,
-            input: args.input.to_string(),
+            input: input_in_words(&args.input, &args.layer),
             is_endless: args.input.is_endless(),
             programme,
             queues: (0..survey.layers).map(queue).collect(),

@@ -17,7 +17,7 @@ use weir_units::{Bytes, Rate};
 use weir_wire::rtcp::handshake::Pictures;
 use weir_wire::rtp::Rtp;
 
-use super::programme::Survey;
+use super::programme::{Survey, input_in_words};
 use super::send::open;
 use crate::args::{PACED_DEFAULT, SendMedia};
 use crate::exit::{Exit, Failure};
@@ -62,7 +62,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
         identity: args.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?,
         silence: args.silence,
         capture: args.output.pcap.clone(),
-        input: args.input.to_string(),
+        input: input_in_words(&args.input, &args.layer),
         is_endless: args.input.is_endless(),
     };
     live::serve(&service, MediaContent::new(programme, shelf, form), observer)
