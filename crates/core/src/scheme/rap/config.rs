@@ -20,6 +20,8 @@ pub struct Config {
     pub start_up: Growth,
     /// What makes a missing packet a lost one.
     pub loss: LossRule,
+    /// Which losses are congestion.
+    pub losses: Losses,
     /// Whether a change of the gap acts on the packet that is waiting already, or from the next one on (decision 4).
     pub moves_the_waiting: bool,
     /// Whether steps count from the start, and raise the rate even if nothing came back in them; else they count from the
@@ -100,6 +102,15 @@ pub enum LossRule {
     Distance,
 }
 
+/// Which losses are congestion (decision 23).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Losses {
+    /// Each.
+    All,
+    /// Those behind a queue, and those that are more than a path has of its own.
+    Queued,
+}
+
 /// Later packets, or numbers, that make a missing packet a lost one (§III).
 pub(super) const LATER_PACKETS: u64 = 3;
 
@@ -123,6 +134,7 @@ impl Config {
             fine_grain: Some(FineGrain::NS2),
             start_up: Growth::Doubling,
             loss: LossRule::Deliveries,
+            losses: if sockets { Losses::Queued } else { Losses::All },
             moves_the_waiting: true,
             steps_from_start: false,
             ecn: sockets,

@@ -15,6 +15,7 @@ mod round_trip;
 mod settings;
 mod sink;
 mod source;
+mod standing;
 mod usage;
 
 pub use config::{Config, FineGrain, Growth, LossRule, Timing};

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use weir_units::Rate;
 
-use super::config::{Config, FineGrain, Growth};
+use super::config::{Config, FineGrain, Growth, Losses};
 use super::quality::LayerRates;
 use crate::definition::{Habitat, Stream};
 use crate::error::ConfigError;
@@ -80,6 +80,17 @@ const TABLE: Table<Config> = &[&[
         key: "ecn",
         help: "whether packets can be marked, and a mark is a loss",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.ecn },
+    },
+    Entry {
+        key: "losses",
+        help: "which losses are congestion",
+        value: &OneOf {
+            words: &[
+                ("all", "each", Losses::All),
+                ("queued", "those behind a queue, and more than 5 % in any case", Losses::Queued),
+            ],
+            field: |c| &mut c.losses,
+        },
     },
     Entry {
         key: "validate",

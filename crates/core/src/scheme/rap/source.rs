@@ -5,12 +5,13 @@ use core::time::Duration;
 use weir_units::{Bytes, Ecn, Seq, Time};
 use weir_wire::{Feedback, Paced};
 
-use super::config::{Config, Growth, SILENT_TIMEOUTS};
+use super::config::{Config, Growth, Losses, SILENT_TIMEOUTS};
 use super::history::History;
 use super::pace::Pace;
 use super::quality::{Carried, LayerManager, Turn};
 use super::repair::Repair;
 use super::round_trip::RoundTrip;
+use super::standing::Standing;
 use super::usage::Usage;
 use crate::definition::Stream;
 use crate::endpoint::{Action, Destination, Endpoint, Event, Header, Packet, PeerId};
@@ -27,6 +28,7 @@ pub struct Source {
     config: Config,
     pace: Pace,
     round_trip: RoundTrip,
+    standing: Standing,
     usage: Usage,
     history: History,
     repair: Option<Repair>,
@@ -102,6 +104,7 @@ impl Source {
             layers: config.quality().map(LayerManager::new),
             rests_until: Time::ZERO,
             config,
+            standing: Standing::new(),
             usage: Usage::default(),
             history: History::default(),
             offered: 0,
@@ -367,6 +370,7 @@ impl Source {
     fn fall_silent(&mut self, now: Time) {
         self.pace.rest();
         self.round_trip.forget();
+        self.standing.forget();
         self.reacted_to = self.history.last();
         self.begin_step(now);
         self.reschedule();
@@ -376,6 +380,12 @@ impl Source {
     /// Whether the loss of this packet tells of congestion that was not reacted to yet (§III-A; decision 2).
     fn is_news(&self, lost: Seq) -> bool {
         self.reacted_to.is_none_or(|last| lost > last)
+    }
+
+    /// Whether it is congestion that so many packets were lost.
+    fn is_congestion(&mut self, now: Time, lost: u64) -> bool {
+        let is_queued = self.standing.is_congestion(now, lost);
+        is_queued || self.config.losses == Losses::All
     }
 
     fn back_off(&mut self, now: Time, cause: PaceCause) {
@@ -402,16 +412,19 @@ impl Source {
         if let Some(sent) = heard.newest_sent {
             let round_trip = now.since(sent).saturating_sub(feedback.held_for());
             self.round_trip.sample(round_trip);
+            self.standing.sample(now, round_trip, self.round_trip.smoothed());
             self.actions.push(Action::Observe(Observation::RoundTrip(round_trip)));
             self.come_alive(now);
         }
         let was_idle = !self.has_work();
+        let outstanding = self.history.outstanding();
         let lost = self.history.give_up_lost(newest, self.config.loss);
+        let is_congestion = lost.is_some() && self.is_congestion(now, outstanding - self.history.outstanding());
         self.collect_lost(now);
         if was_idle && self.has_work() {
             self.due = self.due.max(now);
         }
-        if lost.is_some_and(|lost| self.is_news(lost)) {
+        if is_congestion && lost.is_some_and(|lost| self.is_news(lost)) {
             self.back_off(now, PaceCause::Loss);
         }
         if heard.marked.is_some_and(|marked| self.config.ecn && self.is_news(marked)) {
@@ -433,6 +446,7 @@ impl Source {
             }
             heard.anything = true;
             self.usage.acknowledged(now, self.round_trip.smoothed());
+            self.standing.acknowledged(now);
             if back == 0 {
                 heard.newest_sent = Some(sent);
             }
