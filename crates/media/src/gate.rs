@@ -73,7 +73,8 @@ impl Gate {
         ahead != 0
     }
 
-    fn is_met(&self, info: &PictureInfo) -> bool {
+    /// Whether what this picture needs was let through, so that [`Gate::admit`] would take it, if it comes after the last in decode order.
+    pub fn is_met(&self, info: &PictureInfo) -> bool {
         if info.needs == 0 {
             return true;
         }

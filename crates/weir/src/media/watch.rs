@@ -1,10 +1,10 @@
 //! From the packets of a programme to the pictures that a decoder can be given, at their times. A state machine without clock or
 //! socket.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_media::{Arrival, Assembler, Codec, Gate, Picture, Recovered, Recovery};
-use weir_net::live::order::{Due, Order};
 use weir_net::live::playout::PlayOut;
 use weir_units::{Seq, Time};
 use weir_wire::media::{Media, StreamId};
@@ -19,6 +19,8 @@ pub(super) struct Watch {
     /// What comes now, and what waits of the sender's start before.
     era: Option<Era>,
     before: Option<Era>,
+    /// When it was asked for pictures last.
+    looked: Time,
     /// The picture that was given out last: its time for the decoder, and when it was due.
     last: Option<(u32, Time)>,
     /// When the base picture was due that was given out last.
@@ -44,7 +46,12 @@ pub(super) struct WatchCounts {
 struct Era {
     start: u16,
     layers: Vec<Layer>,
-    order: Order<Taken>,
+    /// Whole pictures by their numbers.
+    waiting: BTreeMap<Seq, Taken>,
+    /// The one that was given out last: none before it is of use any more.
+    given_out: Option<Seq>,
+    /// Pictures that came when they were of no use any more.
+    late: u64,
     play_out: PlayOut,
     gate: Gate,
     /// The highest picture number that came.
@@ -63,6 +70,13 @@ struct Layer {
 struct Taken {
     picture: Picture,
     due: Time,
+}
+
+impl Taken {
+    /// The base goes on without it, and it is not shown so late.
+    fn is_too_late(&self, now: Time, patience: Duration) -> bool {
+        self.picture.info.layer > 0 && now.since(self.due) > patience / 3
+    }
 }
 
 /// From RTP's times, which wrap, to microseconds, which do so later.
@@ -87,7 +101,9 @@ impl Era {
         Era {
             start,
             layers: (0..layers).map(layer).collect(),
-            order: Order::default(),
+            waiting: BTreeMap::new(),
+            given_out: None,
+            late: 0,
             play_out: PlayOut::new(latency),
             gate: Gate::default(),
             newest: None,
@@ -105,7 +121,46 @@ impl Era {
         let number = self.newest.map_or(Seq::new(u64::from(number) + (1 << 16)), |newest| newest.extend(number, 16));
         self.newest = self.newest.max(Some(number));
         let due = due.unwrap_or_else(|| self.play_out.due(now, self.times.micros(picture.timestamp)));
-        self.order.push(number, Due::at(due), Taken { picture, due });
+        if self.given_out.is_some_and(|last| number <= last) {
+            self.late += 1;
+        } else {
+            self.waiting.entry(number).or_insert(Taken { picture, due });
+        }
+    }
+
+    /// The next picture that is due and that a decoder can be given, and those before it, which none will be given any more.
+    ///
+    /// A picture that needs one that is missing waits for it, up to `patience` longer than it was to: if that comes late, all that
+    /// need it can be decoded.
+    fn pop(&mut self, now: Time, patience: Duration) -> (Vec<Taken>, Option<Taken>) {
+        let is_crowded = self.waiting.len() > MOST_WAITING;
+        let due = self.waiting.iter().take_while(|(_, taken)| taken.due <= now || is_crowded);
+        let usable = |taken: &Taken| self.gate.is_met(&taken.picture.info) && !taken.is_too_late(now, patience);
+        let mut last = None;
+        let mut found = None;
+        for (number, taken) in due {
+            if usable(taken) {
+                found = Some(*number);
+                break;
+            }
+            if taken.due + patience <= now || is_crowded {
+                last = Some(*number);
+            }
+        }
+        let Some(last) = found.or(last) else { return (Vec::new(), None) };
+        let behind = self.waiting.split_off(&last.next());
+        let mut gone: Vec<Taken> = std::mem::replace(&mut self.waiting, behind).into_values().collect();
+        let found = found.and_then(|number| {
+            self.given_out = Some(number);
+            gone.pop()
+        });
+        (gone, found)
+    }
+
+    /// When [`Era::pop`], which looked last then, may find something though nothing more comes.
+    fn deadline(&self, looked: Time, patience: Duration) -> Option<Time> {
+        let time = |taken: &Taken| if taken.due > looked { taken.due } else { taken.due + patience };
+        self.waiting.values().map(time).min()
     }
 
     /// The picture with its time for the decoder, to which it all is one stream.
@@ -126,7 +181,7 @@ impl Watch {
     /// Of a programme of so many layers, whose pictures are due `latency` after the sender got them.
     pub(super) fn new(codec: Codec, layers: usize, latency: Duration) -> Watch {
         let counts = WatchCounts { pictures: vec![0; layers], withheld: vec![0; layers], ..WatchCounts::default() };
-        Watch { codec, latency, era: None, before: None, last: None, last_base: None, counts }
+        Watch { codec, latency, era: None, before: None, looked: Time::ZERO, last: None, last_base: None, counts }
     }
 
     /// A packet came.
@@ -176,11 +231,18 @@ impl Watch {
     /// The next picture for the decoder at `now`, and by how much later than it was due it goes. With `is_full` the output takes none:
     /// those that are due are lost.
     pub(super) fn pop(&mut self, now: Time, is_full: bool) -> Option<(Picture, Duration)> {
-        if self.before.as_ref().is_some_and(|before| before.order.deadline().is_none()) {
+        if self.before.as_ref().is_some_and(|before| before.waiting.is_empty()) {
             self.before = None;
         }
+        self.looked = now;
         let era = self.before.as_mut().or(self.era.as_mut())?;
-        while let Some(taken) = era.order.pop(now) {
+        loop {
+            let (gone, found) = era.pop(now, self.latency);
+            for taken in gone {
+                self.counts.withheld[usize::from(taken.picture.info.layer)] += 1;
+            }
+            self.counts.late = era.late;
+            let taken = found?;
             let layer = usize::from(taken.picture.info.layer);
             if is_full || !era.gate.admit(&taken.picture.info) {
                 self.counts.withheld[layer] += 1;
@@ -195,13 +257,85 @@ impl Watch {
             }
             return Some((picture, now.since(due)));
         }
-        self.counts.late = era.order.late();
-        None
     }
 
-    /// When the next picture is due.
+    /// When the next picture is due, or given up.
     pub(super) fn deadline(&self) -> Option<Time> {
-        let era = |era: &Option<Era>| era.as_ref().and_then(|era| era.order.deadline());
+        let era = |era: &Option<Era>| era.as_ref().and_then(|era| era.deadline(self.looked, self.latency));
         era(&self.before).or_else(|| era(&self.era))
+    }
+}
+
+/// Pictures that wait at a time, lest a sender fill the memory: a minute of sixty a second.
+const MOST_WAITING: usize = 3_600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_media::Packetizer;
+    use weir_wire::media::PicturePlace;
+
+    const LATENCY: Duration = Duration::from_millis(300);
+
+    /// Picture `number` of a programme with a picture every 40 ms, layers 0 and 1 in turn, and a key picture every 20 comes at `now`.
+    fn come(watch: &mut Watch, now: Time, number: u16) {
+        let is_key = number.is_multiple_of(20);
+        let layer = (number % 2) as u8;
+        let needs = if is_key { 0 } else { 2 - layer };
+        let place = PicturePlace { number, needs, layer, is_key, is_leading: false, is_start: true };
+        let info = weir_media::PictureInfo { number, needs, layer, is_key, is_leading: false };
+        let picture = Picture { info, timestamp: u32::from(number) * 3_600, data: vec![number as u8; 100] };
+        let payload = Packetizer::new(Codec::Vp9, 1_000).packetize(&picture).into_iter().next().expect("one");
+        let header = Rtp { marker: true, timestamp: picture.timestamp, ..Rtp::default() };
+        let part = Part { picture: place, sequence: number / 2, lead_ms: 0 };
+        watch.take_part(now, 0, &header, &part, &payload.data, due(number));
+    }
+
+    fn due(number: u16) -> Time {
+        Time::from_millis(1_000 + 40 * u64::from(number))
+    }
+
+    /// The pictures that go to the decoder until `now`, looking every 10 ms, and how late the latest of them is.
+    fn shown(watch: &mut Watch, from: Time, to: Time) -> (Vec<u16>, Duration) {
+        let (mut now, mut numbers, mut latest) = (from, Vec::new(), Duration::ZERO);
+        while now <= to {
+            while let Some((picture, late)) = watch.pop(now, false) {
+                numbers.push(picture.info.number);
+                latest = latest.max(late);
+            }
+            now += Duration::from_millis(10);
+        }
+        (numbers, latest)
+    }
+
+    #[test]
+    fn a_base_picture_that_comes_late_still_goes_and_so_does_what_needs_it() {
+        let mut watch = Watch::new(Codec::Vp9, 2, LATENCY);
+        (0..20).filter(|number| *number != 4).for_each(|number| come(&mut watch, Time::ZERO, number));
+        let (before, _) = shown(&mut watch, Time::ZERO, due(9));
+        assert_eq!(before, [0, 1, 2, 3], "the rest waits for 4");
+        come(&mut watch, due(9), 4);
+        let (behind, late) = shown(&mut watch, due(9), due(20));
+        assert_eq!(behind, [4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19], "5 is too late and needed by none");
+        assert_eq!((late, watch.counts.withheld[..].to_vec()), (Duration::from_millis(200), vec![0, 1]));
+    }
+
+    #[test]
+    fn a_base_picture_that_never_comes_is_waited_for_no_longer_than_the_next_key_picture() {
+        let mut watch = Watch::new(Codec::Vp9, 2, LATENCY);
+        (0..24).filter(|number| *number != 4).for_each(|number| come(&mut watch, Time::ZERO, number));
+        let (numbers, late) = shown(&mut watch, Time::ZERO, due(30));
+        assert_eq!((numbers, late), (vec![0, 1, 2, 3, 20, 21, 22, 23], Duration::ZERO));
+        assert_eq!(watch.counts.withheld, [7, 8]);
+        come(&mut watch, due(30), 4);
+        assert_eq!((shown(&mut watch, due(30), due(40)).0, watch.counts.late), (vec![], 1));
+        assert_eq!(watch.deadline(), None);
+    }
+
+    #[test]
+    fn a_missing_picture_of_an_upper_layer_delays_nothing() {
+        let mut watch = Watch::new(Codec::Vp9, 2, LATENCY);
+        (0..10).filter(|number| *number != 3).for_each(|number| come(&mut watch, Time::ZERO, number));
+        assert_eq!(shown(&mut watch, Time::ZERO, due(10)), (vec![0, 1, 2, 4, 5, 6, 7, 8, 9], Duration::ZERO));
     }
 }

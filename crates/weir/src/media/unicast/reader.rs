@@ -28,8 +28,9 @@ pub(super) struct Reader {
     /// For each layer, up to where in the viewer's time pictures went.
     covered: Vec<Duration>,
     is_live: bool,
-    /// From when a part goes until it plays, if it goes at its time.
+    /// From when a part goes until it plays, if it goes at its time, and until it is of no use any more.
     delay: Duration,
+    useful: Duration,
     /// The next part that goes.
     ready: Option<Ready>,
     /// Pictures that went, all of them.
@@ -101,6 +102,7 @@ impl Reader {
             has_joined: vec![false; config.layers.as_slice().len()],
             covered: vec![Duration::ZERO; config.layers.as_slice().len()],
             delay: config.start_up_delay,
+            useful: config.start_up_delay * if config.live.is_some() { 2 } else { 1 },
             is_live: config.live.is_some(),
             ready: None,
             sent: Sent([None; LATEST]),
@@ -163,7 +165,7 @@ impl Reader {
             let plays = part.at.saturating_sub(began);
             // A layer that has joined goes on where it is, as long as that comes in time.
             let is_late = match self.has_joined[layer] {
-                true => plays + part.span / 2 < self.manager.reach(now) + self.margin(layer),
+                true => plays + part.span / 2 < self.manager.reach(now, layer) + self.margin(layer),
                 false => plays + part.span <= from,
             };
             let place = part.place;
@@ -176,7 +178,7 @@ impl Reader {
                 return Some(Ready { number, layer, part, is_again: false });
             }
             if !is_late && let Some(below) = self.layer_behind(shelf, layer, part.at) {
-                return self.fresh(now, shelf, began, below, self.manager.reach(now));
+                return self.fresh(now, shelf, began, below, self.manager.reach(now, below));
             }
             self.pass_over(shelf, layer, place.number);
             self.counts.dropped += u64::from(self.has_joined[layer]);
@@ -229,6 +231,9 @@ impl Reader {
             if part.marker {
                 self.sent.note(part.place.number);
             }
+            if part.marker && part.place.is_key {
+                self.manager.on_entry(now);
+            }
             self.kept.push_back((layer, part.clone()));
         }
         self.under_way.push_back(number);
@@ -250,7 +255,7 @@ impl Reader {
         }
         let plays_before = self.zero.map_or(Duration::ZERO, |zero| now.since(zero));
         let began = self.began.unwrap_or_default();
-        while self.kept.front().is_some_and(|(_, part)| part.at + self.delay < began + plays_before) {
+        while self.kept.front().is_some_and(|(_, part)| part.at + self.useful < began + plays_before) {
             self.kept.pop_front();
             self.kept_from += 1;
         }
@@ -300,7 +305,7 @@ impl Reader {
 
     /// What it may still want begins there.
     pub(super) fn wants_from(&self, now: Time) -> Duration {
-        let played = self.zero.map_or(Duration::ZERO, |zero| now.since(zero).saturating_sub(self.delay));
+        let played = self.zero.map_or(Duration::ZERO, |zero| now.since(zero).saturating_sub(self.useful));
         self.began.map_or(self.from, |began| began + played)
     }
 

@@ -69,12 +69,14 @@ impl LayerManager {
     /// A manager that has sent nothing, over a path of which nothing is known.
     pub fn new(config: QualityConfig) -> LayerManager {
         let rates: Vec<f64> = config.layers.as_slice().iter().map(|rate| rate.bps() as f64).collect();
+        // What a live stream brings cannot wait, and its upper layers give way to the lower ones anyway.
+        let active = if config.live.is_some() { rates.len() } else { 1 };
         LayerManager {
             config,
+            active,
             layers: rates.iter().map(|_| Layer::default()).collect(),
             rates,
-            active: 1,
-            patience: Patience::new(),
+            patience: Patience::new(config.live.is_some()),
             path: Path {
                 rate: 0.0,
                 looks: None,
@@ -116,8 +118,8 @@ impl LayerManager {
     /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit.
     pub fn next(&mut self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Turn> {
         self.catch_up(now);
-        let reach = self.reach(now);
         for layer in 0..self.active {
+            let reach = self.reach(now, layer);
             if let Some(number) = self.next_lost(now, layer, reach) {
                 return Some(Turn::Again { layer, number });
             }
@@ -126,7 +128,7 @@ impl LayerManager {
             }
         }
         let layer = self.neediest(now, has_new)?;
-        Some(self.new_piece(layer, reach))
+        Some(self.new_piece(layer, self.reach(now, layer)))
     }
 
     /// Whether something that was lost may be worth sending again.
@@ -166,6 +168,11 @@ impl LayerManager {
         _ = self.layers.iter_mut().any(|layer| layer.on_lost(number));
     }
 
+    /// All of a picture of the base that a decoder can begin with is on its way.
+    pub fn on_entry(&mut self, now: Time) {
+        self.patience.on_entry(now);
+    }
+
     /// The stream ends there: nothing plays beyond.
     pub fn end(&mut self, at: Duration) {
         self.ends = Some(at);
@@ -202,9 +209,14 @@ impl LayerManager {
         self.ends.map_or(position, |end| position.min(end))
     }
 
-    /// From where on in the stream's time a packet that is sent now comes in time.
-    pub fn reach(&self, now: Time) -> Duration {
-        self.position(now + self.path.round_trip / 2)
+    /// From where on in the stream's time a packet of a layer that is sent now is of use.
+    pub fn reach(&self, now: Time, layer: usize) -> Duration {
+        self.position(now + self.path.round_trip / 2).saturating_sub(self.lateness(layer))
+    }
+
+    /// How late a layer may come. The base of a live stream is decoded though it is late: all that follows needs it.
+    fn lateness(&self, layer: usize) -> Duration {
+        if layer == 0 && self.config.live.is_some() { self.config.start_up_delay } else { Duration::ZERO }
     }
 
     /// The receiver has played up to now, and layers of which nothing is left are dropped.
@@ -213,14 +225,16 @@ impl LayerManager {
             return;
         }
         let (position, underflows) = (self.position(now), self.layers[0].underflows);
+        let late = self.lateness(0);
         for (number, layer) in self.layers.iter_mut().enumerate() {
-            layer.play(position, number < self.active);
+            let late = if number == 0 { late } else { Duration::ZERO };
+            layer.play(position.saturating_sub(late), number < self.active);
         }
         if self.layers[0].underflows > underflows {
             self.report(now, LayersCause::Underflow);
         }
         let patience = self.config.live.map_or(Duration::ZERO, |_| self.config.start_up_delay);
-        let reach = self.reach(now).saturating_sub(patience);
+        let reach = self.reach(now, 1).saturating_sub(patience);
         while self.layers[1..self.active].iter().any(|layer| layer.frontier() < reach) {
             self.drop_top(now);
         }
@@ -269,7 +283,7 @@ impl LayerManager {
         };
         self.layers[self.active].go_on_at(begins);
         self.active += 1;
-        self.patience.on_add(now, self.config.live.is_some());
+        self.patience.on_add(now);
         self.report(now, LayersCause::Add);
     }
 

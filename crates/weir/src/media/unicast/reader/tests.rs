@@ -112,10 +112,10 @@ fn all_layers_of_a_live_programme_go_over_a_path_that_carries_them() {
     let mut path = Path::new(true);
     path.run(Duration::from_secs(20), Rate::from_kbps(1_600));
     let Counts { added, left, underflows, dropped } = path.reader.counts();
-    assert_eq!((added, left, underflows), (2, 0, 0), "{:?}", path.pictures);
-    assert!(dropped <= 4, "{dropped}: those that were there when a layer joined");
+    assert_eq!((added, left, underflows), (0, 0, 0), "{:?}", path.pictures);
+    assert!(dropped <= 8, "{dropped}: those of the start");
     let [base, middle, top] = path.pictures;
-    assert!(base >= 249 && middle >= 200 && top >= 400, "{:?}", path.pictures);
+    assert!(base >= 249 && middle >= 247 && top >= 495, "{:?}", path.pictures);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn upper_pictures_of_a_live_programme_are_left_out_when_the_path_narrows_and_com
     assert!(narrow.left >= 1 && narrow.dropped > 50, "{narrow:?}");
     path.run(Duration::from_secs(30), Rate::from_kbps(1_600));
     let counts = path.reader.counts();
-    assert_eq!((counts.underflows, counts.added), (0, counts.left + 2), "{counts:?}, all are there again");
+    assert_eq!((counts.underflows, counts.added), (0, counts.left), "{counts:?}, all are there again");
     assert!(path.pictures[0] >= 620, "{:?}", path.pictures);
 }
 
