@@ -2,7 +2,7 @@
 //! datagram from the encoder's socket to the player's. Besides, the same programme in layers, whose delays are the longest of each quarter of
 //! a second, as the viewer tells them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
@@ -26,6 +26,14 @@ pub(crate) struct LiveOptions {
     /// Seconds of video.
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(20..))]
     live_seconds: u64,
+
+    /// Only the paths whose names contain this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    live_path: String,
+
+    /// Only these tools, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "weir,layers,srt")]
+    live_tools: Vec<Tool>,
 }
 
 /// A path and a programme.
@@ -73,7 +81,7 @@ const CASES: [Case; 4] = [
 ];
 
 /// Who carries it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Tool {
     Weir,
     Layers,
@@ -90,11 +98,11 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
     );
     let scratch = Scratch::new();
     let mut rows = Vec::new();
-    for case in &CASES {
+    for case in CASES.iter().filter(|case| case.name.contains(&options.live_path)) {
         let [clip, layered] = ["clip.ts", "layers.ivf"].map(|name| scratch.join(name));
         encode(&clip, case, options.live_seconds)?;
         encode_layers(&layered, case, options.live_seconds + LEAD)?;
-        for tool in [Tool::Weir, Tool::Layers, Tool::Srt] {
+        for tool in options.live_tools.iter().copied() {
             let (received, sent) = match tool {
                 Tool::Layers => (scratch.join("received.ivf"), decode(&layered)?),
                 Tool::Weir | Tool::Srt => (scratch.join("received.ts"), decode(&clip)?),
@@ -104,9 +112,12 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
                 Tool::Weir | Tool::Srt => carry(tool, case, weir, &clip, &received, latency)?,
             };
             let (came, errors) = decode(&received)?;
-            // A programme in layers that came from a pipe begins with the next key picture.
-            let missed = came.first().and_then(|first| sent.0.iter().position(|frame| frame == first)).unwrap_or(0);
-            let (frames, sent) = (came.len(), sent.0.len() - if matches!(tool, Tool::Layers) { missed } else { 0 });
+            let (came, sent) = match tool {
+                // A programme in layers that came from a pipe begins with the next key picture, and goes on for longer.
+                Tool::Layers => since_it_began(came, sent.0, options.live_seconds),
+                Tool::Weir | Tool::Srt => (came, sent.0),
+            };
+            let (frames, sent) = (came.len(), sent.len());
             let [median, most, max] = [0.5, 0.95, 1.0].map(|share| quantile(&delays, share));
             let tool = format!("{tool:?}").to_lowercase();
             println!("{:<34}{tool:<6}{frames:>8}{sent:>8}{errors:>8}  {median:>8.0}{most:>8.0}{max:>8.0}", case.name);
@@ -117,6 +128,15 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
         }
     }
     Ok(json!({ "latency_ms": latency, "seconds": options.live_seconds, "rows": rows }))
+}
+
+/// Of these frames, those of so many seconds from the first that came on, and which of them came.
+fn since_it_began(came: Vec<String>, sent: Vec<String>, seconds: u64) -> (Vec<String>, Vec<String>) {
+    let begins = came.first().and_then(|first| sent.iter().position(|frame| frame == first)).unwrap_or(0);
+    let sent: Vec<String> = sent.into_iter().skip(begins).take(30 * seconds as usize).collect();
+    let of_these: HashSet<&String> = sent.iter().collect();
+    let came = came.into_iter().filter(|frame| of_these.contains(frame)).collect();
+    (came, sent)
 }
 
 /// A clip of noise over a test picture, 30 frames a second, a key picture every two seconds, in an MPEG transport stream.
