@@ -185,7 +185,7 @@ pub struct PicturesShown {
     pub pictures: u64,
     /// Pictures that came and were withheld, as one that they need is missing.
     pub withheld_pictures: u64,
-    /// Pictures that came after their time.
+    /// Pictures that came when they were of no use any more.
     pub late_pictures: u64,
     /// Pictures given out, by layer.
     pub layer_pictures: Vec<u64>,
@@ -212,7 +212,7 @@ pub struct WatchEnd {
     pub layer_pictures: Vec<u64>,
     /// Pictures withheld, by layer.
     pub layer_withheld: Vec<u64>,
-    /// Pictures that came after their time.
+    /// Pictures that came when they were of no use any more.
     pub late_pictures: u64,
     /// Packets of pictures that are missing.
     pub lost_packets: u64,

@@ -34,7 +34,7 @@ pub(super) struct WatchCounts {
     /// Pictures given out, and pictures withheld, by layer.
     pub(super) pictures: Vec<u64>,
     pub(super) withheld: Vec<u64>,
-    /// Pictures that came after their time.
+    /// Pictures that came when they were of no use any more.
     pub(super) late: u64,
     /// Packets that repair brought back.
     pub(super) recovered: u64,

@@ -144,7 +144,11 @@ pub(super) const ROWS: &[Row] = &[
         "weir_withheld_pictures",
         "Pictures that came, and of which one that they need is missing",
     ),
-    counter("late_pictures", "weir_late_pictures", "Pictures that came after their time; known at the end"),
+    counter(
+        "late_pictures",
+        "weir_late_pictures",
+        "Pictures that came when they were of no use any more; known at the end",
+    ),
     counter("repair_packets", "weir_repair_packets", "Packets sent of repair and padding"),
     delay("waited_ms", "weir_waited_seconds", "For how long the picture that goes next has waited at the sender"),
     gauge("first_picture_s", "weir_first_picture_seconds", "From the start to the first picture; known at the end"),
