@@ -36,7 +36,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
         let text = format!("--cc-set {key} cannot be set here: the layers and --latency say it");
         return Err(Failure::new(Exit::Usage, text));
     }
-    let settings = [&args.cc_set[..], &[Setting { key: TELL.to_owned(), value: "yes".to_owned() }]].concat();
+    let settings = settings(args);
     live::check(scheme, &settings, args.packet_size)?;
     let sealed = live::sealed(args.encrypt);
     let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + Rtp::LEN_WITH_PART + sealed;
@@ -66,6 +66,14 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
         is_endless: args.input.is_endless(),
     };
     live::serve(&service, MediaContent::new(programme, shelf, form), observer)
+}
+
+/// The settings of the scheme: the user's, and those that media want.
+fn settings(args: &SendMedia) -> Vec<Setting> {
+    let wanted = [(TELL, "yes"), (LOSSES, "queued")];
+    let missing = wanted.into_iter().filter(|(key, _)| args.cc_set.iter().all(|setting| setting.key != *key));
+    let missing = missing.map(|(key, value)| Setting { key: key.to_owned(), value: value.to_owned() });
+    args.cc_set.iter().cloned().chain(missing).collect()
 }
 
 /// What each layer plays by itself.
@@ -136,6 +144,8 @@ fn spans(survey: &Survey) -> Vec<Duration> {
 const USUAL_SPAN: Duration = Duration::from_millis(40);
 /// The setting of schemes that tell what has become of payloads.
 const TELL: &str = "tell_payloads";
+/// RAP's. A programme has a rate of its own, and takes no more of a path that only loses packets of its own (decision 23 of docs/papers/rap.md).
+const LOSSES: &str = "losses";
 /// Settings that layered media have their own options for.
 const OWN: [&str; 4] = [TELL, "layers", "repair", "start_up_delay"];
 /// RTP payload type of pictures.

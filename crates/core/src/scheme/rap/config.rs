@@ -134,7 +134,7 @@ impl Config {
             fine_grain: Some(FineGrain::NS2),
             start_up: Growth::Doubling,
             loss: LossRule::Deliveries,
-            losses: if sockets { Losses::Queued } else { Losses::All },
+            losses: Losses::All,
             moves_the_waiting: true,
             steps_from_start: false,
             ecn: sockets,
