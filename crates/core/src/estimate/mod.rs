@@ -3,6 +3,7 @@
 //! Pure state; nothing here decides anything.
 
 mod ewma;
+mod extreme;
 mod loss_events;
 mod loss_intervals;
 mod packet_pair;
@@ -10,6 +11,7 @@ mod queuing_delay;
 mod sequence;
 
 pub use ewma::Ewma;
+pub use extreme::Extreme;
 pub use loss_events::LossEvents;
 pub use loss_intervals::LossIntervals;
 pub use packet_pair::{Bursts, Estimates, InBurst, PacketPair, PacketTrain};

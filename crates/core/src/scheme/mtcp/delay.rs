@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use weir_units::Time;
 
+use crate::estimate::Extreme;
+
 /// The sender's clock, as the 32-bit stamps of packets show it, put onto this node's clock: the first stamp is taken to be of the
 /// time at which it was read. What that is wrong by is the same for all that follow, and cancels out.
 ///
@@ -123,15 +125,12 @@ impl Timeout {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BaseDelay {
     span: Option<Duration>,
-    least: Option<f64>,
-    before: Option<f64>,
-    /// When the current half of the span began, with its first sample.
-    since: Option<Time>,
+    least: Extreme<f64>,
 }
 
 impl BaseDelay {
     pub(super) fn new(span: Option<Duration>) -> BaseDelay {
-        BaseDelay { span, least: None, before: None, since: None }
+        BaseDelay { span, least: Extreme::new(f64::min) }
     }
 
     /// Takes a sample; gives by how much it is above the base.
@@ -141,12 +140,8 @@ impl BaseDelay {
 
     /// Takes a sample; gives the least.
     pub(super) fn least(&mut self, now: Time, delay: f64) -> f64 {
-        let since = *self.since.get_or_insert(now);
-        if self.span.is_some_and(|span| now.since(since) > span / 2) {
-            (self.before, self.least, self.since) = (self.least, None, Some(now));
-        }
-        self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
-        self.least.into_iter().chain(self.before).fold(delay, f64::min)
+        self.least.take(now, self.span.map_or(Duration::MAX, |span| span / 2), delay);
+        self.least.value().unwrap_or(delay)
     }
 }
 

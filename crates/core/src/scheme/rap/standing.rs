@@ -4,14 +4,16 @@ use core::time::Duration;
 
 use weir_units::Time;
 
+use crate::estimate::Extreme;
+
 /// Round trips above the path's own, and packets that were lost, of late.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     /// The path's own round trip.
-    own: Extreme,
+    own: Extreme<Duration>,
     /// The least round trip of late: what stands for that long is no burst.
-    lately: Extreme,
-    longest: Extreme,
+    lately: Extreme<Duration>,
+    longest: Extreme<Duration>,
     newest: Duration,
     counts: Counts,
 }
@@ -35,56 +37,27 @@ impl Standing {
         self.longest.take(now, LONGEST_OF, round_trip);
     }
 
-    /// So many packets came.
+    /// A packet came.
     pub(super) fn acknowledged(&mut self, now: Time) {
         self.counts.turn(now);
         self.counts.now.0 += 1;
     }
 
-    /// So many packets are lost; tells whether that is congestion.
+    /// So many packets were lost; tells whether that is a sign of congestion.
     pub(super) fn is_congestion(&mut self, now: Time, lost: u64) -> bool {
         self.counts.turn(now);
         self.counts.now.1 += lost;
-        let own = self.own.value();
-        let queue = |round_trip: Duration| round_trip.saturating_sub(own);
+        let own = self.own.value().unwrap_or_default();
+        let queue = |round_trip: Option<Duration>| round_trip.unwrap_or_default().saturating_sub(own);
         let longest = queue(self.longest.value());
         queue(self.lately.value()) >= LEAST_QUEUE
-            || longest >= LEAST_QUEUE && queue(self.newest) >= longest.mul_f64(FULL)
+            || longest >= LEAST_QUEUE && queue(Some(self.newest)) >= longest.mul_f64(FULL)
             || self.counts.are_many()
     }
 
     /// The path may be another.
     pub(super) fn forget(&mut self) {
         *self = Standing::new();
-    }
-}
-
-/// The least or the greatest of one to two spans of time.
-#[derive(Debug, Clone)]
-struct Extreme {
-    choose: fn(Duration, Duration) -> Duration,
-    began: Time,
-    before: Option<Duration>,
-    now: Option<Duration>,
-}
-
-impl Extreme {
-    fn new(choose: fn(Duration, Duration) -> Duration) -> Extreme {
-        Extreme { choose, began: Time::ZERO, before: None, now: None }
-    }
-
-    fn take(&mut self, now: Time, span: Duration, sample: Duration) {
-        if now.since(self.began) >= span {
-            // What is older than two spans is not the span before.
-            self.before = self.now.filter(|_| now.since(self.began) < span * 2);
-            (self.began, self.now) = (now, None);
-        }
-        self.now = Some(self.now.map_or(sample, |least| (self.choose)(least, sample)));
-    }
-
-    fn value(&self) -> Duration {
-        let both = self.now.zip(self.before).map(|(now, before)| (self.choose)(now, before));
-        both.or(self.now).unwrap_or_default()
     }
 }
 
