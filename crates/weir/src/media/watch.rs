@@ -159,8 +159,10 @@ impl Era {
 
     /// When [`Era::pop`], which looked last then, may find something though nothing more comes.
     fn deadline(&self, looked: Time, patience: Duration) -> Option<Time> {
-        let time = |taken: &Taken| if taken.due > looked { taken.due } else { taken.due + patience };
-        self.waiting.values().map(time).min()
+        // As far as it looked: up to the first that was not due.
+        let overdue = self.waiting.values().take_while(|taken| taken.due <= looked);
+        let next = self.waiting.values().find(|taken| taken.due > looked);
+        overdue.map(|taken| taken.due + patience).chain(next.map(|taken| taken.due)).min()
     }
 
     /// The picture with its time for the decoder, to which it all is one stream.
@@ -279,6 +281,10 @@ mod tests {
 
     /// Picture `number` of a programme with a picture every 40 ms, layers 0 and 1 in turn, and a key picture every 20 comes at `now`.
     fn come(watch: &mut Watch, now: Time, number: u16) {
+        come_due(watch, now, number, due(number));
+    }
+
+    fn come_due(watch: &mut Watch, now: Time, number: u16, due: Time) {
         let is_key = number.is_multiple_of(20);
         let layer = (number % 2) as u8;
         let needs = if is_key { 0 } else { 2 - layer };
@@ -288,7 +294,7 @@ mod tests {
         let payload = Packetizer::new(Codec::Vp9, 1_000).packetize(&picture).into_iter().next().expect("one");
         let header = Rtp { marker: true, timestamp: picture.timestamp, ..Rtp::default() };
         let part = Part { picture: place, sequence: number / 2, lead_ms: 0 };
-        watch.take_part(now, 0, &header, &part, &payload.data, due(number));
+        watch.take_part(now, 0, &header, &part, &payload.data, due);
     }
 
     fn due(number: u16) -> Time {
@@ -330,6 +336,17 @@ mod tests {
         come(&mut watch, due(30), 4);
         assert_eq!((shown(&mut watch, due(30), due(40)).0, watch.counts.late), (vec![], 1));
         assert_eq!(watch.deadline(), None);
+    }
+
+    #[test]
+    fn pictures_behind_one_that_is_due_far_ahead_ask_for_no_look_in_the_past() {
+        let mut watch = Watch::new(Codec::Vp9, 2, LATENCY);
+        (1..5).for_each(|number| come(&mut watch, Time::ZERO, number));
+        // The first in order says that it is due in seconds, the others are long overdue.
+        let far = due(0) + Duration::from_secs(10);
+        come_due(&mut watch, Time::ZERO, 0, far);
+        assert!(watch.pop(due(100), false).is_none());
+        assert_eq!(watch.deadline(), Some(far));
     }
 
     #[test]
