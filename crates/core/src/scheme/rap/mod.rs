@@ -18,7 +18,7 @@ mod source;
 mod standing;
 mod usage;
 
-pub use config::{Config, FineGrain, Growth, LossRule, Timing};
+pub use config::{Config, FineGrain, Growth, LossRule, Losses, Timing};
 pub use sink::Sink;
 pub use source::Source;
 

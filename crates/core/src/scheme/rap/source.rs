@@ -382,7 +382,7 @@ impl Source {
         self.reacted_to.is_none_or(|last| lost > last)
     }
 
-    /// Whether it is congestion that so many packets were lost.
+    /// Whether the loss of this many packets is a sign of congestion.
     fn is_congestion(&mut self, now: Time, lost: u64) -> bool {
         let is_queued = self.standing.is_congestion(now, lost);
         is_queued || self.config.losses == Losses::All

@@ -130,7 +130,7 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
     Ok(json!({ "latency_ms": latency, "seconds": options.live_seconds, "rows": rows }))
 }
 
-/// Of these frames, those of so many seconds from the first that came on, and which of them came.
+/// Cuts what was sent to so many seconds from the first frame that came, and what came to the same frames.
 fn since_it_began(came: Vec<String>, sent: Vec<String>, seconds: u64) -> (Vec<String>, Vec<String>) {
     let begins = came.first().and_then(|first| sent.iter().position(|frame| frame == first)).unwrap_or(0);
     let sent: Vec<String> = sent.into_iter().skip(begins).take(30 * seconds as usize).collect();

@@ -225,16 +225,15 @@ impl LayerManager {
             return;
         }
         let (position, underflows) = (self.position(now), self.layers[0].underflows);
-        let late = self.lateness(0);
-        for (number, layer) in self.layers.iter_mut().enumerate() {
-            let late = if number == 0 { late } else { Duration::ZERO };
-            layer.play(position.saturating_sub(late), number < self.active);
+        for number in 0..self.layers.len() {
+            let useful_from = position.saturating_sub(self.lateness(number));
+            self.layers[number].play(useful_from, number < self.active);
         }
         if self.layers[0].underflows > underflows {
             self.report(now, LayersCause::Underflow);
         }
-        let patience = self.config.live.map_or(Duration::ZERO, |_| self.config.start_up_delay);
-        let reach = self.reach(now, 1).saturating_sub(patience);
+        // A layer of a live stream may miss pictures for as long as its base may be late.
+        let reach = self.reach(now, 0);
         while self.layers[1..self.active].iter().any(|layer| layer.frontier() < reach) {
             self.drop_top(now);
         }
