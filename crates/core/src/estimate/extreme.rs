@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-/// The least or the greatest sample of the last one to two spans of time, so that what is long past does not count for ever.
+/// The least or the greatest sample of the last one to two spans of time, so that what is long past does not count for ever. The
+/// span before a silence counts during the one after it: samples that are further apart than a span are not judged one by one.
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme<T> {
     choose: fn(T, T) -> T,
@@ -22,9 +23,8 @@ impl<T: Copy> Extreme<T> {
 
     /// Takes a sample; a new span begins if the current one is longer than `span`.
     pub fn take(&mut self, now: Time, span: Duration, sample: T) {
-        let passed = now.since(*self.began.get_or_insert(now));
-        if passed > span {
-            self.before = self.current.take().filter(|_| passed <= span.saturating_mul(2));
+        if now.since(*self.began.get_or_insert(now)) > span {
+            self.before = self.current.take();
             self.began = Some(now);
         }
         self.current = Some(self.current.map_or(sample, |current| (self.choose)(current, sample)));
@@ -52,10 +52,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_a_long_silence_does_not_count() {
-        let mut greatest = Extreme::new(u64::max);
-        greatest.take(Time::ZERO, Duration::from_secs(10), 9);
-        greatest.take(Time::from_secs(21), Duration::from_secs(10), 2);
-        assert_eq!(greatest.value(), Some(2));
+    fn after_a_silence_the_span_before_it_counts_for_one_span_more() {
+        let mut least = Extreme::new(u64::min);
+        for (second, sample, wanted) in [(0, 2, 2), (50, 9, 2), (60, 7, 2), (61, 8, 7)] {
+            least.take(Time::from_secs(second), Duration::from_secs(10), sample);
+            assert_eq!(least.value(), Some(wanted), "after {second} s");
+        }
     }
 }
