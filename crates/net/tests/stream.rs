@@ -78,7 +78,7 @@ fn each_of_several_viewers_has_an_endpoint_and_what_one_says_or_does_not_say_is_
     let [long, short] = viewers.map(|viewer| viewer.join().expect("no panic"));
     assert!(long.1.payloads.len() >= 400 && short.1.payloads.len() >= 100);
     assert!(long.1.payloads.iter().all(|payload| !short.1.payloads.contains(payload)), "each payload went to one");
-    assert_eq!((long.2.ignored.total(), short.2.ignored.total()), (0, 0));
+    assert_eq!((long.2.ignored.total(), short.2.ignored.total()), (0, 0), "{:?} {:?}", long.2.ignored, short.2.ignored);
     source.until(|board| board.left.len() == 3);
     source.stop();
     let (sent, board) = source.join();
