@@ -117,12 +117,14 @@ pub(crate) fn measure(options: &LiveOptions, weir: &Path) -> Result<Value, Strin
                 Tool::Layers => since_it_began(came, sent.0, options.live_seconds),
                 Tool::Weir | Tool::Srt => (came, sent.0),
             };
+            let missing: Vec<usize> = (0..sent.len()).filter(|frame| !came.contains(&sent[*frame])).collect();
             let (frames, sent) = (came.len(), sent.len());
             let [median, most, max] = [0.5, 0.95, 1.0].map(|share| quantile(&delays, share));
             let tool = format!("{tool:?}").to_lowercase();
             println!("{:<34}{tool:<6}{frames:>8}{sent:>8}{errors:>8}  {median:>8.0}{most:>8.0}{max:>8.0}", case.name);
             rows.push(json!({
                 "path": case.name, "tool": tool, "frames": frames, "frames_sent": sent, "decode_errors": errors,
+                "missing": missing,
                 "delay_ms": { "median": median, "p95": most, "max": max }, "datagrams": delays.len(),
             }));
         }

@@ -160,12 +160,13 @@ impl Reader {
 
     /// The next part of a layer that plays at `from` or later, and can be decoded. What another layer has to bring first goes first.
     fn fresh(&mut self, now: Time, shelf: &Shelf, began: Duration, layer: usize, from: Duration) -> Option<Ready> {
+        let mut margin = Duration::ZERO;
         loop {
             let part = self.part(shelf, layer)?;
             let plays = part.at.saturating_sub(began);
             // A layer that has joined goes on where it is, as long as that comes in time.
             let is_late = match self.has_joined[layer] {
-                true => plays + part.span / 2 < self.manager.reach(now, layer) + self.margin(layer),
+                true => plays + part.span / 2 < self.manager.reach(now + margin, layer),
                 false => plays + part.span <= from,
             };
             let place = part.place;
@@ -179,6 +180,9 @@ impl Reader {
             }
             if !is_late && let Some(below) = self.layer_behind(shelf, layer, part.at) {
                 return self.fresh(now, shelf, began, below, self.manager.reach(now, below));
+            }
+            if is_late {
+                margin = self.margin(layer);
             }
             self.pass_over(shelf, layer, place.number);
             self.counts.dropped += u64::from(self.has_joined[layer]);

@@ -111,11 +111,9 @@ impl Path {
 fn all_layers_of_a_live_programme_go_over_a_path_that_carries_them() {
     let mut path = Path::new(true);
     path.run(Duration::from_secs(20), Rate::from_kbps(1_600));
-    let Counts { added, left, underflows, dropped } = path.reader.counts();
-    assert_eq!((added, left, underflows), (0, 0, 0), "{:?}", path.pictures);
-    assert!(dropped <= 8, "{dropped}: those of the start");
+    assert_eq!(path.reader.counts(), Counts::default(), "{:?}", path.pictures);
     let [base, middle, top] = path.pictures;
-    assert!(base >= 249 && middle >= 247 && top >= 495, "{:?}", path.pictures);
+    assert!(base >= 249 && middle >= 249 && top >= 499, "{:?}", path.pictures);
 }
 
 #[test]
