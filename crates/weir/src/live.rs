@@ -20,7 +20,7 @@ pub(crate) use input::{LONGEST_WAIT, Pacing, Source, Supply, is_url};
 pub(crate) use output::{Outlet, Output, open_outlet, sent};
 pub use recv::run as recv;
 pub use send::run as send;
-pub(crate) use send::{Service, check, sealed, serve, stream};
+pub(crate) use send::{QUEUED_LOSSES, Service, check, sealed, serve, stream, with_wanted};
 
 #[cfg(test)]
 pub(crate) use events::{receiver_samples, sender_samples};

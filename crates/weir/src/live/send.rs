@@ -103,13 +103,25 @@ pub fn run(args: &SendLive, observer: &mut dyn Observer<LiveSenderEvent>) -> Res
     serve(&service, Feed::new(source, rtp_len, longest_wait), observer)
 }
 
-/// The settings of the scheme. What goes again for a while is the scheme's, and the latency says for how long.
+/// The settings of the scheme: the user's, and what a stream wants. What goes again for a while is the scheme's, and the latency says for
+/// how long.
 fn settings(args: &SendLive) -> Vec<Setting> {
-    let mut settings = args.cc_set.clone();
-    if !args.latency.is_zero() && settings.iter().all(|setting| setting.key != REPAIR) {
-        settings.push(Setting { key: REPAIR.to_owned(), value: format!("{}ms", args.latency.as_millis()) });
+    let latency = format!("{}ms", args.latency.as_millis());
+    let mut wanted = Vec::new();
+    if !args.latency.is_zero() {
+        wanted.push((REPAIR, latency.as_str()));
     }
-    settings
+    if args.input.is_endless() {
+        wanted.push(QUEUED_LOSSES);
+    }
+    with_wanted(&args.cc_set, &wanted)
+}
+
+/// The user's settings, and those that he did not give.
+pub(crate) fn with_wanted(given: &[Setting], wanted: &[(&str, &str)]) -> Vec<Setting> {
+    let missing = wanted.iter().filter(|(key, _)| given.iter().all(|setting| setting.key != *key));
+    let missing = missing.map(|(key, value)| Setting { key: (*key).to_owned(), value: (*value).to_owned() });
+    given.iter().cloned().chain(missing).collect()
 }
 
 /// Checks the settings of a scheme before anybody comes.
@@ -304,6 +316,9 @@ impl<C: Content> Application<Rtp> for LiveSender<'_, C> {
 
 /// The setting of schemes that send lost packets' content again.
 const REPAIR: &str = "repair";
+/// RAP's. What an encoder makes has a rate of its own, and takes no more of a path that only loses packets of its own (decision 23 of
+/// docs/papers/rap.md).
+pub(crate) const QUEUED_LOSSES: (&str, &str) = ("losses", "queued");
 
 /// How a viewer's departure is called in events.
 fn word(why: Departure) -> &'static str {

@@ -70,10 +70,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
 
 /// The settings of the scheme: the user's, and those that media want.
 fn settings(args: &SendMedia) -> Vec<Setting> {
-    let wanted = [(TELL, "yes"), (LOSSES, "queued")];
-    let missing = wanted.into_iter().filter(|(key, _)| args.cc_set.iter().all(|setting| setting.key != *key));
-    let missing = missing.map(|(key, value)| Setting { key: key.to_owned(), value: value.to_owned() });
-    args.cc_set.iter().cloned().chain(missing).collect()
+    live::with_wanted(&args.cc_set, &[(TELL, "yes"), live::QUEUED_LOSSES])
 }
 
 /// What each layer plays by itself.
@@ -144,8 +141,6 @@ fn spans(survey: &Survey) -> Vec<Duration> {
 const USUAL_SPAN: Duration = Duration::from_millis(40);
 /// The setting of schemes that tell what has become of payloads.
 const TELL: &str = "tell_payloads";
-/// RAP's. A programme has a rate of its own, and takes no more of a path that only loses packets of its own (decision 23 of docs/papers/rap.md).
-const LOSSES: &str = "losses";
 /// Settings that layered media have their own options for.
 const OWN: [&str; 4] = [TELL, "layers", "repair", "start_up_delay"];
 /// RTP payload type of pictures.
