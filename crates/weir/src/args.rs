@@ -270,9 +270,9 @@ pub struct SendMedia {
     #[arg(long, value_name = "CODEC", value_parser = media::parse_codec)]
     pub codec: Option<weir_media::Codec>,
 
-    /// Where each layer is a file of its own: the file of the next layer, from the second lowest up; may be given several times. VP9 in IVF, with times of one clock.
-    #[arg(long, value_name = "FILE")]
-    pub layer: Vec<PathBuf>,
+    /// Where each layer is a file or an RTP stream of its own: that of the next layer, from the second lowest up; may be given several times. VP9, in IVF with times of one clock, or in RTP with sender reports to the next port.
+    #[arg(long, value_name = "FILE|rtp://ADDR:PORT")]
+    pub layer: Vec<media::Input>,
 
     /// Multicast group and port of the base layer; the other layers take the groups that follow it, round-trip probes come to the next port.
     #[arg(long, value_name = "GROUP:PORT", value_parser = values::group, required_unless_present = "unicast", help_heading = "Network")]

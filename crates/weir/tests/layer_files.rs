@@ -34,36 +34,58 @@ fn layers_from_files_of_their_own_arrive_as_the_whole_clip_would() {
 #[test]
 fn rtp_of_another_program_is_taken_from_its_next_key_picture_on() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [clip, out] = ["clip.ivf", "out.ivf"].map(|name| folder.path().join(name));
+    let clip = folder.path().join("clip.ivf");
     generated_clip(&clip, "320x180", 10);
+    through_rtp(&clip, std::slice::from_ref(&clip), 5096, 5099);
+}
+
+#[test]
+fn rtp_streams_with_a_layer_each_are_put_together_by_their_sender_reports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clip = folder.path().join("clip.ivf");
+    generated_clip(&clip, "320x180", 10);
+    let layers = split(&clip, folder.path());
+    through_rtp(&clip, &layers, 5086, 5095);
+}
+
+/// Sends files by ffmpeg in RTP to ports from this one on, and looks at what a viewer of them at another port gets: frames of the clip.
+fn through_rtp(clip: &Path, files: &[PathBuf], first_port: u16, viewers_port: u16) {
+    let (viewers_at, out) = (format!("127.0.0.1:{viewers_port}"), clip.with_file_name("out.ivf"));
+    // RTCP has the port above each.
+    let ports = || (first_port..).step_by(2);
+    let inputs = ports().take(files.len()).flat_map(|port| ["--layer".to_owned(), format!("rtp://127.0.0.1:{port}")]);
     let mut sender = Command::new(WEIR)
-        .args(["send", "media", "--unicast", "127.0.0.1:5099", "--latency", "500ms", "--quiet", "--measure", "1s"])
-        .args(["--in", "rtp://127.0.0.1:5096", "--codec", "vp9"])
+        .args(["send", "media", "--unicast", &viewers_at, "--latency", "500ms", "--quiet", "--measure", "1s"])
+        .args(["--codec", "vp9", "--in"])
+        .args(inputs.skip(1))
         .stdin(Stdio::null())
         .spawn()
         .expect("it starts");
     let viewer = Command::new(WEIR)
-        .args(["recv", "127.0.0.1:5099", "--quiet", "--for", "11s", "--out"])
+        .args(["recv", &viewers_at, "--quiet", "--for", "12s", "--out"])
         .arg(&out)
         .spawn()
         .expect("it starts");
-    let program = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-re", "-i"])
-        .arg(&clip)
-        .args(["-c", "copy", "-strict", "experimental", "-f", "rtp", "rtp://127.0.0.1:5096?pkt_size=1200"])
-        .output()
-        .expect("ffmpeg is there");
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-nostdin", "-v", "error"]);
+    files.iter().for_each(|file| _ = ffmpeg.args(["-re", "-copyts", "-i"]).arg(file));
+    for (number, port) in (0..files.len()).zip(ports()) {
+        // Upper layers have no key pictures.
+        ffmpeg.args(["-map", &number.to_string(), "-c", "copy", "-copyinkf", "-strict", "experimental"]);
+        ffmpeg.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
+    }
+    let program = ffmpeg.output().expect("ffmpeg is there");
     assert!(program.status.success(), "{}", String::from_utf8_lossy(&program.stderr));
     let seen = viewer.wait_with_output().expect("it runs");
     sender.kill().expect("it runs");
     sender.wait().expect("it was killed");
     assert!(seen.status.success());
-    let ((frames, complaints), (originals, _)) = (decoded(&out), decoded(&clip));
+    let ((frames, complaints), (originals, _)) = (decoded(&out), decoded(clip));
     assert_eq!(complaints, "");
     let mut rest = originals.iter();
     assert!(frames.iter().all(|frame| rest.any(|original| original == frame)), "frames of the clip, in its order");
-    // What is looked at is not sent, and the viewer has to come.
-    assert!(frames.len() >= 100, "{} of {} frames", frames.len(), originals.len());
+    // What is looked at is not sent, and the viewer has to come. Without the top layer half of the frames would be there at most.
+    assert!(frames.len() > originals.len() / 2, "{} of {} frames", frames.len(), originals.len());
 }
 
 /// A file for each layer of an IVF file, with its times.

@@ -1,7 +1,7 @@
-//! RTCP: the packets of a datagram (RFC 3550 §6.1, alone as RFC 5506 allows), and three kinds of them.
+//! RTCP: the packets of a datagram (RFC 3550 §6.1, alone as RFC 5506 allows), and four kinds of them.
 //!
-//! Read and written are APP (§6.7; [`handshake`] gives it a meaning), BYE (§6.6) and congestion control feedback ([`congestion`]). All other
-//! kinds are walked over, so that compound packets of other makers are understood.
+//! Read and written are APP (§6.7; [`handshake`] gives it a meaning), BYE (§6.6) and congestion control feedback ([`congestion`]); the clock
+//! of a sender report (§6.4.1) is read. All other kinds are walked over, so that compound packets of other makers are understood.
 
 pub mod congestion;
 pub mod handshake;
@@ -138,6 +138,31 @@ impl Bye {
     }
 }
 
+/// What a sender report (SR, RFC 3550 §6.4.1) says of the clock of its source's timestamps. Its counts and report blocks are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderClock {
+    /// Whose timestamps.
+    pub ssrc: u32,
+    /// A time of the wall clock, in units of 2⁻³² seconds since 1900 (NTP).
+    pub ntp: u64,
+    /// The same time as a timestamp of the source's RTP packets.
+    pub timestamp: u32,
+}
+
+impl SenderClock {
+    /// Packet type.
+    pub const TYPE: u8 = 200;
+
+    /// What the packet says, if it is one.
+    pub fn decode(packet: &Packet<'_>) -> Result<SenderClock, DecodeError> {
+        let mut rest = of_type(packet, SenderClock::TYPE)?;
+        let ssrc = u32::from_be_bytes(take_array(&mut rest, "SR SSRC")?);
+        let ntp = u64::from_be_bytes(take_array(&mut rest, "SR NTP timestamp")?);
+        let timestamp = u32::from_be_bytes(take_array(&mut rest, "SR RTP timestamp")?);
+        Ok(SenderClock { ssrc, ntp, timestamp })
+    }
+}
+
 fn of_type<'a>(packet: &Packet<'a>, packet_type: u8) -> Result<&'a [u8], DecodeError> {
     match packet.packet_type == packet_type {
         true => Ok(packet.body),
@@ -195,6 +220,17 @@ mod tests {
         followed[..12].copy_from_slice(&padded);
         followed[12..].copy_from_slice(&BYE.encode());
         assert!(all(&followed).next().is_some_and(|packet| packet.is_err()));
+    }
+
+    #[test]
+    fn a_sender_report_says_which_timestamp_a_time_has() {
+        let mut report = [0; 28];
+        report[..4].copy_from_slice(&[0x80, SenderClock::TYPE, 0, 6]);
+        report[4..20].copy_from_slice(&[1, 2, 3, 4, 0, 0, 0, 9, 0x80, 0, 0, 0, 0, 1, 0x5f, 0x90]);
+        let packet = all(&report).next().expect("there is one").expect("it is whole");
+        let clock = SenderClock { ssrc: 0x0102_0304, ntp: 9 << 32 | 1 << 31, timestamp: 90_000 };
+        assert_eq!(SenderClock::decode(&packet), Ok(clock));
+        assert!(SenderClock::decode(&Packet { body: &packet.body[..12], ..packet }).is_err(), "it is cut off");
     }
 
     #[test]

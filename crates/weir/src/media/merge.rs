@@ -17,7 +17,7 @@ pub(super) enum Reading {
     One(File),
     /// Of several files.
     Merged(Box<Merged>),
-    /// Of an RTP stream.
+    /// Of RTP streams.
     Rtp(Box<RtpInput>),
 }
 

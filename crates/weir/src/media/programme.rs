@@ -62,9 +62,9 @@ impl fmt::Display for Input {
     }
 }
 
-/// The input in words, with all of its files.
-pub(super) fn input_in_words(input: &Input, others: &[PathBuf]) -> String {
-    let others: Vec<_> = others.iter().map(|path| format!(" + {}", path.display())).collect();
+/// The input in words, with all of its layers.
+pub(super) fn input_in_words(input: &Input, others: &[Input]) -> String {
+    let others: Vec<_> = others.iter().map(|other| format!(" + {other}")).collect();
     format!("{input}{}", others.concat())
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use weir_core::ChannelId;
 use weir_core::observation::Observation;
-use weir_media::{SplitOptions, Splitter};
+use weir_media::{Codec, SplitOptions, Splitter};
 use weir_net::Interface;
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Host, Progress, Statistics};
@@ -58,24 +58,40 @@ pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Resul
         ProgrammeError::Interrupted => Failure::new(Exit::Interrupted, "stopped before the first picture"),
         error => Failure::new(Exit::Files, format!("cannot send {}: {error}", args.input)),
     };
+    let usage = |text: &str| Failure::new(Exit::Usage, text.to_owned());
     match &args.input {
         Input::File(path) => {
-            let survey = programme::survey_file(path, &args.layer, options).map_err(failed)?;
-            let bytes = Reading::open(path, &args.layer).map_err(|error| failed(error.into()))?;
+            let file = |layer: &Input| match layer {
+                Input::File(path) => Ok(path.clone()),
+                _ => Err(usage("--in is a file, so each --layer has to be one")),
+            };
+            let others = args.layer.iter().map(file).collect::<Result<Vec<_>, _>>()?;
+            let survey = programme::survey_file(path, &others, options).map_err(failed)?;
+            let bytes = Reading::open(path, &others).map_err(|error| failed(error.into()))?;
             Ok((survey, Programme::stored(bytes, options)))
         }
-        _ if !args.layer.is_empty() => {
-            Err(Failure::new(Exit::Usage, "--layer adds files to the file of the base layer: give that with --in"))
+        Input::Stdin if !args.layer.is_empty() => {
+            Err(usage("--layer adds files or RTP streams to that of the base layer: give that with --in"))
         }
         Input::Stdin => {
             let owned = io::stdin().as_fd().try_clone_to_owned().map_err(|error| failed(error.into()))?;
             open_live(args, Reading::One(File::from(owned)), options, is_interrupted).map_err(failed)
         }
         Input::Rtp(at) => {
-            let missing = "an RTP stream does not say what it holds: --codec does";
-            let codec = args.codec.ok_or_else(|| Failure::new(Exit::Usage, missing))?;
-            let stream = RtpInput::open(*at, codec).map_err(|error| failed(error.into()))?;
-            open_live(args, Reading::Rtp(Box::new(stream)), options, is_interrupted).map_err(failed)
+            let stream = |layer: &Input| match layer {
+                Input::Rtp(at) => Ok(*at),
+                _ => Err(usage("--in is an RTP stream, so each --layer has to be one")),
+            };
+            let others = args.layer.iter().map(stream);
+            let all = [Ok(*at)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
+            let codec = args.codec.ok_or_else(|| usage("an RTP stream does not say what it holds: --codec does"))?;
+            if all.len() > 1 && codec != Codec::Vp9 {
+                return Err(usage(
+                    "layers in RTP streams of their own are VP9: pictures of other codecs need not go by their times",
+                ));
+            }
+            let input = RtpInput::open(&all, codec).map_err(|error| failed(error.into()))?;
+            open_live(args, Reading::Rtp(Box::new(input)), options, is_interrupted).map_err(failed)
         }
     }
 }
