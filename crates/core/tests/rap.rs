@@ -40,6 +40,23 @@ fn the_start_up_doubles_until_the_first_loss_and_never_again() {
 }
 
 #[test]
+fn the_first_round_trip_of_which_the_time_is_known_has_as_many_packets_as_it_is_to_begin_with() {
+    for (packets, wanted) in [("1", [1, 2, 4]), ("10", [10, 20, 40])] {
+        let mut path = Path::new(&[("start_packets", packets)]);
+        path.offer(u64::MAX);
+        path.run_until(secs(0.55));
+        let start = path.paces(PaceCause::Start);
+        let doublings = path.paces(PaceCause::StartUp);
+        let rates: Vec<Rate> = start.iter().chain(&doublings).take(3).map(|(_, pace)| pace.rate).collect();
+        let of = |packets: u32| Rate::from_packets_per_sec(10.0 * f64::from(packets), path.packet_size());
+        for (rate, packets) in rates.iter().zip(wanted) {
+            assert!(rate.bps().abs_diff(of(packets).bps()) <= rate.bps() / 1000, "{rates:?}");
+        }
+        assert_eq!(rates.len(), 3);
+    }
+}
+
+#[test]
 fn a_loss_halves_the_rate_once_however_many_of_the_cluster_are_lost() {
     let mut path = Path::new(&[("start_up", "additive")]);
     path.lose(|sent| (200..208).contains(&sent.number) && sent.number % 2 == 0);

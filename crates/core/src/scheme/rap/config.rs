@@ -18,6 +18,8 @@ pub struct Config {
     pub fine_grain: Option<FineGrain>,
     /// How the rate grows before the first congestion (decision 1).
     pub start_up: Growth,
+    /// Packets in the first round trip of which the time is known (decision 1).
+    pub start_packets: u64,
     /// What makes a missing packet a lost one.
     pub loss: LossRule,
     /// Which losses are congestion.
@@ -116,6 +118,8 @@ pub(super) const LATER_PACKETS: u64 = 3;
 
 /// Time-outs in a row after which the path counts as silent (decision 6).
 pub(super) const SILENT_TIMEOUTS: u32 = 4;
+/// Of TCP, packets (RFC 6928 §2).
+const INITIAL_WINDOW: u64 = 10;
 
 impl Config {
     /// RAP as `docs/papers/rap.md` reads it.
@@ -133,6 +137,7 @@ impl Config {
             },
             fine_grain: Some(FineGrain::NS2),
             start_up: Growth::Doubling,
+            start_packets: if sockets { INITIAL_WINDOW } else { 1 },
             loss: LossRule::Deliveries,
             losses: Losses::All,
             moves_the_waiting: true,
@@ -178,6 +183,7 @@ impl Config {
                 granularity: Duration::ZERO,
             },
             start_up: Growth::Additive,
+            start_packets: 1,
             loss: LossRule::Distance,
             moves_the_waiting: false,
             steps_from_start: true,

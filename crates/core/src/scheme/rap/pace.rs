@@ -55,9 +55,9 @@ impl Pace {
         self.growth
     }
 
-    /// One packet in `round_trip` seconds.
-    pub(super) fn begin(&mut self, round_trip: f64) {
-        self.set(round_trip);
+    /// So many packets in `round_trip` seconds.
+    pub(super) fn begin(&mut self, round_trip: f64, packets: u64) {
+        self.set(round_trip / packets as f64);
     }
 
     /// A step of `round_trip` seconds without congestion is over: one packet more in each round trip (Eq. 1 with C = SRTT,
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_step_adds_one_packet_a_round_trip() {
         let mut pace = pace();
-        pace.begin(0.1);
+        pace.begin(0.1, 1);
         for packets in 2..50 {
             pace.increase(0.1);
             assert!((0.1 / pace.gap() - f64::from(packets)).abs() < 1e-9);
@@ -128,7 +128,7 @@ mod tests {
     fn a_back_off_halves_the_rate_and_ends_doubling() {
         let size = Bytes::new(100);
         let mut pace = Pace::new(size, &Config::new(Habitat::Lab));
-        pace.begin(0.1);
+        pace.begin(0.1, 1);
         pace.increase(0.1);
         pace.increase(0.1);
         assert_eq!(pace.rate(), Rate::from_bps(32_000));
@@ -156,7 +156,7 @@ mod tests {
         #[test]
         fn the_step_height_is_a_packet_in_a_round_trip(gap in 1e-4f64..1.0, round_trip in 1e-3f64..1.0) {
             let mut pace = pace();
-            pace.begin(gap);
+            pace.begin(gap, 1);
             let before = 1.0 / pace.gap();
             pace.increase(round_trip);
             prop_assert!((1.0 / pace.gap() - before - 1.0 / round_trip).abs() < 1e-6 / round_trip);

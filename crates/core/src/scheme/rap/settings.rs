@@ -77,6 +77,11 @@ const TABLE: Table<Config> = &[&[
         },
     },
     Entry {
+        key: "start_packets",
+        help: "packets in the first round trip of which the time is known",
+        value: &Count { range: 1..=100, field: |c| &mut c.start_packets },
+    },
+    Entry {
         key: "ecn",
         help: "whether packets can be marked, and a mark is a loss",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.ecn },

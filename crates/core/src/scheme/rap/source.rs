@@ -462,7 +462,7 @@ impl Source {
         let cause = match core::mem::replace(&mut self.path, Path::Alive) {
             Path::Alive | Path::Failing { .. } => return,
             Path::Unknown => {
-                self.pace.begin(self.round_trip.smoothed());
+                self.pace.begin(self.round_trip.smoothed(), self.config.start_packets);
                 PaceCause::Start
             }
             Path::Silent { gap } => {
