@@ -229,7 +229,9 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
             return Ok(());
         }
         if std::mem::take(&mut self.is_application_ready) {
-            self.party.application.read(self.party.clock.now());
+            let now = self.party.clock.now();
+            self.party.application.read(now);
+            self.party.peers.answer_early(now, |from| self.party.application.terms(from));
             self.party.has_news = true;
         }
         let delivered = self.party.statistics.delivered;

@@ -11,6 +11,7 @@
 mod actions;
 mod application;
 mod driver;
+mod early;
 mod kept;
 mod keys;
 mod link;

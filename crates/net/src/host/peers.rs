@@ -14,6 +14,7 @@ use weir_wire::rtcp::Bye;
 use weir_wire::rtcp::handshake::{Kind, Message, Terms};
 
 use super::application::{Departure, PeerChange};
+use super::early::{Early, Question};
 use super::keys::{Keys, Opened};
 use crate::handshake::admission::{Admission, Client, Standing, Verdict};
 use crate::handshake::contact::{AFTER_REFUSAL, Contact, News as ContactNews};
@@ -58,6 +59,8 @@ pub(super) struct Peers<A> {
     silence: Duration,
     news: VecDeque<(PeerId, News)>,
     outbox: VecDeque<Outbound>,
+    /// Questions of hosts that cannot be answered yet.
+    early: Early,
     /// Questions of hosts for which there was no room.
     pub(super) turned_away: u64,
     /// No peer has to be looked at before; `None` if nobody knows. What is heard from one puts it off, and is not noted here.
@@ -118,6 +121,7 @@ impl<A: Copy> Peers<A> {
             news: VecDeque::new(),
             outbox: VecDeque::new(),
             turned_away: 0,
+            early: Early::default(),
             quiet_until: None,
         }
     }
@@ -356,6 +360,7 @@ impl<A: Copy> Peers<A> {
         let Some(terms) = terms.or((!is_asked).then(Terms::default)) else {
             let bytes = Message::plain(Kind::Later, local_ssrc).encode().to_vec();
             self.outbox.push_back(Outbound { socket, to: from, bytes, is_goodbye: false });
+            self.early.note(Question { asked: now, socket, from, message: *message });
             return true;
         };
         let terms = self.keys.terms(terms);
@@ -380,6 +385,16 @@ impl<A: Copy> Peers<A> {
             _ => {}
         }
         true
+    }
+
+    /// Something new is known of the stream: whether hosts that asked before can be answered now.
+    pub(super) fn answer_early(&mut self, now: Time, terms: impl Fn(SocketAddr) -> Option<Terms>) {
+        if self.early.first().and_then(&terms).is_none() {
+            return;
+        }
+        while let Some(Question { socket, from, message, .. }) = self.early.next(now) {
+            self.serve(now, socket, from, &message, terms(from));
+        }
     }
 
     fn standing(&self, client: Client) -> Standing {
@@ -655,6 +670,33 @@ mod tests {
         let hello = weir_wire::rtcp::packets(&sent[1].bytes).next().expect("one").expect("a packet");
         assert!(sent[0].is_goodbye, "the old stream is over");
         assert_eq!(Message::decode(&hello).map(|hello| (hello.kind, hello.ssrc)), Ok((Kind::Hello, 8)));
+    }
+
+    #[test]
+    fn who_asked_before_the_stream_was_known_is_answered_once_it_is() {
+        let mut peers: Peers<()> = Peers::new(SILENCE);
+        peers.admit(Admission::new([5; 32]), 9);
+        let hello = Message::plain(Kind::Hello, 7);
+        let others = [10, 11].map(|port| SocketAddr::new(client().ip(), port));
+        assert!(peers.on_message(Time::ZERO, 0, others[0], &hello, None));
+        assert!(peers.on_message(Time::from_millis(900), 0, client(), &hello, None));
+        assert!(peers.on_message(Time::from_millis(900), 0, client(), &hello, None));
+        let said = |peers: &mut Peers<()>| -> Vec<(SocketAddr, Kind)> {
+            let all = std::iter::from_fn(|| peers.next_outbound());
+            let kind = |bytes: &[u8]| {
+                Message::decode(&weir_wire::rtcp::packets(bytes).next().expect("one").expect("a packet"))
+                    .expect("ours")
+                    .kind
+            };
+            all.map(|outbound| (outbound.to, kind(&outbound.bytes))).collect()
+        };
+        assert_eq!(said(&mut peers), [(others[0], Kind::Later), (client(), Kind::Later), (client(), Kind::Later)]);
+        peers.answer_early(Time::from_secs(1), |_| None);
+        assert_eq!(said(&mut peers), []);
+        peers.answer_early(Time::from_secs(1), |_| Some(Terms::default()));
+        assert_eq!(said(&mut peers), [(client(), Kind::Offer)], "the other one asked a second ago");
+        peers.answer_early(Time::from_secs(1), |_| Some(Terms::default()));
+        assert_eq!(said(&mut peers), []);
     }
 
     #[test]
