@@ -6,6 +6,7 @@ mod feed;
 mod input;
 mod output;
 mod pace;
+mod pictures;
 mod recv;
 mod resume;
 mod ring;

@@ -11,7 +11,8 @@ use weir_wire::rtp::{Origin, Rtp};
 
 use super::content::{Content, Next};
 use super::input::{Source, Supply};
-use super::ring::{Ring, Window};
+use super::pictures::Pictures;
+use super::ring::{Ring, Slot, Window};
 
 /// An input and its viewers.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Feed {
     source: Source,
     header_len: usize,
     ring: Ring,
+    pictures: Pictures,
     /// For viewers that the input does not wait for.
     window: Window,
     /// The user knows whether the input goes by a clock of its own, and how many payloads are too large.
@@ -31,7 +33,15 @@ impl Feed {
     pub(super) fn new(source: Source, header_len: usize, longest_wait: Duration) -> Feed {
         let most = MOST_BYTES / source.payload_len().max(1);
         let window = Window { longest_wait, most };
-        Feed { source, header_len, ring: Ring::default(), window, is_clock_told: false, large_told: 0 }
+        Feed {
+            source,
+            header_len,
+            ring: Ring::default(),
+            pictures: Pictures::default(),
+            window,
+            is_clock_told: false,
+            large_told: 0,
+        }
     }
 
     /// Whether the input waits until the slowest viewer has got what was read. One that goes by a clock waits for a viewer that is alone.
@@ -68,8 +78,8 @@ impl Content for Feed {
         let window = (!self.waits()).then_some(self.window);
         while window.is_some() || self.ring.len() < AHEAD {
             let Some((header, payload)) = self.source.next(now) else { break };
-            let payload = Arc::from(payload);
-            self.ring.push(now, header, payload, window);
+            let begins = self.pictures.begins(now, &header, payload);
+            self.ring.push(Slot::new(now, header, Arc::from(payload), begins), window);
         }
     }
 

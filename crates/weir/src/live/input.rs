@@ -16,7 +16,8 @@ use weir_units::{Rate, Time};
 use weir_wire::rtcp;
 use weir_wire::rtp::{Origin, Rtp};
 
-use self::bytes::{ByteSource, is_transport_stream};
+use self::bytes::ByteSource;
+pub(super) use self::bytes::is_transport_stream;
 use super::pace::{By, Pace, StreamClock};
 use crate::args::ValueError;
 

@@ -1,7 +1,8 @@
 //! What was read lately of a live stream, and how far each viewer has got in it. A state machine without clock or socket.
 //!
 //! A payload is there once, however many viewers get it, and goes when nobody wants it any more. A viewer that falls behind what is
-//! kept loses the oldest. Not here: where payloads come from, and whether those who make them wait (`feed.rs`).
+//! kept loses the oldest, in whole pictures. Not here: where payloads come from, whether those who make them wait (`feed.rs`), and where
+//! pictures begin (`pictures.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,8 +30,17 @@ pub(super) struct Slot {
     /// What its RTP header says.
     pub(super) header: Rtp,
     pub(super) payload: Arc<[u8]>,
+    /// Whether a picture begins in it.
+    begins: bool,
     /// How many viewers have yet to get it.
     wanted: usize,
+}
+
+impl Slot {
+    /// A payload that came at this time, and whether a picture begins in it.
+    pub(super) fn new(came: Time, header: Rtp, payload: Arc<[u8]>, begins: bool) -> Slot {
+        Slot { came, header, payload, begins, wanted: 0 }
+    }
 }
 
 /// How much is kept for viewers that are behind.
@@ -48,14 +58,18 @@ struct Reader {
     /// The next payload that it gets, or an earlier one that is not kept any more.
     next: u64,
     dropped: u64,
+    /// It has lost a part of a picture, and goes on with the next one that begins.
+    skips: bool,
+    /// Payloads that it was said to get and passed over: as many others are to come before more are said to wait.
+    owed: u64,
 }
 
 impl Ring {
     /// Adds a payload. If the oldest has waited for too long, or there is no room, the oldest goes: one comes, one goes, so that what was said
     /// to wait never shrinks. Without a window nothing goes that somebody wants.
-    pub(super) fn push(&mut self, came: Time, header: Rtp, payload: Arc<[u8]>, window: Option<Window>) {
+    pub(super) fn push(&mut self, slot: Slot, window: Option<Window>) {
         let is_too_much = |window: Window, oldest: &Slot| {
-            came.since(oldest.came) > window.longest_wait || self.slots.len() >= window.most.max(1)
+            slot.came.since(oldest.came) > window.longest_wait || self.slots.len() >= window.most.max(1)
         };
         if window.zip(self.slots.front()).is_some_and(|(window, oldest)| is_too_much(window, oldest)) {
             let oldest = self.slots.pop_front();
@@ -63,7 +77,10 @@ impl Ring {
             // Where nobody is, nobody gets it.
             self.dropped += oldest.map_or(0, |oldest| oldest.wanted.max(1) as u64);
         }
-        self.slots.push_back(Slot { came, header, payload, wanted: self.readers.len() });
+        // It is one more for those who have not lost the one that made room.
+        let has_more = |reader: &&mut Reader| reader.next >= self.first;
+        self.readers.values_mut().filter(has_more).for_each(|reader| reader.owed = reader.owed.saturating_sub(1));
+        self.slots.push_back(Slot { wanted: self.readers.len(), ..slot });
         self.forget();
     }
 
@@ -75,7 +92,7 @@ impl Ring {
         } else {
             self.end()
         };
-        self.readers.insert(viewer, Reader { next, dropped: 0 });
+        self.readers.insert(viewer, Reader { next, ..Reader::default() });
     }
 
     /// A viewer has gone. What the last one has not got is there for the next.
@@ -86,22 +103,36 @@ impl Ring {
         self.forget();
     }
 
-    /// The next payload for a viewer.
+    /// The next payload for a viewer. What is left of a picture of which it has lost a part is passed over.
     pub(super) fn next(&mut self, viewer: PeerId) -> Option<(Time, Rtp, Arc<[u8]>)> {
         let reader = self.readers.get_mut(&viewer)?;
-        reader.dropped += self.first.saturating_sub(reader.next);
+        let lost = self.first.saturating_sub(reader.next);
+        reader.dropped += lost;
+        reader.skips |= lost > 0;
         reader.next = reader.next.max(self.first);
-        let slot = self.slots.get_mut((reader.next - self.first) as usize)?;
-        reader.next += 1;
-        slot.wanted -= 1;
-        let next = (slot.came, slot.header, Arc::clone(&slot.payload));
+        let mut found = None;
+        while let Some(slot) = self.slots.get_mut((reader.next - self.first) as usize) {
+            reader.next += 1;
+            slot.wanted -= 1;
+            reader.skips &= !slot.begins;
+            if !reader.skips {
+                found = Some((slot.came, slot.header, Arc::clone(&slot.payload)));
+                break;
+            }
+            reader.dropped += 1;
+            reader.owed += 1;
+            self.dropped += 1;
+        }
+        if found.is_none() {
+            reader.owed = 0;
+        }
         self.forget();
-        Some(next)
+        found
     }
 
     /// How many payloads wait for a viewer.
     pub(super) fn waiting(&self, viewer: PeerId) -> u64 {
-        self.readers.get(&viewer).map_or(0, |reader| self.end() - reader.next.max(self.first))
+        self.readers.get(&viewer).map_or(0, |reader| self.end() - reader.next.max(self.first) + reader.owed)
     }
 
     /// Payloads that a viewer has lost.
@@ -149,7 +180,13 @@ mod tests {
 
     /// Adds a payload that is its number, at this time in milliseconds.
     fn push(ring: &mut Ring, number: u64, millis: u64, window: Option<Window>) {
-        ring.push(Time::from_millis(millis), Rtp::default(), number.to_be_bytes().as_slice().into(), window);
+        push_part(ring, number, true, millis, window);
+    }
+
+    /// The same, of a picture that begins in it or before.
+    fn push_part(ring: &mut Ring, number: u64, begins: bool, millis: u64, window: Option<Window>) {
+        let payload = number.to_be_bytes().as_slice().into();
+        ring.push(Slot::new(Time::from_millis(millis), Rtp::default(), payload, begins), window);
     }
 
     fn next(ring: &mut Ring, viewer: PeerId) -> Option<u64> {
@@ -199,6 +236,33 @@ mod tests {
         let (lost, rest) = (ring.dropped_of(B), drain(&mut ring, B));
         assert_eq!((lost, ring.dropped(), lost + 50 + rest.len() as u64), (49, 49, 200));
         assert_eq!((rest.first(), rest.last()), (Some(&99), Some(&199)));
+    }
+
+    #[test]
+    fn a_viewer_that_has_lost_a_part_of_a_picture_goes_on_with_the_next_picture() {
+        let mut ring = Ring::default();
+        ring.add(A);
+        // Pictures of ten payloads, of which 95 are kept.
+        let window = Window { most: 95, ..WINDOW };
+        (0..103).for_each(|number| push_part(&mut ring, number, number % 10 == 0, 0, Some(window)));
+        assert_eq!((ring.dropped_of(A), ring.waiting(A)), (8, 95));
+        assert_eq!(next(&mut ring, A), Some(10), "the third and later payloads of the first picture are of no use");
+        assert_eq!((ring.dropped_of(A), ring.dropped()), (10, 10));
+        assert_eq!(ring.waiting(A), 94, "what was said to wait has only lost what was got");
+        (103..106).for_each(|number| push_part(&mut ring, number, number % 10 == 0, 0, Some(window)));
+        assert_eq!((ring.waiting(A), drain(&mut ring, A)), (95, (11..106).collect()));
+    }
+
+    #[test]
+    fn where_nothing_follows_a_picture_that_is_passed_over_nothing_waits() {
+        let mut ring = Ring::default();
+        ring.add(A);
+        let window = Window { most: 5, ..WINDOW };
+        (0..8).for_each(|number| push_part(&mut ring, number, number == 0, 0, Some(window)));
+        assert_eq!((ring.waiting(A), next(&mut ring, A), ring.waiting(A)), (5, None, 0));
+        push_part(&mut ring, 8, false, 0, Some(window));
+        push_part(&mut ring, 9, true, 0, Some(window));
+        assert_eq!((ring.waiting(A), drain(&mut ring, A), ring.dropped_of(A)), (2, vec![9], 9));
     }
 
     #[test]
@@ -255,22 +319,24 @@ mod tests {
     proptest! {
         #[test]
         fn every_viewer_gets_each_payload_in_order_once_or_it_is_counted(
-            steps in proptest::collection::vec((0u8..8, 0u64..40), 1..400),
+            steps in proptest::collection::vec((0u8..8, 0u64..40, 0u8..3), 1..400),
         ) {
             let (mut ring, mut pushed, mut now) = (Ring::default(), 0, 0);
             // By viewer: what it got, and the number of the first that it could get.
             let mut there: BTreeMap<PeerId, (Vec<u64>, u64)> = BTreeMap::new();
             let window = Window { longest_wait: Duration::from_millis(200), most: 12 };
-            let mut left = 0;
-            for (what, millis) in steps {
+            let (mut left, mut begin) = (0, Vec::new());
+            for (what, millis, part) in steps {
                 now += millis;
                 let viewer = [A, B, C][usize::from(what % 3)];
                 let waited: BTreeMap<PeerId, u64> = there.keys().map(|viewer| (*viewer, ring.waiting(*viewer))).collect();
                 match what {
                     0..=2 => {
                         let got = next(&mut ring, viewer);
-                        if let Some((all, _)) = there.get_mut(&viewer) {
-                            prop_assert_eq!(got.is_some(), waited[&viewer] > 0);
+                        if let Some((all, first)) = there.get_mut(&viewer) {
+                            prop_assert!(got.is_none() || waited[&viewer] > 0);
+                            let follows = all.last().map_or(*first, |last| last + 1);
+                            prop_assert!(got.is_none_or(|got| got == follows || begin[got as usize]), "a part of a picture");
                             all.extend(got);
                         } else {
                             prop_assert_eq!(got, None);
@@ -287,7 +353,8 @@ mod tests {
                         there.insert(viewer, (Vec::new(), first));
                     }
                     _ => {
-                        push(&mut ring, pushed, now, Some(window));
+                        begin.push(part == 0);
+                        push_part(&mut ring, pushed, part == 0, now, Some(window));
                         pushed += 1;
                         for (viewer, waited) in waited {
                             prop_assert!(ring.waiting(viewer) >= waited, "what waits has shrunk");
@@ -297,7 +364,8 @@ mod tests {
                 prop_assert!(ring.len() <= window.most);
                 for (viewer, (got, first)) in &there {
                     prop_assert!(got.windows(2).all(|pair| pair[0] < pair[1]));
-                    let told_of = got.len() as u64 + ring.waiting(*viewer) + ring.dropped_of(*viewer);
+                    let waits = ring.waiting(*viewer) - ring.readers[viewer].owed;
+                    let told_of = got.len() as u64 + waits + ring.dropped_of(*viewer);
                     prop_assert_eq!(told_of, pushed - first, "viewer {:?}", viewer);
                 }
                 let now_there: u64 = there.keys().map(|viewer| ring.dropped_of(*viewer)).sum();

@@ -151,7 +151,7 @@ impl ByteSource {
 }
 
 /// Whether bytes look like an MPEG transport stream: a sync byte every 188 bytes.
-pub(super) fn is_transport_stream(bytes: &[u8]) -> bool {
+pub(in crate::live) fn is_transport_stream(bytes: &[u8]) -> bool {
     bytes.len() >= TS_PACKET && bytes.iter().step_by(TS_PACKET).take(TS_PROBES + 1).all(|byte| *byte == TS_SYNC)
 }
 
