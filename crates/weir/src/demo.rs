@@ -113,7 +113,11 @@ impl<'a> Troupe<'a> {
             Message::Sender(SenderEvent::Receipt(receipt)) => self.sender_receipts = receipt.receipts,
             Message::Sender(SenderEvent::Error(trouble)) => self.board.say(&format!("the sender: {}", trouble.message)),
             Message::Sender(
-                SenderEvent::Hashing(_) | SenderEvent::Start(_) | SenderEvent::Result(_) | SenderEvent::End(_),
+                SenderEvent::Reading(_)
+                | SenderEvent::Hashing(_)
+                | SenderEvent::Start(_)
+                | SenderEvent::Result(_)
+                | SenderEvent::End(_),
             ) => {}
             Message::Garbled(party, line) => {
                 return Err(Failure::new(Exit::Internal, format!("{party} printed what is not an event: {line}")));

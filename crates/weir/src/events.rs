@@ -42,6 +42,8 @@ pub enum ReceiverEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum SenderEvent {
+    /// How much of standard input has been read, where that takes a while.
+    Reading(Reading),
     /// How much of the files has been hashed, where that takes a while.
     Hashing(Hashing),
     /// The session is described and the sender starts.
@@ -439,6 +441,15 @@ pub enum Top {
     Other,
 }
 
+/// How far a sender is that reads standard input to its end before it sends.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reading {
+    /// Seconds since the command started.
+    pub t_s: f64,
+    /// Bytes that have been read.
+    pub read_bytes: u64,
+}
+
 /// How far a sender is that looks through its files before it sends.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hashing {
@@ -582,6 +593,7 @@ mod tests {
 
     fn sender_events() -> Vec<SenderEvent> {
         let all = vec![
+            SenderEvent::Reading(Reading::default()),
             SenderEvent::Hashing(Hashing::default()),
             SenderEvent::Start(SenderStart { role: Role::Sender, ..Default::default() }),
             SenderEvent::Progress(SenderProgress::default()),
@@ -591,7 +603,8 @@ mod tests {
             SenderEvent::End(SenderEnd::default()),
         ];
         all.iter().for_each(|event| match event {
-            SenderEvent::Hashing(_) | SenderEvent::Start(_) | SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
+            SenderEvent::Reading(_) | SenderEvent::Hashing(_) | SenderEvent::Start(_) => {}
+            SenderEvent::Progress(_) | SenderEvent::Receipt(_) => {}
             SenderEvent::Result(_) | SenderEvent::Error(_) | SenderEvent::End(_) => {}
         });
         all

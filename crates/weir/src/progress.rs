@@ -154,6 +154,7 @@ impl Display {
             return self.json(event);
         }
         match event {
+            SenderEvent::Reading(reading) => self.progress(reading.t_s, None, || words::reading(reading)),
             SenderEvent::Hashing(hashing) => {
                 let share = words::share(hashing.hashed_bytes, Some(hashing.bytes));
                 self.progress(hashing.t_s, share, || words::hashing(hashing));

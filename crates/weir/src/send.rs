@@ -26,7 +26,7 @@ use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
 use crate::changes::Changes;
 use crate::events::{
-    Hashing, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
+    Hashing, Reading, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
 };
 use crate::exit::{Exit, Failure};
 use crate::hosts::{self, Expected};
@@ -57,7 +57,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     sealing::seal(&mut tenant, &offer)?;
     let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
     let mut report = Report { observer, started, is_unheard: false };
-    let input = standard::input(args, &|| report.observer.is_interrupted())?;
+    let input = read_standard_input(args, &clock, &mut report)?;
     let mut sources = collect(args, &input.paths, &clock, &mut report)?;
     let changes = args.changes.as_deref().map(|file| Changes::since(file, &mut sources)).transpose()?;
     if let Some(changes) = &changes {
@@ -125,6 +125,23 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         Some(changes) if exit == Exit::Done => changes.remember().map(|()| exit),
         _ => Ok(exit),
     }
+}
+
+/// Reads standard input, if it is among the paths, and tells how far that is where it takes a while.
+fn read_standard_input<'a>(
+    args: &'a SendFile,
+    clock: &Clock,
+    report: &mut Report<'_>,
+) -> Result<standard::Input<'a>, Failure> {
+    let mut shown = report.started;
+    standard::input(args, &mut |read_bytes| {
+        let now = clock.now();
+        if now.since(shown) >= PROGRESS_INTERVAL {
+            shown = now;
+            report.show(&SenderEvent::Reading(Reading { t_s: report.t_s(now), read_bytes }));
+        }
+        report.is_unheard || report.observer.is_interrupted()
+    })
 }
 
 /// Finds and hashes what is to be sent, and tells how far that is where it takes a while.

@@ -30,8 +30,9 @@ pub(crate) struct Input<'a> {
     _folder: Option<TempDir>,
 }
 
-/// Reads standard input to its end, if it is among the paths. `is_over` is asked often whether the user wants to end.
-pub(crate) fn input<'a>(args: &'a SendFile, is_over: &dyn Fn() -> bool) -> Result<Input<'a>, Failure> {
+/// Reads standard input to its end, if it is among the paths. `is_over` is told often how many bytes are read, and asked whether the user
+/// wants to end.
+pub(crate) fn input<'a>(args: &'a SendFile, is_over: &mut dyn FnMut(u64) -> bool) -> Result<Input<'a>, Failure> {
     let dashes = args.paths.iter().filter(|path| is_dash(path)).count();
     match dashes {
         0 => return Ok(Input { paths: Cow::Borrowed(&args.paths), _folder: None }),
@@ -61,16 +62,16 @@ pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(|| "a file's name, without a folder".to_owned())
 }
 
-fn spool(mut from: impl Read + AsFd, to: &Path, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+fn spool(mut from: impl Read + AsFd, to: &Path, is_over: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
     let cannot = |error: io::Error| {
         let folder = to.parent().unwrap_or(to).display();
         let advice = "all of it is kept until the sender ends; TMPDIR names a folder with more room";
         Failure::new(Exit::Files, format!("cannot keep standard input in {folder}: {error}; {advice}"))
     };
     let mut file = File::create(to).map_err(cannot)?;
-    let mut buffer = vec![0; BUFFER];
+    let (mut buffer, mut bytes) = (vec![0; BUFFER], 0);
     loop {
-        if is_over() {
+        if is_over(bytes) {
             return Err(Failure::new(Exit::Interrupted, "interrupted while standard input was read; nothing was sent"));
         }
         if !is_ready(&from)? {
@@ -78,7 +79,10 @@ fn spool(mut from: impl Read + AsFd, to: &Path, is_over: &dyn Fn() -> bool) -> R
         }
         match from.read(&mut buffer) {
             Ok(0) => return file.flush().map_err(cannot),
-            Ok(read) => file.write_all(&buffer[..read]).map_err(cannot)?,
+            Ok(read) => {
+                file.write_all(&buffer[..read]).map_err(cannot)?;
+                bytes += read as u64;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Failure::new(Exit::Files, format!("cannot read standard input: {error}"))),
         }
@@ -186,12 +190,18 @@ mod tests {
         let all: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
         let sent = all.clone();
         let writing = std::thread::spawn(move || writer.write_all(&sent));
-        spool(reader, &path, &|| false).expect("it comes to its end");
+        let mut told = 0;
+        let mut watch = |bytes| {
+            assert!(bytes >= told);
+            told = bytes;
+            false
+        };
+        spool(reader, &path, &mut watch).expect("it comes to its end");
         writing.join().expect("it ends").expect("all is taken");
-        assert_eq!(fs::read(&path).expect("it is there"), all);
+        assert_eq!((fs::read(&path).expect("it is there"), told), (all, 1_000_000));
 
         let (silent, _open) = io::pipe().expect("a pipe");
-        let failure = spool(silent, &path, &|| true).expect_err("nothing comes, and the user ends it");
+        let failure = spool(silent, &path, &mut |_| true).expect_err("nothing comes, and the user ends it");
         assert_eq!(failure.exit, Exit::Interrupted);
     }
 
@@ -200,7 +210,7 @@ mod tests {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         writer.write_all(b"some").expect("there is room in a pipe");
         drop(writer);
-        let failure = spool(reader, Path::new("/dev/full"), &|| false).expect_err("nothing can be kept there");
+        let failure = spool(reader, Path::new("/dev/full"), &mut |_| false).expect_err("nothing can be kept there");
         assert_eq!(failure.exit, Exit::Files);
         assert!(failure.message.contains("/dev") && failure.message.contains("TMPDIR"), "{failure}");
     }

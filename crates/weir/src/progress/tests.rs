@@ -1,6 +1,6 @@
 use super::*;
 use crate::events::{
-    Cause, FileDone, Hashing, Level, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress,
+    Cause, FileDone, Hashing, Level, Reading, ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress,
     SenderStart, Top, Trouble,
 };
 use std::sync::{Arc, Mutex};
@@ -129,6 +129,13 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
     assert!(err.text().starts_with("sending 1 file without 3 excluded, "), "{}", err.text());
     assert!(err.text().contains("stops at 4 receipts") && err.text().contains("receipts 1 of 4"), "{}", err.text());
     assert_eq!(out.text(), "4 receipts; sent 21.0 MB in 61.0 s (2.0 × the files)\n");
+}
+
+#[test]
+fn a_sender_that_reads_standard_input_is_not_silent() {
+    let (mut display, _, err) = display(Style::Lines);
+    display.sender(&SenderEvent::Reading(Reading { t_s: 6.0, read_bytes: 1_000_000_000 }));
+    assert_eq!(err.text(), "   0:06  read 1.00 GB of standard input, which is sent when it ends\n");
 }
 
 #[test]

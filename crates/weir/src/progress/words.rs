@@ -3,7 +3,7 @@
 use weir_units::{Bytes, Rate, is_unprintable};
 
 use crate::events::{
-    FileDone, Hashing, HookDone, HostOutcome, HostResult, Level, Listening, ReceiptReceived, ReceiptSent, ReceiverEnd,
+    FileDone, Hashing, HookDone, HostOutcome, HostResult, Level, Listening, Reading, ReceiptReceived, ReceiptSent, ReceiverEnd,
     ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
 };
 use crate::top;
@@ -195,6 +195,10 @@ fn highest(start: &SenderStart) -> Option<String> {
         }
         (Top::Asked | Top::Other | Top::Interface, _) => None,
     }
+}
+
+pub(super) fn reading(reading: &Reading) -> String {
+    format!("read {} of standard input, which is sent when it ends", Bytes::new(reading.read_bytes))
 }
 
 pub(super) fn hashing(hashing: &Hashing) -> String {
