@@ -176,6 +176,21 @@ fn bursts_of_an_application_save_up_no_more_than_twice_what_it_uses() {
 }
 
 #[test]
+fn a_back_off_of_a_stream_that_has_just_begun_takes_half_of_what_it_used_so_far() {
+    let mut path = Path::new(&[("start_packets", "10")]);
+    path.lose(|sent| sent.number == 90);
+    // Pictures of 20 packets, ten a second.
+    for picture in 0..8 {
+        path.offer(20);
+        path.run_until(secs(0.1 * f64::from(picture + 1)));
+    }
+    assert_eq!(path.lost(), 1, "the loss did not happen");
+    let (at, pace) = path.paces(PaceCause::Loss)[0];
+    let allowed = pace.rate.packets_per_sec(path.packet_size());
+    assert!(at < secs(0.8) && (150.0..=250.0).contains(&allowed), "{allowed} packets/s at {at:?}: 200 go");
+}
+
+#[test]
 fn congestion_halves_what_was_used_and_not_what_was_allowed() {
     let mut path = Path::new(&[]);
     path.lose(|sent| (20.0..20.2).contains(&sent.at.as_secs_f64()));
