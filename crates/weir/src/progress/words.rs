@@ -3,8 +3,8 @@
 use weir_units::{Bytes, Rate, is_unprintable};
 
 use crate::events::{
-    FileDone, Hashing, HookDone, HostOutcome, HostResult, Level, Listening, Reading, ReceiptReceived, ReceiptSent, ReceiverEnd,
-    ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
+    FileDone, Hashing, HookDone, HostOutcome, HostResult, Level, Listening, Reading, ReceiptReceived, ReceiptSent,
+    ReceiverEnd, ReceiverProgress, ReceiverStart, SenderEnd, SenderProgress, SenderStart, Top,
 };
 use crate::top;
 
