@@ -134,7 +134,8 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
 #[test]
 fn a_sender_that_reads_standard_input_is_not_silent() {
     let (mut display, _, err) = display(Style::Lines);
-    display.sender(&SenderEvent::Reading(Reading { t_s: 6.0, read_bytes: 1_000_000_000 }));
+    let reading = Reading { t_s: 6.0, read_bytes: 1_000_000_000 };
+    assert_eq!(display.sender(&SenderEvent::Reading(reading)), Stdout::Open);
     assert_eq!(err.text(), "   0:06  read 1.00 GB of standard input, which is sent when it ends\n");
 }
 
