@@ -17,7 +17,7 @@ use weir_wire::rtcp;
 use weir_wire::rtp::{Origin, Rtp};
 
 use self::bytes::ByteSource;
-pub(super) use self::bytes::is_transport_stream;
+pub(super) use self::bytes::{TS_PACKET, is_transport_stream};
 use super::pace::{By, Pace, StreamClock};
 use crate::args::ValueError;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_units::Time;
 use weir_wire::rtp::Rtp;
 
-use super::input::is_transport_stream;
+use super::input::{TS_PACKET, is_transport_stream};
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -43,7 +43,6 @@ fn begins_picture(packet: &[u8]) -> bool {
     start & UNIT_START != 0 && matches!(payload, [0, 0, 1, VIDEO_FIRST..=VIDEO_LAST, ..])
 }
 
-const TS_PACKET: usize = 188;
 /// In the second byte of a packet: something begins in it.
 const UNIT_START: u8 = 0x40;
 /// In the fourth: an adaptation field comes first.

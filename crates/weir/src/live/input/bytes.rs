@@ -219,7 +219,8 @@ impl Supply for ByteSource {
     }
 }
 
-const TS_PACKET: usize = 188;
+/// Bytes of a packet of a transport stream.
+pub(in crate::live) const TS_PACKET: usize = 188;
 const TS_SYNC: u8 = 0x47;
 /// Sync bytes after the first that must be there.
 const TS_PROBES: usize = 3;

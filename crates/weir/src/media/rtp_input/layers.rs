@@ -21,7 +21,7 @@ pub(super) struct Layers {
     given: Option<i64>,
     /// How many layers were whole, from the base up.
     whole: usize,
-    /// How often layers came back, or a picture came too late for its place.
+    /// How often layers came back, or a picture came too late for its place or found no room.
     breaks: u64,
     told: Vec<String>,
 }
@@ -60,6 +60,7 @@ impl Layers {
         track.waiting.extend(come);
         while track.waiting.len() > MOST_WAITING {
             track.waiting.pop_front();
+            self.breaks += 1;
         }
     }
 
@@ -139,8 +140,10 @@ impl Layers {
         let whole = self.tracks.iter().take_while(is_there).count();
         let before = std::mem::replace(&mut self.whole, whole);
         if whole < before {
-            let text = "no RTP comes to {} any more: its layer and those above it are left out until it comes again";
-            self.told.push(text.replace("{}", &self.tracks[whole].at.to_string()));
+            let at = self.tracks[whole].at;
+            self.told.push(format!(
+                "no RTP comes to {at} any more: its layer and those above it are left out until it comes again"
+            ));
         }
         // Those that are back go on with a key picture.
         self.breaks += u64::from(whole > before);
@@ -155,8 +158,8 @@ impl Layers {
     /// Whether another layer may still bring a picture that comes before this one.
     fn is_held_by_another(&self, now: Time, time: i64, place: usize) -> bool {
         let came = self.tracks[place].waiting.front().map_or(now, |(came, _)| *came);
-        let others = self.tracks[..self.whole].iter().enumerate().filter(|(other, _)| *other != place);
-        now.since(came) < LONGEST_HELD && others.into_iter().any(|(_, track)| track.may_come_before(time))
+        // That of its own layer has come.
+        now.since(came) < LONGEST_HELD && self.tracks[..self.whole].iter().any(|track| track.may_come_before(time))
     }
 }
 
@@ -169,6 +172,7 @@ impl Track {
 
     /// Whether its next picture, which has not come, may have an earlier time than this.
     fn may_come_before(&self, time: i64) -> bool {
+        // What reports say of clocks is not exact.
         let expected = self.latest.zip(self.gap).map(|(latest, gap)| latest + gap - gap / 8);
         self.waiting.is_empty() && expected.is_none_or(|expected| expected <= time)
     }

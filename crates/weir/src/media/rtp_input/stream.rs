@@ -87,6 +87,13 @@ impl Timeline {
         time
     }
 
+    /// The time 0 on a clock of 90 kHz that shows `ticks` when the source's timestamp is this; `None` before its first picture.
+    fn zero(&self, ticks: i64, timestamp: u32) -> Option<i64> {
+        let (origin, begun) = self.origin?;
+        let ahead = (origin.value() as u32).wrapping_sub(timestamp) as i32;
+        Some(ticks.saturating_add(ahead.into()).saturating_sub_unsigned(begun))
+    }
+
     /// Another source begins.
     fn restart(&mut self) {
         self.origin = None;
@@ -155,18 +162,17 @@ impl Stream {
     /// By how many ticks of 90 kHz this stream's time 0 is later than another's. One SSRC for both is one clock (RFC 3550 §8.3); else both
     /// have to have said how their clocks and the wall's go together. `None` as long as that is not known.
     pub(super) fn later_than(&self, other: &Stream) -> Option<i64> {
-        let is_one_clock = self.ssrc()? == other.ssrc()?;
-        let zero = |stream: &Stream, clock: SenderClock| {
-            let (origin, begun) = stream.timeline.origin?;
-            let ahead = (origin.value() as u32).wrapping_sub(clock.timestamp) as i32;
-            let ntp_ticks = ((u128::from(clock.ntp) * u128::from(TICKS)) >> 32) as i64;
-            Some(ntp_ticks.saturating_add(ahead.into()).saturating_sub_unsigned(begun))
-        };
-        if is_one_clock {
-            let clock = SenderClock { ssrc: 0, ntp: 0, timestamp: other.timeline.origin?.0.value() as u32 };
-            return Some(zero(self, clock)? - zero(other, clock)?);
+        if self.ssrc()? == other.ssrc()? {
+            let (origin, _) = other.timeline.origin?;
+            let timestamp = origin.value() as u32;
+            return Some(self.timeline.zero(0, timestamp)? - other.timeline.zero(0, timestamp)?);
         }
-        Some(zero(self, self.clock()?)? - zero(other, other.clock()?)?)
+        let zero = |stream: &Stream| {
+            let clock = stream.clock()?;
+            let ticks = (u128::from(clock.ntp) * u128::from(TICKS)) >> 32;
+            stream.timeline.zero(ticks as i64, clock.timestamp)
+        };
+        Some(zero(self)? - zero(other)?)
     }
 
     fn ssrc(&self) -> Option<u32> {
@@ -201,6 +207,8 @@ impl Stream {
             self.gaps += 1;
             // A source whose numbers jump has a gap, and could have one at every other packet.
             if before.id != id {
+                // Its SSRC may be the same, and its clock is another.
+                self.report = self.report.filter(|report| report.ssrc != before.id.1);
                 self.told.push(format!("the RTP stream from {} fell silent: {} is followed now", before.id.0, id.0));
             }
         }
@@ -302,7 +310,7 @@ mod tests {
 
     const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6_000);
 
-    /// Packets of so many pictures of about 2500 bytes, and the same as an IVF file.
+    /// The packets of so many pictures, each of 2500 bytes.
     fn packets(pictures: u16) -> Vec<Vec<u8>> {
         let mut packetizer = Packetizer::new(Codec::Vp9, 1_000);
         let mut packets = Vec::new();

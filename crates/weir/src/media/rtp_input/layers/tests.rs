@@ -32,6 +32,13 @@ impl Sender {
         Sender { layers: Layers::new(streams), sequences: [65_533; 3], clocks }
     }
 
+    /// One whose layers have said how their clocks go together.
+    fn reporting() -> Sender {
+        let mut sender = Sender::new(CLOCKS);
+        (0..3).for_each(|layer| sender.report(layer, at(0)));
+        sender
+    }
+
     /// Says how a layer's clock and the wall's go together: 40 s after 1900, the first picture's time is.
     fn report(&mut self, layer: usize, now: Time) {
         let (timestamp, ssrc) = self.clocks[layer];
@@ -70,8 +77,7 @@ fn wanted(numbers: impl IntoIterator<Item = u8>) -> Vec<(u8, u64)> {
 
 #[test]
 fn layers_are_put_together_by_what_their_sender_reports_say_of_their_clocks() {
-    let mut sender = Sender::new(CLOCKS);
-    (0..3).for_each(|layer| sender.report(layer, at(0)));
+    let mut sender = Sender::reporting();
     let mut given = Vec::new();
     for number in 0..60 {
         // Each layer has a delay of its own.
@@ -93,8 +99,7 @@ fn one_ssrc_is_one_clock_and_needs_no_reports() {
 
 #[test]
 fn pictures_that_come_out_of_order_are_given_out_in_order() {
-    let mut sender = Sender::new(CLOCKS);
-    (0..3).for_each(|layer| sender.report(layer, at(0)));
+    let mut sender = Sender::reporting();
     let mut given = Vec::new();
     for four in 0..20 {
         for number in [3, 1, 0, 2].map(|number| four * 4 + number) {
@@ -110,8 +115,7 @@ fn pictures_that_come_out_of_order_are_given_out_in_order() {
 
 #[test]
 fn a_layer_that_falls_silent_is_left_out_with_those_above_it_and_comes_back_behind_a_gap() {
-    let mut sender = Sender::new(CLOCKS);
-    (0..3).for_each(|layer| sender.report(layer, at(0)));
+    let mut sender = Sender::reporting();
     let mut given = Vec::new();
     let is_silent = |number: u16| layer_of(number) == 1 && (50..150).contains(&number);
     for number in (0..200).filter(|number| !is_silent(*number)) {
@@ -141,4 +145,21 @@ fn a_layer_that_does_not_come_or_has_no_clock_is_told_after_five_seconds() {
     assert!(error.contains("no RTCP sender report came for 127.0.0.1:6002"), "{error}");
     [1, 2].into_iter().for_each(|layer| sender.report(layer, at(5_400)));
     assert!(!sender.given(at(5_400)).is_empty(), "now it is known");
+}
+
+#[test]
+fn what_a_source_has_said_of_its_clock_does_not_count_for_the_next_one_though_it_has_the_same_ssrc() {
+    let mut sender = Sender::reporting();
+    (0..40).for_each(|number| sender.send(number, at(u64::from(number) * 40)));
+    let base = |sender: &Sender| sender.layers.tracks[0].stream.later_than(&sender.layers.tracks[1].stream);
+    assert!(base(&sender).is_some());
+    let other = SocketAddr::from(([127, 0, 0, 1], 7_000));
+    let (_, ssrc) = CLOCKS[0];
+    for sequence in 0..4 {
+        let header = Rtp { marker: true, payload_type: 98, sequence, timestamp: 5, ssrc, origin: None };
+        sender.layers.take(0, at(5_000), other, &[&header.encode()[..], &[0x08, 0]].concat());
+    }
+    assert_eq!((base(&sender), sender.layers.told().len()), (None, 1));
+    sender.report(0, at(5_100));
+    assert!(base(&sender).is_some());
 }
