@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::order::{Numbering, PresentationClock, Role};
+use super::layering::Layering;
+use super::order::{PresentationClock, Role};
 use super::{FrameRate, Output};
-use crate::{Codec, MAX_LAYERS, MAX_PICTURE_BYTES, MediaError, ParameterSets, Picture};
+use crate::{Codec, MAX_PICTURE_BYTES, MediaError, ParameterSets};
 
 /// The start code that units have in pictures.
 pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
@@ -139,10 +140,9 @@ struct Open {
 /// Puts units together as pictures.
 #[derive(Debug)]
 pub(super) struct AnnexB<S> {
-    codec: Codec,
     syntax: S,
     scanner: Scanner,
-    numbering: Numbering,
+    layering: Layering,
     clock: PresentationClock,
     given_rate: Option<FrameRate>,
     /// Units for the picture behind them.
@@ -152,26 +152,21 @@ pub(super) struct AnnexB<S> {
     /// A key picture and its leading pictures, until their number is known.
     held: VecDeque<Open>,
     sets: [BTreeMap<u32, Vec<u8>>; 3],
-    is_one_layer: bool,
-    is_told_of_start: bool,
     is_told_of_rate: bool,
 }
 
 impl<S: Syntax> AnnexB<S> {
     pub(super) fn new(codec: Codec, syntax: S, given_rate: Option<FrameRate>) -> AnnexB<S> {
         AnnexB {
-            codec,
             syntax,
             scanner: Scanner::default(),
-            numbering: Numbering::default(),
+            layering: Layering::new(codec),
             clock: PresentationClock::default(),
             given_rate,
             prefix: Prefix::default(),
             open: None,
             held: VecDeque::new(),
             sets: Default::default(),
-            is_one_layer: false,
-            is_told_of_start: false,
             is_told_of_rate: false,
         }
     }
@@ -250,8 +245,8 @@ impl<S: Syntax> AnnexB<S> {
                 self.close(out);
                 self.prefix = Prefix::default();
                 // Before the first parameter sets there is nothing to say.
-                if self.numbering.has_begun() {
-                    out.push_back(Err(MediaError::Damaged { codec: self.codec, what }));
+                if self.layering.has_begun() {
+                    self.layering.leave_out(what, out);
                 }
                 return;
             }
@@ -302,35 +297,16 @@ impl<S: Syntax> AnnexB<S> {
 
     fn emit(&mut self, open: Open, leading: u32, out: &mut Output) {
         let Open { begins, data } = open;
-        if begins.role != Role::Key && !self.numbering.has_begun() {
-            if !std::mem::replace(&mut self.is_told_of_start, true) {
-                let what = "the stream does not begin with a key picture, so this one and those up to it are of no use";
-                out.push_back(Err(MediaError::Damaged { codec: self.codec, what }));
-            }
+        if !self.layering.is_of_use(begins.role, out) {
             return;
         }
         if let Some(why) = begins.flaw {
-            self.fold(why, out);
+            self.layering.fold(why, out);
         }
         let rate = self.rate(begins.frame_rate, out);
-        let restarts = begins.restarts || !self.numbering.has_begun();
+        let restarts = begins.restarts || !self.layering.has_begun();
         let timestamp = self.clock.timestamp(begins.order, restarts.then_some(leading), rate);
-        let layer = if self.is_one_layer { 0 } else { begins.layer.min(MAX_LAYERS - 1) };
-        let info = self.numbering.place(layer, begins.role).or_else(|| {
-            self.fold("a picture needs one that is too far back", out);
-            self.numbering.place(0, begins.role)
-        });
-        if let Some(info) = info {
-            out.push_back(Ok(Picture { info, timestamp, data }));
-        }
-    }
-
-    /// From here on all is one layer.
-    fn fold(&mut self, why: &'static str, out: &mut Output) {
-        if !std::mem::replace(&mut self.is_one_layer, true) {
-            self.numbering.fold();
-            out.push_back(Err(MediaError::NotLayered { number: self.numbering.number(), why }));
-        }
+        self.layering.emit(begins.layer, begins.role, timestamp, data, out);
     }
 
     fn rate(&mut self, told: Option<FrameRate>, out: &mut Output) -> FrameRate {

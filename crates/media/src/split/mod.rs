@@ -5,6 +5,7 @@ mod bits;
 mod h264;
 mod hevc;
 pub(crate) mod ivf;
+mod layering;
 mod order;
 mod probe;
 pub(crate) mod vp9;
@@ -17,6 +18,7 @@ use annexb::AnnexB;
 use h264::H264;
 use hevc::Hevc;
 use ivf::Ivf;
+use vp9::Vp9;
 
 use crate::{Codec, MediaError, ParameterSets, Picture};
 
@@ -70,7 +72,7 @@ type Output = VecDeque<Result<Picture, MediaError>>;
 enum Stage {
     /// The first bytes, until they say what they are.
     Probing(Vec<u8>),
-    Ivf(Box<Ivf>),
+    Vp9(Box<Ivf<Vp9>>),
     Hevc(Box<AnnexB<Hevc>>),
     H264(Box<AnnexB<H264>>),
     /// Nothing more comes, for the stream was damaged or is over.
@@ -121,7 +123,7 @@ impl Splitter {
                     self.begin(probed, &first);
                 }
             }
-            Stage::Ivf(ivf) => ivf.push(bytes, &mut self.out),
+            Stage::Vp9(ivf) => ivf.push(bytes, &mut self.out),
             Stage::Hevc(stream) => stream.push(bytes, &mut self.out),
             Stage::H264(stream) => stream.push(bytes, &mut self.out),
             Stage::Over(..) => {}
@@ -149,7 +151,7 @@ impl Splitter {
             }
         }
         match &mut self.stage {
-            Stage::Ivf(ivf) => ivf.finish(&mut self.out),
+            Stage::Vp9(ivf) => ivf.finish(&mut self.out),
             Stage::Hevc(stream) => stream.finish(&mut self.out),
             Stage::H264(stream) => stream.finish(&mut self.out),
             Stage::Probing(_) | Stage::Over(..) => {}
@@ -178,7 +180,7 @@ impl Splitter {
     pub fn format(&self) -> Option<Format> {
         match self.stage {
             Stage::Probing(_) => None,
-            Stage::Ivf(_) => Some(Format::IvfVp9),
+            Stage::Vp9(_) => Some(Format::IvfVp9),
             Stage::Hevc(_) => Some(Format::AnnexBHevc),
             Stage::H264(_) => Some(Format::AnnexBH264),
             Stage::Over(format, _) => format,
@@ -202,7 +204,7 @@ impl Splitter {
             Stage::Hevc(stream) => stream.parameter_sets(),
             Stage::H264(stream) => stream.parameter_sets(),
             Stage::Over(_, sets) => sets.clone(),
-            Stage::Probing(_) | Stage::Ivf(_) => ParameterSets::default(),
+            Stage::Probing(_) | Stage::Vp9(_) => ParameterSets::default(),
         }
     }
 }
@@ -211,7 +213,7 @@ impl Stage {
     fn of(format: Format, options: &SplitOptions) -> Stage {
         let rate = options.frame_rate;
         match format {
-            Format::IvfVp9 => Stage::Ivf(Box::default()),
+            Format::IvfVp9 => Stage::Vp9(Box::default()),
             Format::AnnexBHevc => Stage::Hevc(Box::new(AnnexB::new(Codec::Hevc, Hevc::default(), rate))),
             Format::AnnexBH264 => Stage::H264(Box::new(AnnexB::new(Codec::H264, H264::default(), rate))),
         }
