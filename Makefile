@@ -157,12 +157,20 @@ define need
 	@command -v $(1) >/dev/null || { echo "this needs $(1): apt-get install $(2)"; exit 1; }
 endef
 
+# $(call need_header,HEADER,PACKAGE): the same for a C library.
+define need_header
+	@$(call has_header,$(1)) || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && (apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(2) >/dev/null); } || true
+	@$(call has_header,$(1)) || { echo "this needs $(1): apt-get install $(2)"; exit 1; }
+endef
+has_header = printf '%s\n' '\#include <$(1)>' | cc -E - >/dev/null 2>&1
+
 need-ffmpeg:
 	$(call need,ffmpeg,ffmpeg)
 
 need-test-tools: need-ffmpeg
 	$(call need,ip,iproute2)
 	$(call need,tshark,tshark)
+	$(call need_header,aom/aom_encoder.h,libaom-dev)
 
 need-bench-tools: need-test-tools
 	$(call need,uftp,uftp)

@@ -8,7 +8,7 @@ use crate::Codec;
 pub enum MediaError {
     /// The first bytes are of no known format. Nothing more comes.
     #[error(
-        "this is no format that Weir can split: it knows VP9 in IVF, and HEVC or H.264 as raw Annex B bytes; this makes one: ffmpeg \
+        "this is no format that Weir can split: it knows VP9 and AV1 in IVF, and HEVC or H.264 as raw Annex B bytes; this makes one: ffmpeg \
          -i INPUT -an -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -error-resilient 1 -lag-in-frames 0 -b:v 1500k \
          -minrate 1500k -maxrate 1500k -bufsize 1500k -g 60 -ts-parameters \
          ts_number_layers=3:ts_target_bitrate=600,1000,1500:ts_rate_decimator=4,2,1:ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \
@@ -16,7 +16,7 @@ pub enum MediaError {
     )]
     UnknownFormat,
     /// An IVF file of another codec, whose four characters are given. Nothing more comes.
-    #[error("this IVF file holds {0:?}, and Weir splits VP9 only; ffmpeg's -c:v libvpx-vp9 -f ivf makes it")]
+    #[error("this IVF file holds {0:?}, and Weir splits VP9 and AV1; ffmpeg's -c:v libvpx-vp9 -f ivf makes it")]
     UnknownFourcc(String),
     /// A picture or unit is longer than [`crate::MAX_PICTURE_BYTES`]. Nothing more comes.
     #[error("a picture of more than {limit} bytes: the stream is damaged, or no video")]

@@ -1,6 +1,6 @@
 //! Pictures, and what a receiver has to know of one before it sees the others.
 
-/// The most temporal layers that a picture may name: HEVC's `nuh_temporal_id_plus1` and VP9's TID have three bits.
+/// The most temporal layers that a picture may name: HEVC's `nuh_temporal_id_plus1`, AV1's `temporal_id` and VP9's TID have three bits.
 pub const MAX_LAYERS: u8 = 8;
 
 /// The most bytes of one picture. Longer ones are refused by splitters and assemblers.
@@ -11,6 +11,8 @@ pub const MAX_PICTURE_BYTES: usize = 16 << 20;
 pub enum Codec {
     /// VP9, in IVF files; RTP payloads of RFC 9628.
     Vp9,
+    /// AV1, in IVF files; RTP payloads of the Alliance for Open Media's format.
+    Av1,
     /// H.265, as a byte stream of its Annex B; RTP payloads of RFC 7798.
     Hevc,
     /// H.264, as a byte stream of its Annex B; RTP payloads of RFC 6184. Only IDR pictures count as key pictures: x264's
@@ -19,10 +21,14 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The encoding name of RTP maps: `VP9`, `H265`, `H264`.
+    /// All of them.
+    pub const ALL: [Codec; 4] = [Codec::Vp9, Codec::Av1, Codec::Hevc, Codec::H264];
+
+    /// The encoding name of RTP maps: `VP9`, `AV1`, `H265`, `H264`.
     pub const fn encoding_name(self) -> &'static str {
         match self {
             Codec::Vp9 => "VP9",
+            Codec::Av1 => "AV1",
             Codec::Hevc => "H265",
             Codec::H264 => "H264",
         }
@@ -56,12 +62,13 @@ pub struct Picture {
     pub info: PictureInfo,
     /// The presentation time in units of 1/90000 s, modulo 2^32. In decode order it may go back where the codec reorders.
     pub timestamp: u32,
-    /// VP9: a frame, or a superframe with its index. HEVC and H.264: an access unit in Annex B, each NAL unit behind a start code
+    /// VP9: a frame, or a superframe with its index. AV1: a temporal unit, its delimiter in front, each unit with its size. HEVC and H.264: an access unit in Annex B, each NAL unit behind a start code
     /// of four bytes, with parameter sets and other non-VCL units in front.
     pub data: Vec<u8>,
 }
 
-/// The parameter sets of a stream, each a NAL unit without start code, as session descriptions carry them. Empty for VP9.
+/// The parameter sets of a stream, each a NAL unit without start code, as session descriptions carry them. Empty for VP9; AV1 has its
+/// sequence header, a unit with its size, among the sequence parameter sets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParameterSets {
     /// Video parameter sets (HEVC only), in the order of their appearance, the last content of each.

@@ -1,10 +1,10 @@
-//! Pictures as files that players and decoders read: IVF for VP9, Annex B for HEVC and H.264.
+//! Pictures as files that players and decoders read: IVF for VP9 and AV1, Annex B for HEVC and H.264.
 
 use std::io::{self, Write};
 
 use weir_units::Seq;
 
-use crate::split::{ivf, vp9};
+use crate::split::{av1, ivf, vp9};
 use crate::{Codec, Picture};
 
 /// Writes pictures, each flushed, to anything that takes bytes.
@@ -31,8 +31,8 @@ impl<W: Write> Writer<W> {
     ///
     /// Those of the writer underneath.
     pub fn write(&mut self, picture: &Picture) -> io::Result<()> {
-        if self.codec == Codec::Vp9 {
-            self.write_header(picture)?;
+        if let Some(fourcc) = fourcc(self.codec) {
+            self.write_header(fourcc, picture)?;
         }
         self.out.write_all(&picture.data)?;
         self.out.flush()
@@ -44,11 +44,15 @@ impl<W: Write> Writer<W> {
     }
 
     /// The header of the frame, and of the file in front of the first.
-    fn write_header(&mut self, picture: &Picture) -> io::Result<()> {
+    fn write_header(&mut self, fourcc: [u8; 4], picture: &Picture) -> io::Result<()> {
         let (first, time) = match self.times {
             Some((first, last)) => (first, last.extend(picture.timestamp, 32)),
             None => {
-                self.out.write_all(&file_header(vp9::dimensions(&picture.data).unwrap_or_default()))?;
+                let dimensions = match self.codec {
+                    Codec::Av1 => av1::dimensions(&picture.data),
+                    _ => vp9::dimensions(&picture.data),
+                };
+                self.out.write_all(&file_header(fourcc, dimensions.unwrap_or_default()))?;
                 // Away from 0, so that a time before the first is not below it.
                 let first = Seq::new(1 << 32 | u64::from(picture.timestamp));
                 (first, first)
@@ -63,11 +67,20 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn file_header((width, height): (u16, u16)) -> [u8; ivf::FILE_HEADER] {
+/// The four characters that name a codec in IVF files, if it goes into such.
+fn fourcc(codec: Codec) -> Option<[u8; 4]> {
+    match codec {
+        Codec::Vp9 => Some(*b"VP90"),
+        Codec::Av1 => Some(*b"AV01"),
+        Codec::Hevc | Codec::H264 => None,
+    }
+}
+
+fn file_header(fourcc: [u8; 4], (width, height): (u16, u16)) -> [u8; ivf::FILE_HEADER] {
     let mut header = [0; ivf::FILE_HEADER];
     header[..4].copy_from_slice(b"DKIF");
     header[6..8].copy_from_slice(&(ivf::FILE_HEADER as u16).to_le_bytes());
-    header[8..12].copy_from_slice(b"VP90");
+    header[8..12].copy_from_slice(&fourcc);
     header[12..14].copy_from_slice(&width.to_le_bytes());
     header[14..16].copy_from_slice(&height.to_le_bytes());
     header[16..20].copy_from_slice(&90_000_u32.to_le_bytes());

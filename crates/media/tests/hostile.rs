@@ -9,13 +9,16 @@ use weir_media::{
     SplitOptions, Splitter,
 };
 
-const CODECS: [Codec; 3] = [Codec::Vp9, Codec::Hevc, Codec::H264];
-
 /// Bytes that look like the codecs' streams here and there.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
-    let heads: [&[u8]; 8] = [
+    let heads: [&[u8]; 12] = [
         b"DKIF\0\0\x20\0VP90\x40\x01\xb4\0\x1e\0\0\0\x01\0\0\0\x78\0\0\0\0\0\0\0",
         &[20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x83, 0x49, 0x83, 0x42, 0, 0x13, 0xF0, 0x0B, 0x30],
+        b"DKIF\0\0\x20\0AV01\x40\x01\xb4\0\x1e\0\0\0\x01\0\0\0\x78\0\0\0\0\0\0\0",
+        // Temporal units: a key frame with its sequence header, and frames of layers 1 and 2.
+        b"\x20\0\0\0\0\0\0\0\0\0\0\0\x12\0\x0a\x0e\0\x21\x07\0\x81\x80\x40\x41\x0f\x3f\xb3\x36\x68\x02\x32\x0c\x10\x42\x80\x02\x08\x20\x84\0\x09\0\xdd\x4a",
+        &[12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x12, 0, 0x36, 0x20, 7, 0x30, 0, 0x40, 0xA7, 0x2E, 5, 0x2F],
+        &[11, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0x12, 0, 0x36, 0x40, 6, 0x34, 0, 4, 0x27, 0x2E, 6],
         &[0, 0, 0, 1, 0x40, 1],
         &[0, 0, 0, 1, 0x42, 1],
         &[0, 0, 0, 1, 0x44, 1],
@@ -62,6 +65,7 @@ fn split_any(format: Option<Format>, bytes: &[u8], piece: usize) -> usize {
 fn damaged_streams_of_real_encoders_are_survived() {
     for (format, encoder) in [
         (Format::IvfVp9, VP9_THREE_LAYERS),
+        (Format::IvfAv1, AV1_THREE_LAYERS),
         (Format::AnnexBHevc, HEVC_OPEN_GROUPS),
         (Format::AnnexBH264, H264_TWO_LAYERS),
     ] {
@@ -85,7 +89,7 @@ fn damaged_streams_of_real_encoders_are_survived() {
 
 #[test]
 fn endless_pictures_end_with_an_error() {
-    for format in [Format::IvfVp9, Format::AnnexBHevc, Format::AnnexBH264] {
+    for format in [Format::IvfVp9, Format::IvfAv1, Format::AnnexBHevc, Format::AnnexBH264] {
         let mut splitter = Splitter::new(SplitOptions { format: Some(format), frame_rate: None });
         splitter.push(&[[0_u8; 28].as_slice(), &[0, 0, 0, 1], &[0xFF; 12]].concat());
         let filler = vec![0x55; 1 << 20];
@@ -130,7 +134,7 @@ proptest! {
 
     #[test]
     fn any_stream_is_split_or_refused(stream in stream(), piece in 1_usize..300) {
-        for format in [None, Some(Format::IvfVp9), Some(Format::AnnexBHevc), Some(Format::AnnexBH264)] {
+        for format in [None, Some(Format::IvfVp9), Some(Format::IvfAv1), Some(Format::AnnexBHevc), Some(Format::AnnexBH264)] {
             // Start codes may grow by a byte.
             prop_assert!(split_any(format, &stream, piece) <= stream.len() * 4 / 3 + 4);
         }
@@ -140,7 +144,7 @@ proptest! {
     fn any_packets_are_assembled_or_refused(
         arrivals in prop::collection::vec((0_u16..20, 0_u32..3, any::<[bool; 2]>(), info(), prop::collection::vec(any::<u8>(), 0..30)), 0..200),
     ) {
-        for codec in CODECS {
+        for codec in Codec::ALL {
             let mut assembler = Assembler::new(codec);
             let mut pictures = 0;
             for (sequence, timestamp, [marker, starts], info, payload) in &arrivals {
@@ -175,8 +179,10 @@ proptest! {
         by in 1_usize..20,
     ) {
         let info = PictureInfo { number: 3, needs: 1, layer: 0, is_key: false, is_leading: false };
-        for codec in CODECS {
-            let data: Vec<_> = units.iter().flat_map(|unit| unit_of(codec, unit)).collect();
+        for codec in Codec::ALL {
+            // Temporal units begin with a delimiter.
+            let mut data = if codec == Codec::Av1 { vec![0x12, 0] } else { Vec::new() };
+            data.extend(units.iter().flat_map(|unit| unit_of(codec, unit)));
             let picture = Picture { info, timestamp: 77, data };
             let payloads = Packetizer::new(codec, max_payload).packetize(&picture);
             prop_assert!(payloads.iter().all(|payload| payload.data.len() <= max_payload.max(64)));
@@ -190,11 +196,25 @@ proptest! {
     }
 }
 
+/// Bytes as a frame of AV1 with its size, in some layer or none.
+fn av1_unit_of(bytes: &[u8]) -> Vec<u8> {
+    let extension = (bytes[0] & 1 == 1).then_some(bytes[1] & 0xF8);
+    let payload = &bytes[2..];
+    let mut unit = vec![0x32 | if extension.is_some() { 4 } else { 0 }];
+    unit.extend(extension);
+    let high = (payload.len() >> 7) as u8;
+    unit.push(payload.len() as u8 & 0x7F | if high > 0 { 0x80 } else { 0 });
+    unit.extend((high > 0).then_some(high));
+    unit.extend(payload);
+    unit
+}
+
 /// Bytes as a NAL unit of some ordinary type in Annex B, or for VP9 as they are.
 fn unit_of(codec: Codec, bytes: &[u8]) -> Vec<u8> {
     let body = bytes[2..].iter().map(|byte| byte | 0x10);
     let head: &[u8] = match codec {
         Codec::Vp9 => return bytes.to_vec(),
+        Codec::Av1 => return av1_unit_of(bytes),
         Codec::Hevc => &[0, 0, 0, 1, (bytes[0] % 41) << 1, bytes[1] % 7 + 1],
         Codec::H264 => &[0, 0, 0, 1, bytes[0] & 0x60 | (bytes[0] % 23 + 1)],
     };

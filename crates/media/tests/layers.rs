@@ -67,6 +67,16 @@ fn vp9_with_two_layers_decodes_at_half_rate() {
 }
 
 #[test]
+fn av1_with_three_layers_decodes_at_half_and_quarter_rate() {
+    every_layer_decodes(AV1_THREE_LAYERS, Codec::Av1, &[30, 60, 120]);
+}
+
+#[test]
+fn av1_with_two_layers_decodes_at_half_rate() {
+    every_layer_decodes(AV1_TWO_LAYERS, Codec::Av1, &[60, 120]);
+}
+
+#[test]
 fn hevc_with_two_layers_decodes_at_half_rate() {
     every_layer_decodes(HEVC_TWO_LAYERS, Codec::Hevc, &[64, 120]);
 }
@@ -84,6 +94,11 @@ fn leading_pictures_of_open_groups_are_spaced_with_the_upper_layer() {
 #[test]
 fn losses_of_vp9_leave_clean_frames() {
     losses_leave_clean_frames(VP9_THREE_LAYERS, Codec::Vp9);
+}
+
+#[test]
+fn losses_of_av1_leave_clean_frames() {
+    losses_leave_clean_frames(AV1_THREE_LAYERS, Codec::Av1);
 }
 
 #[test]
@@ -181,6 +196,39 @@ fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
 }
 
 #[test]
+fn av1_layer_that_leans_on_itself_is_no_layer() {
+    let stream = encode(AV1_CHAINED_LAYERS);
+    let (_, pictures, errors) = split_with_errors(&stream);
+    // The first picture of the top layer leans on the base.
+    assert!(matches!(errors[..], [MediaError::NotLayered { number: 3, .. }]), "{errors:?}");
+    assert!(pictures.iter().skip(3).all(|picture| picture.info.layer == 0));
+    assert_eq!(pictures.len(), PICTURES);
+}
+
+#[test]
+fn av1_of_encoders_without_layers_is_one_layer_and_comes_through_whole() {
+    let encoders = [
+        "-c:v libaom-av1 -cpu-used 8 -b:v 300k -g 60 -f ivf",
+        "-c:v libaom-av1 -cpu-used 8 -usage realtime -b:v 300k -g 60 -f ivf",
+        "-c:v libsvtav1 -preset 12 -b:v 300k -g 60 -f ivf",
+        "-c:v librav1e -speed 10 -b:v 300k -g 60 -f ivf",
+    ];
+    for encoder in encoders {
+        let stream = encode(encoder);
+        let (splitter, pictures) = split(&stream);
+        assert_eq!((splitter.codec(), splitter.layers()), (Some(Codec::Av1), 1), "{encoder}");
+        // Hidden frames are in the temporal unit of the next that is shown.
+        assert_eq!(pictures.len(), PICTURES, "{encoder}");
+        let whole = decode(Codec::Av1, &stream);
+        let (file, count, _) = gate(Codec::Av1, &assemble(Codec::Av1, &packets(Codec::Av1, &pictures, 0, 1200)));
+        assert_eq!((count, decode(Codec::Av1, &file)), (PICTURES, whole.clone()), "{encoder}");
+        let last_key = pictures.iter().rposition(|picture| picture.info.is_key).expect("key pictures");
+        assert!(last_key > 0, "{encoder} makes one key picture");
+        what_is_shown_is_clean(Codec::Av1, &pictures[last_key..], &whole);
+    }
+}
+
+#[test]
 fn streams_of_other_settings_come_through_whole_and_joinable() {
     let x265 = |settings: &str, layers| {
         (
@@ -234,7 +282,7 @@ fn what_is_no_video_is_told_a_command_that_makes_one() {
 
 #[test]
 fn presentation_times_are_those_of_the_encoder() {
-    for encoder in [VP9_THREE_LAYERS, HEVC_TWO_LAYERS, HEVC_OPEN_GROUPS, H264_TWO_LAYERS] {
+    for encoder in [VP9_THREE_LAYERS, AV1_THREE_LAYERS, HEVC_TWO_LAYERS, HEVC_OPEN_GROUPS, H264_TWO_LAYERS] {
         let (_, pictures) = split(&encode(encoder));
         let mut times: Vec<_> = pictures.iter().map(|picture| picture.timestamp).collect();
         times.sort_unstable();

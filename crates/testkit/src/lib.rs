@@ -3,6 +3,7 @@
 //!
 //! Not here: the simulator itself, and anything that a program would run outside of its tests.
 
+pub mod av1;
 pub mod conformance;
 pub mod dumbbell;
 pub mod netns;

@@ -1,6 +1,8 @@
-//! Pictures as RTP payloads and back: RFC 9628 (VP9), RFC 7798 (HEVC), RFC 6184 (H.264).
+//! Pictures as RTP payloads and back: RFC 9628 (VP9), RFC 7798 (HEVC), RFC 6184 (H.264), and that of the Alliance
+//! for Open Media (AV1).
 
 mod assemble;
+mod av1;
 mod nal;
 mod sdp;
 mod vp9;
@@ -42,6 +44,7 @@ impl Packetizer {
     pub fn packetize(&mut self, picture: &Picture) -> Vec<Payload> {
         let payloads = match self.codec {
             Codec::Vp9 => vp9::payloads(picture, self.pictures, self.max_payload),
+            Codec::Av1 => av1::payloads(picture, self.max_payload),
             Codec::Hevc => nal::payloads(&nal::HEVC, &picture.data, self.max_payload),
             Codec::H264 => nal::payloads(&nal::H264, &picture.data, self.max_payload),
         };
@@ -52,10 +55,11 @@ impl Packetizer {
     }
 }
 
-/// The data of a picture from its payloads, in order; `None` if they are not as the codec's RFC says.
+/// The data of a picture from its payloads, in order; `None` if they are not as the codec's payload format says.
 pub fn depacketize<'a>(codec: Codec, payloads: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let layout: &Layout = match codec {
         Codec::Vp9 => return vp9::picture(payloads),
+        Codec::Av1 => return av1::picture(payloads),
         Codec::Hevc => &nal::HEVC,
         Codec::H264 => &nal::H264,
     };

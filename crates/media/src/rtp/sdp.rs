@@ -3,15 +3,18 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::split::av1::Profile;
 use crate::{Codec, ParameterSets};
 
 /// The `a=` lines of a session description that tell a standard receiver how to read a stream: `rtpmap`, and `fmtp` with the
-/// parameter sets where the codec has such (RFC 7798 §7.1, RFC 6184 §8.1). Without line ends.
+/// parameter sets where the codec has such (RFC 7798 §7.1, RFC 6184 §8.1), or what a decoder must be able to do (AV1). Without line
+/// ends.
 pub fn sdp_lines(codec: Codec, payload_type: u8, parameter_sets: &ParameterSets) -> Vec<String> {
     let map = format!("a=rtpmap:{payload_type} {}/90000", codec.encoding_name());
     let ParameterSets { vps, sps, pps } = parameter_sets;
     let parameters: Vec<String> = match codec {
         Codec::Vp9 => Vec::new(),
+        Codec::Av1 => av1_parameters(parameter_sets).into_iter().collect(),
         Codec::Hevc => [("vps", vps), ("sps", sps), ("pps", pps)]
             .into_iter()
             .filter(|(_, sets)| !sets.is_empty())
@@ -29,6 +32,12 @@ pub fn sdp_lines(codec: Codec, payload_type: u8, parameter_sets: &ParameterSets)
         return vec![map];
     }
     vec![map, format!("a=fmtp:{payload_type} {}", parameters.join(";"))]
+}
+
+/// RTP payload format for AV1, §7.1.
+fn av1_parameters(parameter_sets: &ParameterSets) -> Option<String> {
+    let Profile { profile, level, tier } = Profile::of_unit(parameter_sets.sps.first()?)?;
+    Some(format!("profile={profile};level-idx={level};tier={tier}"))
 }
 
 fn text<'a>(sets: impl Iterator<Item = &'a Vec<u8>>) -> String {

@@ -61,6 +61,7 @@ impl<F: Frames> Ivf<F> {
         }
     }
 
+    /// What the frames hold.
     pub(super) fn frames(&self) -> &F {
         &self.frames
     }

@@ -1,6 +1,7 @@
 //! An encoder's output in, pictures with their layers out.
 
 mod annexb;
+pub(crate) mod av1;
 mod bits;
 mod h264;
 mod hevc;
@@ -15,6 +16,7 @@ use std::collections::VecDeque;
 pub(crate) use annexb::START_CODE;
 
 use annexb::AnnexB;
+use av1::Av1;
 use h264::H264;
 use hevc::Hevc;
 use ivf::Ivf;
@@ -27,6 +29,8 @@ use crate::{Codec, MediaError, ParameterSets, Picture};
 pub enum Format {
     /// VP9 in an IVF file.
     IvfVp9,
+    /// AV1 in an IVF file.
+    IvfAv1,
     /// HEVC in Annex B.
     AnnexBHevc,
     /// H.264 in Annex B.
@@ -73,6 +77,7 @@ enum Stage {
     /// The first bytes, until they say what they are.
     Probing(Vec<u8>),
     Vp9(Box<Ivf<Vp9>>),
+    Av1(Box<Ivf<Av1>>),
     Hevc(Box<AnnexB<Hevc>>),
     H264(Box<AnnexB<H264>>),
     /// Nothing more comes, for the stream was damaged or is over.
@@ -84,6 +89,7 @@ impl Format {
     pub const fn codec(self) -> Codec {
         match self {
             Format::IvfVp9 => Codec::Vp9,
+            Format::IvfAv1 => Codec::Av1,
             Format::AnnexBHevc => Codec::Hevc,
             Format::AnnexBH264 => Codec::H264,
         }
@@ -124,6 +130,7 @@ impl Splitter {
                 }
             }
             Stage::Vp9(ivf) => ivf.push(bytes, &mut self.out),
+            Stage::Av1(ivf) => ivf.push(bytes, &mut self.out),
             Stage::Hevc(stream) => stream.push(bytes, &mut self.out),
             Stage::H264(stream) => stream.push(bytes, &mut self.out),
             Stage::Over(..) => {}
@@ -152,6 +159,7 @@ impl Splitter {
         }
         match &mut self.stage {
             Stage::Vp9(ivf) => ivf.finish(&mut self.out),
+            Stage::Av1(ivf) => ivf.finish(&mut self.out),
             Stage::Hevc(stream) => stream.finish(&mut self.out),
             Stage::H264(stream) => stream.finish(&mut self.out),
             Stage::Probing(_) | Stage::Over(..) => {}
@@ -181,6 +189,7 @@ impl Splitter {
         match self.stage {
             Stage::Probing(_) => None,
             Stage::Vp9(_) => Some(Format::IvfVp9),
+            Stage::Av1(_) => Some(Format::IvfAv1),
             Stage::Hevc(_) => Some(Format::AnnexBHevc),
             Stage::H264(_) => Some(Format::AnnexBH264),
             Stage::Over(format, _) => format,
@@ -201,6 +210,7 @@ impl Splitter {
     /// The parameter sets that were seen.
     pub fn parameter_sets(&self) -> ParameterSets {
         match &self.stage {
+            Stage::Av1(ivf) => ivf.frames().parameter_sets(),
             Stage::Hevc(stream) => stream.parameter_sets(),
             Stage::H264(stream) => stream.parameter_sets(),
             Stage::Over(_, sets) => sets.clone(),
@@ -214,6 +224,7 @@ impl Stage {
         let rate = options.frame_rate;
         match format {
             Format::IvfVp9 => Stage::Vp9(Box::default()),
+            Format::IvfAv1 => Stage::Av1(Box::default()),
             Format::AnnexBHevc => Stage::Hevc(Box::new(AnnexB::new(Codec::Hevc, Hevc::default(), rate))),
             Format::AnnexBH264 => Stage::H264(Box::new(AnnexB::new(Codec::H264, H264::default(), rate))),
         }

@@ -8,6 +8,7 @@ pub(super) fn format(first: &[u8], is_all: bool) -> Option<Result<Format, MediaE
     if first.starts_with(IVF) {
         return match first.get(8..12) {
             Some(b"VP90") => Some(Ok(Format::IvfVp9)),
+            Some(b"AV01") => Some(Ok(Format::IvfAv1)),
             Some(fourcc) => Some(Err(MediaError::UnknownFourcc(fourcc.escape_ascii().to_string()))),
             None => is_all.then_some(Err(MediaError::UnknownFormat)),
         };
@@ -48,7 +49,8 @@ mod tests {
     fn formats_are_told_by_their_first_bytes() {
         let of = |bytes: &[u8]| format(bytes, false);
         assert_eq!(of(b"DKIF\0\0\x20\0VP90"), Some(Ok(Format::IvfVp9)));
-        assert_eq!(of(b"DKIF\0\0\x20\0AV01"), Some(Err(MediaError::UnknownFourcc("AV01".into()))));
+        assert_eq!(of(b"DKIF\0\0\x20\0AV01"), Some(Ok(Format::IvfAv1)));
+        assert_eq!(of(b"DKIF\0\0\x20\0VP80"), Some(Err(MediaError::UnknownFourcc("VP80".into()))));
         assert_eq!(of(&[0, 0, 0, 1, 0x40, 1, 0x0C, 1]), Some(Ok(Format::AnnexBHevc)));
         assert_eq!(of(&[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 0, 1, 0x67, 100, 0]), Some(Ok(Format::AnnexBH264)));
         assert_eq!(of(b"RIFF"), Some(Err(MediaError::UnknownFormat)));

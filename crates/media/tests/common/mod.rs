@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_media::{Arrival, Assembler, Codec, Gate, MediaError, Packetizer, Picture, SplitOptions, Splitter, Writer};
+use weir_testkit::av1::{TopLayer, av1_layers};
 
 /// Four seconds at 30 pictures a second.
 pub const PICTURES: usize = 120;
@@ -24,6 +25,11 @@ pub const VP9_TWO_LAYERS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8
     -ts-parameters ts_number_layers=2:ts_target_bitrate=200,300:ts_rate_decimator=2,1:ts_periodicity=2:ts_layer_id=0,1:ts_layering_mode=2 \
     -f ivf";
 
+/// No options of ffmpeg, whose encoders make no layers of AV1: see [`weir_testkit::av1`].
+pub const AV1_THREE_LAYERS: &str = "AV1 in three layers";
+pub const AV1_TWO_LAYERS: &str = "AV1 in two layers";
+pub const AV1_CHAINED_LAYERS: &str = "AV1 in two layers, of which the top one refers to itself";
+
 pub const HEVC_TWO_LAYERS: &str = "-c:v libx265 -preset veryfast -x265-params \
     log-level=error:temporal-layers=1:bframes=1:b-adapt=0:keyint=30:min-keyint=30:scenecut=0:open-gop=0:repeat-headers=1 -f hevc";
 
@@ -37,7 +43,9 @@ pub const H264_TWO_LAYERS: &str =
 pub fn ffmpeg(arguments: &str, input: &[u8]) -> Vec<u8> {
     let mut command = Command::new("ffmpeg");
     command.args(["-hide_banner", "-nostdin", "-v", "warning"]).args(arguments.split_whitespace());
-    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    // Without this, SVT-AV1 introduces itself whatever ffmpeg is told.
+    command.env("SVT_LOG", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let spawned = command.spawn();
     let mut child = spawned.unwrap_or_else(|error| panic!("these tests need ffmpeg (apt-get install ffmpeg): {error}"));
     let mut stdin = child.stdin.take().expect("piped");
     let input = input.to_vec();
@@ -54,7 +62,17 @@ pub fn ffmpeg(arguments: &str, input: &[u8]) -> Vec<u8> {
 pub fn encode(encoder: &str) -> Vec<u8> {
     static STREAMS: Mutex<BTreeMap<String, Arc<OnceLock<Vec<u8>>>>> = Mutex::new(BTreeMap::new());
     let stream = STREAMS.lock().expect("no panic within").entry(encoder.to_owned()).or_default().clone();
-    stream.get_or_init(|| ffmpeg(&format!("-f lavfi -i {SOURCE} {encoder} -"), &[])).clone()
+    stream.get_or_init(|| made(encoder)).clone()
+}
+
+fn made(encoder: &str) -> Vec<u8> {
+    let av1 = |layers, top| av1_layers((320, 180), 4, layers, top);
+    match encoder {
+        AV1_THREE_LAYERS => av1(3, TopLayer::Free),
+        AV1_TWO_LAYERS => av1(2, TopLayer::Free),
+        AV1_CHAINED_LAYERS => av1(2, TopLayer::Chained),
+        _ => ffmpeg(&format!("-f lavfi -i {SOURCE} {encoder} -"), &[]),
+    }
 }
 
 /// The digests of all frames that ffmpeg decodes, in order.
@@ -71,7 +89,7 @@ pub fn digests(framemd5: &str) -> Vec<String> {
 
 pub fn format_name(codec: Codec) -> &'static str {
     match codec {
-        Codec::Vp9 => "ivf",
+        Codec::Vp9 | Codec::Av1 => "ivf",
         Codec::Hevc => "hevc",
         Codec::H264 => "h264",
     }
