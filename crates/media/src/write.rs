@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use weir_units::Seq;
 
+use crate::Codec;
 use crate::split::{av1, ivf, vp9};
-use crate::{Codec, Picture};
 
 /// Writes pictures, each flushed, to anything that takes bytes.
 ///
@@ -25,17 +25,22 @@ impl<W: Write> Writer<W> {
         Writer { codec, out, times: None }
     }
 
-    /// Writes the next picture in decode order, and flushes.
+    /// Writes the next picture in decode order, and flushes. The time is [`crate::Picture::timestamp`].
     ///
     /// # Errors
     ///
     /// Those of the writer underneath.
-    pub fn write(&mut self, picture: &Picture) -> io::Result<()> {
+    pub fn write(&mut self, timestamp: u32, picture: &[u8]) -> io::Result<()> {
         if let Some(fourcc) = fourcc(self.codec) {
-            self.write_header(fourcc, picture)?;
+            self.write_header(fourcc, timestamp, picture)?;
         }
-        self.out.write_all(&picture.data)?;
+        self.out.write_all(picture)?;
         self.out.flush()
+    }
+
+    /// What is written to.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
     }
 
     /// What was written to.
@@ -44,22 +49,22 @@ impl<W: Write> Writer<W> {
     }
 
     /// The header of the frame, and of the file in front of the first.
-    fn write_header(&mut self, fourcc: [u8; 4], picture: &Picture) -> io::Result<()> {
+    fn write_header(&mut self, fourcc: [u8; 4], timestamp: u32, picture: &[u8]) -> io::Result<()> {
         let (first, time) = match self.times {
-            Some((first, last)) => (first, last.extend(picture.timestamp, 32)),
+            Some((first, last)) => (first, last.extend(timestamp, 32)),
             None => {
                 let dimensions = match self.codec {
-                    Codec::Av1 => av1::dimensions(&picture.data),
-                    _ => vp9::dimensions(&picture.data),
+                    Codec::Av1 => av1::dimensions(picture),
+                    _ => vp9::dimensions(picture),
                 };
                 self.out.write_all(&file_header(fourcc, dimensions.unwrap_or_default()))?;
                 // Away from 0, so that a time before the first is not below it.
-                let first = Seq::new(1 << 32 | u64::from(picture.timestamp));
+                let first = Seq::new(1 << 32 | u64::from(timestamp));
                 (first, first)
             }
         };
         self.times = Some((first, time));
-        let length = u32::try_from(picture.data.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let length = u32::try_from(picture.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut header = [0; ivf::FRAME_HEADER];
         header[..4].copy_from_slice(&length.to_le_bytes());
         header[4..].copy_from_slice(&time.value().saturating_sub(first.value()).to_le_bytes());

@@ -262,15 +262,15 @@ pub struct SendLive {
 /// `weir send media`.
 #[derive(Debug, Args)]
 pub struct SendMedia {
-    /// Video with temporal layers: a file, whose pictures go at their times, or - for standard input, whose pictures go as they come; VP9 in IVF, HEVC or H.264 as raw Annex B bytes. Or an RTP stream of it that another program sends to an address of this host.
+    /// Video with temporal layers: a file, whose pictures go at their times, or - for standard input, whose pictures go as they come; VP9 or AV1 in IVF, HEVC or H.264 as raw Annex B bytes. Or an RTP stream of it that another program sends to an address of this host.
     #[arg(long = "in", value_name = "-|FILE|rtp://ADDR:PORT", default_value = "-")]
     pub input: media::Input,
 
-    /// What an RTP stream holds: vp9, h265 or h264.
+    /// What an RTP stream holds: vp9, av1, h265 or h264.
     #[arg(long, value_name = "CODEC", value_parser = media::parse_codec)]
     pub codec: Option<weir_media::Codec>,
 
-    /// Where each layer is a file or an RTP stream of its own: that of the next layer, from the second lowest up; may be given several times. VP9, in IVF with times of one clock, or in RTP with sender reports to the next port.
+    /// Where each layer is a file or an RTP stream of its own: that of the next layer, from the second lowest up; may be given several times. VP9 or AV1, in IVF with times of one clock, or in RTP with sender reports to the next port.
     #[arg(long, value_name = "FILE|rtp://ADDR:PORT")]
     pub layer: Vec<media::Input>,
 

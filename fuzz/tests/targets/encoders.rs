@@ -12,12 +12,13 @@ fn any_output_of_an_encoder_is_split_or_refused() {
 #[test]
 fn the_seeds_have_pictures() {
     let pictures: Vec<_> = seeds().iter().map(|stream| split(stream)).collect();
-    assert_eq!(pictures, [2, 2, 2]);
+    assert_eq!(pictures, [2, 5, 2, 2]);
 }
 
 /// How many pictures there are in a stream, whose numbers count up.
 fn split(input: &[u8]) -> usize {
-    let formats = [None, Some(Format::IvfVp9), Some(Format::AnnexBHevc), Some(Format::AnnexBH264)];
+    let formats =
+        [None, Some(Format::IvfVp9), Some(Format::IvfAv1), Some(Format::AnnexBHevc), Some(Format::AnnexBH264)];
     let counts = formats.map(|format| {
         let mut splitter = Splitter::new(SplitOptions { format, frame_rate: None });
         input.chunks(100).for_each(|piece| splitter.push(piece));
@@ -28,10 +29,14 @@ fn split(input: &[u8]) -> usize {
     counts[0]
 }
 
-/// Two pictures in each format, as ffmpeg's encoders begin them.
+/// A few pictures in each format, as ffmpeg's encoders begin them, and libaom with three layers.
 fn seeds() -> Vec<Vec<u8>> {
     STREAMS.map(<[u8]>::to_vec).to_vec()
 }
 
-const STREAMS: [&[u8]; 3] =
-    [include_bytes!("encoders/two.ivf"), include_bytes!("encoders/two.hevc"), include_bytes!("encoders/two.h264")];
+const STREAMS: [&[u8]; 4] = [
+    include_bytes!("encoders/two.ivf"),
+    include_bytes!("encoders/five.av1.ivf"),
+    include_bytes!("encoders/two.hevc"),
+    include_bytes!("encoders/two.h264"),
+];

@@ -188,7 +188,7 @@ pub fn gate(codec: Codec, pictures: &[Picture]) -> (Vec<u8>, usize, Gate) {
     let mut count = 0;
     for picture in pictures {
         if gate.admit(&picture.info) {
-            writer.write(picture).expect("memory takes all");
+            writer.write(picture.timestamp, &picture.data).expect("memory takes all");
             count += 1;
         }
     }

@@ -193,7 +193,8 @@ impl Layer {
         let mut header = [0; FILE_HEADER];
         reader.read_exact(&mut header).map_err(|_| wrong("it is no IVF file"))?;
         if &header[..4] != b"DKIF" || usize::from(u16::from_le_bytes([header[6], header[7]])) != FILE_HEADER {
-            let text = "it is no IVF file; layers that are files of their own are VP9 in IVF, with times of one clock";
+            let text =
+                "it is no IVF file; layers that are files of their own are VP9 or AV1 in IVF, with times of one clock";
             return Err(wrong(text));
         }
         if units(&header).is_none() {

@@ -67,7 +67,7 @@ impl Sink {
 
     fn put(&mut self, picture: &Picture) -> io::Result<()> {
         match self {
-            Sink::Bytes(writer) => writer.write(picture),
+            Sink::Bytes(writer) => writer.write(picture.timestamp, &picture.data),
             Sink::Rtp(player) => player.play(picture),
         }
     }

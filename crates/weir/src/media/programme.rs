@@ -201,9 +201,9 @@ pub(super) fn survey(
 
 /// How the user says a codec: as RTP names it, in any letters.
 pub(crate) fn parse_codec(text: &str) -> Result<Codec, &'static str> {
-    let known = [("vp9", Codec::Vp9), ("h265", Codec::Hevc), ("hevc", Codec::Hevc), ("h264", Codec::H264)];
-    let found = known.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-    found.map(|(_, codec)| codec).ok_or("expected vp9, h265 or h264")
+    let name = if text.eq_ignore_ascii_case("hevc") { "H265" } else { text };
+    let found = Codec::ALL.into_iter().find(|codec| codec.encoding_name().eq_ignore_ascii_case(name));
+    found.ok_or("expected vp9, av1, h265 or h264")
 }
 
 /// How the user says a frame rate: `25` or `30000/1001`.

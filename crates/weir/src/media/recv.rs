@@ -106,9 +106,8 @@ fn codec(format: &MediaFormat) -> Result<Codec, Failure> {
 
 /// The codec of this encoding name, or what to tell the user.
 pub(super) fn codec_named(name: &str) -> Result<Codec, String> {
-    let known = [Codec::Vp9, Codec::Hevc, Codec::H264];
-    known.into_iter().find(|codec| codec.encoding_name() == name).ok_or_else(|| {
-        let names = known.map(Codec::encoding_name).join(", ");
+    Codec::ALL.into_iter().find(|codec| codec.encoding_name() == name).ok_or_else(|| {
+        let names = Codec::ALL.map(Codec::encoding_name).join(", ");
         format!("the session's pictures are {name}, and this weir knows {names}")
     })
 }

@@ -6,19 +6,18 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use weir_media::Codec;
+use weir_media::{Codec, Writer};
 use weir_net::clock::Clock;
 
 use self::layers::Layers;
-use self::stream::{Stream, Whole};
+use self::stream::Stream;
 
 mod layers;
 mod stream;
 
-/// RTP as bytes: VP9 as IVF with units of 1/90000 s, HEVC and H.264 as Annex B.
+/// RTP as bytes: VP9 and AV1 as IVF with units of 1/90000 s, HEVC and H.264 as Annex B.
 #[derive(Debug)]
 pub(super) struct RtpInput {
-    codec: Codec,
     /// Each with the number of its stream.
     sockets: Vec<(UdpSocket, usize)>,
     /// All of them.
@@ -26,9 +25,8 @@ pub(super) struct RtpInput {
     clock: Clock,
     datagram: Vec<u8>,
     layers: Layers,
-    has_begun: bool,
-    /// What is read next, from this place on.
-    out: Vec<u8>,
+    /// What is read next, from a place on.
+    out: Writer<Vec<u8>>,
     at: usize,
 }
 
@@ -49,7 +47,8 @@ impl RtpInput {
         }
         let layers = Layers::new(all.iter().map(|at| (*at, Stream::new(codec))).collect());
         let (clock, datagram) = (Clock::new(), vec![0; 1 << 16]);
-        Ok(RtpInput { codec, sockets, poll, clock, datagram, layers, has_begun: false, out: Vec::new(), at: 0 })
+        let out = Writer::new(codec, Vec::new());
+        Ok(RtpInput { sockets, poll, clock, datagram, layers, out, at: 0 })
     }
 
     /// How often something was missing before what was read.
@@ -78,35 +77,21 @@ impl RtpInput {
             }
         }
         while let Some(picture) = self.layers.next(self.clock.now())? {
-            self.put(&picture);
+            self.out.write(picture.time as u32, &picture.data)?;
         }
         Ok(())
-    }
-
-    /// The bytes of a picture, and before the first those of the file's header.
-    fn put(&mut self, picture: &Whole) {
-        if self.codec == Codec::Vp9 {
-            if !std::mem::replace(&mut self.has_begun, true) {
-                self.out.extend(b"DKIF\0\0\x20\0VP90\0\0\0\0");
-                self.out.extend(90_000_u32.to_le_bytes());
-                self.out.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-            }
-            self.out.extend((picture.data.len() as u32).to_le_bytes());
-            self.out.extend(picture.time.to_le_bytes());
-        }
-        self.out.extend(&picture.data);
     }
 }
 
 impl Read for RtpInput {
     /// The end never comes. Without bytes, [`io::ErrorKind::Interrupted`].
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.out.len() {
-            self.out.clear();
+        if self.at == self.out.get_mut().len() {
+            self.out.get_mut().clear();
             self.at = 0;
             self.receive()?;
         }
-        let read = (&self.out[self.at..]).read(buffer)?;
+        let read = (&self.out.get_mut()[self.at..]).read(buffer)?;
         self.at += read;
         if read == 0 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(read) }
     }

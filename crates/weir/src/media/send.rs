@@ -85,9 +85,9 @@ pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Resul
             let others = args.layer.iter().map(stream);
             let all = [Ok(*at)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
             let codec = args.codec.ok_or_else(|| usage("an RTP stream does not say what it holds: --codec does"))?;
-            if all.len() > 1 && codec != Codec::Vp9 {
+            if all.len() > 1 && !matches!(codec, Codec::Vp9 | Codec::Av1) {
                 return Err(usage(
-                    "layers in RTP streams of their own are VP9: pictures of other codecs need not go by their times",
+                    "layers in RTP streams of their own are VP9 or AV1: pictures of other codecs need not go by their times",
                 ));
             }
             let input = RtpInput::open(&all, codec).map_err(|error| failed(error.into()))?;

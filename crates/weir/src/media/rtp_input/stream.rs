@@ -431,7 +431,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_packets_make_it_panic_or_fill_the_memory(datagrams in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60), 0..80)) {
-            for codec in [Codec::Vp9, Codec::Hevc, Codec::H264] {
+            for codec in Codec::ALL {
                 let mut stream = Stream::new(codec);
                 for datagram in &datagrams {
                     stream.take(Time::ZERO, FROM, &[&[0x80, 96][..], datagram].concat());
