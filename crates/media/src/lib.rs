@@ -19,7 +19,7 @@ mod write;
 pub use error::MediaError;
 pub use gate::Gate;
 pub use picture::{Codec, MAX_LAYERS, MAX_PICTURE_BYTES, ParameterSets, Picture, PictureInfo};
-pub use rates::{Packing, Sample, least_rates};
+pub use rates::{Packing, Sample, least_channel_rates, least_rates};
 pub use repair::{
     Block, MAX_BLOCK_PACKETS, MAX_SYMBOL_BYTES, Protector, REPAIR_OVERHEAD, Recovered, Recovery, RecoveryCounts,
 };

@@ -50,6 +50,20 @@ pub fn least_rates(samples: &[Sample], layers: u8, packing: Packing, delay: Dura
     rates.collect()
 }
 
+/// The least constant rate of each of `layers` layers that goes over a channel of its own, so that no picture is delayed by more than
+/// `delay`: what the channels below leave is of no use to it. As [`least_rates`] otherwise.
+///
+/// Example: where a key picture of the base layer takes most of the rate for a moment, the layers above it together need no more than that
+/// one picture, each by itself at least its mean rate.
+pub fn least_channel_rates(samples: &[Sample], layers: u8, packing: Packing, delay: Duration) -> Vec<Rate> {
+    let alone = |layer| {
+        let own: Vec<Sample> = samples.iter().filter(|sample| sample.layer == layer).copied().collect();
+        let load: Vec<_> = load(&own, layer, packing).collect();
+        Rate::from_bps(least_rate(&load, delay.as_nanos().max(1)))
+    };
+    (0..layers).map(alone).collect()
+}
+
 /// The times, in nanoseconds, and bits of the pictures of layers up to `level`.
 fn load(samples: &[Sample], level: u8, packing: Packing) -> impl Iterator<Item = (u128, u128)> {
     let mut latest = 0;
@@ -128,6 +142,14 @@ mod tests {
         assert_eq!(rates(&samples, 2, 100), [200_000, 0]);
         // With 200 ms, the base layer's mean rate is enough, and both take eight packets from 0 to 600 ms.
         assert_eq!(rates(&samples, 2, 200), [100_000, 33_334]);
+    }
+
+    #[test]
+    fn channels_share_nothing() {
+        let samples = every_100_ms(&[(0, 12_000), (1, 1200), (0, 1200), (1, 1200), (0, 1200), (1, 1200)]);
+        assert_eq!(rates(&samples, 2, 100), [1_000_000, 0]);
+        let own = least_channel_rates(&samples, 2, PACKING, Duration::from_millis(100));
+        assert_eq!(own.into_iter().map(Rate::bps).collect::<Vec<_>>(), [1_000_000, 100_000]);
     }
 
     #[test]

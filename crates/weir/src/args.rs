@@ -290,10 +290,6 @@ pub struct SendMedia {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::span, requires = "unicast", help_heading = "Network")]
     pub silence: Duration,
 
-    /// With --unicast: encrypt the programme, for each viewer by a key of its own; viewers know the sender by the public half of --key.
-    #[arg(long, requires = "unicast", help_heading = "Secrecy")]
-    pub encrypt: bool,
-
     /// Network interface to send on, by name (eth0) or by its address [default: the one that the route to the group takes].
     #[arg(long, value_name = "NAME|ADDR", help_heading = "Network")]
     pub iface: Option<String>,
@@ -358,9 +354,29 @@ pub struct SendMedia {
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
+    /// What packets bear against strangers.
+    #[command(flatten)]
+    pub secrecy: Secrecy,
+
     /// What is told while it runs, and where packets are written to.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// What the packets of a session bear against strangers.
+#[derive(Debug, Args)]
+pub struct Secrecy {
+    /// Prove that packets are of this session: group, by a key that its members share, so that strangers cannot forge them; source, by the sender's key, so that members cannot either; may be given twice.
+    #[arg(long, value_enum, value_name = "BY", help_heading = "Secrecy")]
+    pub authenticate: Vec<Authenticate>,
+
+    /// Encrypt packets by a key that the session's members share; it is in the description, which is then a secret, unless --readers is given. For viewers who ask one by one (--unicast), by a key of each.
+    #[arg(long, help_heading = "Secrecy")]
+    pub encrypt: bool,
+
+    /// Let only the hosts in this file have the members' key, a line each as `weir key host` prints it; the description is then no secret.
+    #[arg(long, value_name = "FILE", help_heading = "Secrecy")]
+    pub readers: Option<PathBuf>,
 }
 
 /// `weir send file`.
@@ -459,17 +475,9 @@ pub struct SendFile {
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub key: Option<PathBuf>,
 
-    /// Prove that packets are of this session: group, by a key that its members share, so that strangers cannot forge them; source, by the sender's key, so that members cannot either; may be given twice.
-    #[arg(long, value_enum, value_name = "BY", help_heading = "Secrecy")]
-    pub authenticate: Vec<Authenticate>,
-
-    /// Encrypt packets by a key that the session's members share; it is in the description, which is then a secret, unless --readers is given.
-    #[arg(long, help_heading = "Secrecy")]
-    pub encrypt: bool,
-
-    /// Let only the hosts in this file have the members' key, a line each as `weir key host` prints it; the description is then no secret.
-    #[arg(long, value_name = "FILE", help_heading = "Secrecy")]
-    pub readers: Option<PathBuf>,
+    /// What packets bear against strangers.
+    #[command(flatten)]
+    pub secrecy: Secrecy,
 
     /// Width of sequence numbers: short (every FLUTE tool takes it), long or clocked (above some 500 Mbit/s); auto chooses by rate.
     #[arg(long, value_enum, value_name = "FORM", default_value_t, help_heading = "Session")]

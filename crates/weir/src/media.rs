@@ -1,6 +1,7 @@
 //! Layered media: `weir send media` sends a programme whose layers are channels, and `weir recv` takes as many as its path carries.
 
 pub mod events;
+mod goodbye;
 mod merge;
 mod output;
 mod programme;

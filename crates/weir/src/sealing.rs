@@ -1,4 +1,4 @@
-//! The seals of a session of files: which ones the sender's options ask for, and where a receiver has the key for them from.
+//! The seals of a session to groups: which ones the sender's options ask for, and where a receiver has the key for them from.
 //!
 //! The members' key is made of the sender's, so that a sender started again with its key needs no new description. It stands in the
 //! description, which is then a secret; or the description holds it for the hosts of a list alone, encrypted for each (HPKE, RFC 9180: X25519,
@@ -12,17 +12,16 @@ use hpke::kem::X25519HkdfSha256;
 use hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable, single_shot_open, single_shot_seal};
 use weir_net::Tenant;
 use weir_net::description::{Description, Sealing, WrappedKey};
-use weir_net::profile::AlcProfile;
+use weir_net::profile::Profile;
 use weir_net::seal::{ControlKey, MasterKey, Members, Opener, Sealer, Seals, Sign, Start, Verify};
 use weir_object::keys::{PublicKey, SecretKey};
 
-use crate::args::{Authenticate, SendFile};
+use crate::args::{Authenticate, Secrecy};
 use crate::exit::{Exit, Failure};
-use crate::session::Offer;
 use crate::{hosts, identity, session};
 
 /// The seals that the options ask for.
-pub(crate) fn seals(args: &SendFile) -> Seals {
+pub(crate) fn seals(args: &Secrecy) -> Seals {
     let members = match args.encrypt {
         true => Some(Members::Encrypt),
         false => args.authenticate.contains(&Authenticate::Group).then_some(Members::Tag),
@@ -31,7 +30,7 @@ pub(crate) fn seals(args: &SendFile) -> Seals {
 }
 
 /// What receivers are told of them.
-pub(crate) fn described(args: &SendFile, secret: &SecretKey, tsi: u16) -> Result<Sealing, Failure> {
+pub(crate) fn described(args: &Secrecy, secret: &SecretKey, tsi: u16) -> Result<Sealing, Failure> {
     let seals = seals(args);
     let mut sealing = Sealing { seals, ..Sealing::default() };
     match (&args.readers, seals.members) {
@@ -102,15 +101,19 @@ fn about(sender: &PublicKey, tsi: u16) -> Vec<u8> {
 }
 
 /// Seals what a sender sends.
-pub(crate) fn seal(tenant: &mut Tenant<AlcProfile>, offer: &Offer) -> Result<(), Failure> {
-    let Description { sealing, tsi, .. } = &offer.description;
+pub(crate) fn seal<P: Profile>(
+    tenant: &mut Tenant<P>,
+    description: &Description,
+    secret: &SecretKey,
+) -> Result<(), Failure> {
+    let Description { sealing, tsi, .. } = description;
     if sealing.seals.is_none() {
         return Ok(());
     }
-    let master = members_key(&offer.secret, *tsi);
-    let secret = offer.secret.clone();
+    let master = members_key(secret, *tsi);
+    let secret = secret.clone();
     let sign: Option<Sign> = sealing.seals.source.then(|| -> Sign { Box::new(move |bytes| secret.sign(bytes)) });
-    let epoch = offer.description.epoch.expect("a start has an epoch");
+    let epoch = description.epoch.expect("a start has an epoch");
     let start = Start { epoch, salt: u32::from_be_bytes(session::random()?) };
     tenant.seal(0, Sealer::new(*tsi, start, sealing.seals.members.map(|how| (how, master)), sign));
     if sealing.seals.members.is_some() {
@@ -121,8 +124,8 @@ pub(crate) fn seal(tenant: &mut Tenant<AlcProfile>, offer: &Offer) -> Result<(),
 
 /// Opens what comes of a session, the tenant's by this number, for the receiver of this name: packets of starts of the sender that are not
 /// before `least_epoch`.
-pub(crate) fn open(
-    tenant: &mut Tenant<AlcProfile>,
+pub(crate) fn open<P: Profile>(
+    tenant: &mut Tenant<P>,
     number: usize,
     description: &Description,
     least_epoch: u64,

@@ -34,7 +34,7 @@ use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::{folders, key, sealing, standard, trust};
+use crate::{key, sealing, standard};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -54,7 +54,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let endpoint = endpoint.expect("an offer has congestion control");
     let mut tenant =
         weir_net::session::sender(&offer.description, endpoint, &config).map_err(|error| refused(&error))?;
-    sealing::seal(&mut tenant, &offer)?;
+    sealing::seal(&mut tenant, &offer.description, &offer.secret)?;
     let expected = args.expect.as_deref().map(|path| hosts::read("--expect", path)).transpose()?.unwrap_or_default();
     let mut report = Report { observer, started, is_unheard: false };
     let input = read_standard_input(args, &clock, &mut report)?;
@@ -184,12 +184,7 @@ fn refused(error: &NetError) -> Failure {
 }
 
 fn write_description(args: &SendFile, offer: &Offer) -> Result<(), Failure> {
-    let path = &args.session;
-    let text = trust::signed(&offer.description.to_string(), &offer.secret);
-    // Who reads the key of packets can read and forge them. A receiver never reads half of it.
-    let mode = if offer.description.sealing.key.is_some() { 0o600 } else { 0o666 };
-    folders::replace(path, text.as_bytes(), mode)
-        .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
+    session::write_description(&args.session, &offer.description, &offer.secret)
 }
 
 /// Whether receivers may have been told other rates of this session: its description was there before, and has them.

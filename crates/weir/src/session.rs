@@ -17,7 +17,7 @@ use weir_wire::alc::Profile;
 use crate::args::{CciChoice, Rates, SendFile};
 use crate::exit::{Exit, Failure};
 use crate::standard;
-use crate::{epoch, key, sealing, top};
+use crate::{epoch, folders, key, sealing, top, trust};
 
 /// A session that can be sent: what receivers are told, and what they are not.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         receipt_key: wants_receipts.then(|| secret.derive("weir receipt tags", &tsi.to_be_bytes())),
         priority: args.priority,
         sessions: args.sessions,
-        sealing: sealing::described(args, &secret, tsi)?,
+        sealing: sealing::described(&args.secrecy, &secret, tsi)?,
         media: None,
     };
     // A bad setting is told before anything is sent.
@@ -90,12 +90,22 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     Ok(Offer { description, secret, symbol_size, epoch_trouble, speed })
 }
 
+/// Writes the description that receivers need, signed.
+pub(crate) fn write_description(path: &Path, description: &Description, secret: &SecretKey) -> Result<(), Failure> {
+    let text = trust::signed(&description.to_string(), secret);
+    // Who reads the key of packets can read and forge them. A receiver never reads half of it.
+    let mode = if description.sealing.key.is_some() { 0o600 } else { 0o666 };
+    folders::replace(path, text.as_bytes(), mode)
+        .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
+}
+
 /// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.
 fn control(args: &SendFile, speed: LinkSpeed) -> Result<(Control, u16), ConfigError> {
     let widest = widest(args, offered(args, speed)?)?;
     let form = form(args.cci, &widest.channel_rates()?, args.packet_size);
-    let headers =
-        header_len(args.to.ip()) as usize + Profile { tsi: 0, form }.overhead(false) + sealing::seals(args).overhead();
+    let headers = header_len(args.to.ip()) as usize
+        + Profile { tsi: 0, form }.overhead(false)
+        + sealing::seals(&args.secrecy).overhead();
     let symbol_size = symbol_size(args.packet_size, headers);
     let packet_size = Bytes::new(u64::from(symbol_size) + headers as u64);
     Ok((Control { form, packet_size, ..widest }, symbol_size))

@@ -1,13 +1,18 @@
 //! Layered media between hosts of their own: what each receiver's decoder gets over links of different rates, over a path that loses packets,
 //! and who joins late. Needs root and ffmpeg; see `weir_testkit::netns::require_root`.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use weir_link::LinkConfig;
-use weir_testkit::netns::{Network, Programme, Scratch, decoded, generated_clip, pause, require_root};
+use weir_testkit::netns::{Network, Programme, Scratch, Stranger, decoded, generated_clip, pause, require_root};
 use weir_units::Rate;
+use weir_wire::Layered;
+use weir_wire::media::{Media, PicturePlace, filled};
+use weir_wire::rtcp::is_rtcp;
+use weir_wire::rtp::Rtp;
 
 /// Its layers need about 0.9, 1.7 and 3.4 Mbit/s. Leaves act after two seconds, as on switches as they come.
 #[test]
@@ -70,7 +75,7 @@ fn over_a_path_that_loses_two_percent_repair_brings_packets_back_and_the_rest_de
     assert!(is_part_of(&digests, &all), "{end}");
 }
 
-/// A key picture comes every two seconds, and the latency is one.
+/// A key picture comes every two seconds, and the latency is one. The programme is sealed: a restart has other keys of packets.
 #[test]
 fn who_joins_late_begins_with_the_next_key_picture_and_one_restarted_sender_is_followed() {
     if !require_root() {
@@ -80,7 +85,8 @@ fn who_joins_late_begins_with_the_next_key_picture_and_one_restarted_sender_is_f
     let [clip, out, late] = ["clip.ivf", "out.ivf", "late.ivf"].map(|name| scratch.join(name));
     generated_clip(&clip, SIZE, 14);
     let key = scratch.join("sender.key");
-    let words = ["--latency", "1s", "--tsi", "9", "--key", key.to_str().expect("a path of the test")];
+    let key = key.to_str().expect("a path of the test");
+    let words = ["--latency", "1s", "--tsi", "9", "--authenticate", "group", "--key", key];
     let network = Network::new().receivers(2).fast_leave(false).build();
     let programme = Programme::start(&network, Path::new(WEIR), &clip, scratch.path(), words);
     let receiver = programme.watch(&network, 0, &out, []);
@@ -105,6 +111,87 @@ fn who_joins_late_begins_with_the_next_key_picture_and_one_restarted_sender_is_f
 }
 
 /// Whether `part` is `whole` with some left out.
+/// The stranger sends under the sender's address what the next picture could begin with.
+#[test]
+fn sealed_programmes_are_whole_under_a_stranger_whose_packets_tear_one_without_seals() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let clip = scratch.join("clip.ivf");
+    generated_clip(&clip, SIZE, 8);
+    let (all, _) = decoded(&clip);
+    let network = Network::new().receivers(2).fast_leave(false).build();
+    let programmes: [(u8, &[&str]); 4] = [
+        (1, &[]),
+        (2, &["--authenticate", "group"]),
+        (3, &["--authenticate", "source"]),
+        (4, &["--encrypt", "--authenticate", "source"]),
+    ];
+    let watched = programmes.map(|(number, seals)| {
+        let folder = scratch.join(format!("programme{number}"));
+        std::fs::create_dir(&folder).expect("the folder is ours");
+        let group = SocketAddrV4::new(Ipv4Addr::new(239, 255, number, 1), 5000 + 10 * u16::from(number));
+        let words = seals.iter().copied().chain(["--latency", "500ms"]);
+        let programme = Programme::start_to(&group.to_string(), &network, Path::new(WEIR), &clip, &folder, words);
+        let out = folder.join("out.ivf");
+        let receiver = programme.watch(&network, 0, &out, []);
+        let stranger = Stranger::start(network.receiver(1), group, |air| {
+            while air.sent() < FORGED {
+                let Some(heard) = air.hear() else { return };
+                if let Some(forged) = ahead_of_the_next_picture(heard.bytes()) {
+                    air.say_as(heard.from(), &forged);
+                }
+            }
+        });
+        (programme, receiver, out, stranger)
+    });
+    let ends = watched.map(|(programme, receiver, out, stranger)| {
+        let (sent, seen) = (programme.sender.wait(MINUTE), receiver.wait(MINUTE));
+        assert!(sent.is_success() && seen.is_success(), "{}\n{}", sent.told(), seen.told());
+        let (end, forged) = (seen.last_event("end"), stranger.done());
+        eprintln!("{forged} forged: {end}");
+        assert_eq!(forged, FORGED, "packets that the stranger forged");
+        let (digests, complaints) = decoded(&out);
+        let is_clean = complaints.is_empty() && is_part_of(&digests, &all);
+        (is_clean, digests.len(), end["layer_withheld"][0].as_u64(), number(&end, "forged_packets"))
+    });
+    let [(is_clean, _, withheld, _), sealed @ ..] = ends;
+    assert!(!is_clean || withheld > Some(0), "the stranger does no harm");
+    for (is_clean, shown, withheld, refused) in sealed {
+        assert!(is_clean && withheld == Some(0), "a sealed programme is damaged: {withheld:?} withheld");
+        // The receiver joins while the first pictures are sent, and the upper layers a little later.
+        assert!(shown * 10 > all.len() * 8, "{shown} of {} pictures", all.len());
+        assert!(refused * 2 > FORGED, "{refused} of {FORGED} refused");
+    }
+}
+
+/// One for each of the last thirty base pictures or so, of sixty.
+const FORGED: u64 = 30;
+
+/// What the next base picture begins with, a little wrong, by the last packet of a base picture. Of an encrypted packet, that with a bit turned.
+fn ahead_of_the_next_picture(heard: &[u8]) -> Option<Vec<u8>> {
+    let Ok((layered, media, payload)) = Media::decode(heard) else {
+        return (!is_rtcp(heard)).then(|| [&heard[..heard.len() - 1], &[!heard[heard.len() - 1]]].concat());
+    };
+    let place = media.picture.filter(|place| media.rtp.marker && place.layer == 0)?;
+    let picture =
+        PicturePlace { number: place.number.wrapping_add(4), needs: 4, is_key: false, is_start: true, ..place };
+    let rtp = Rtp {
+        marker: false,
+        sequence: media.rtp.sequence.wrapping_add(1),
+        timestamp: media.rtp.timestamp.wrapping_add(4 * 3000),
+        ..media.rtp
+    };
+    let layered = Layered { sequence: layered.sequence.wrapping_add(1), ..layered };
+    let mut packet = vec![0; heard.len()];
+    let wrong: Vec<u8> = payload.iter().map(|byte| !byte).collect();
+    let room = heard.len() - Media::LEN;
+    let fill = filled(&wrong, room, &mut packet[Media::LEN..]);
+    Media { rtp, picture: Some(picture), fill }.encode(&layered, &mut packet);
+    Some(packet)
+}
+
 fn is_part_of(part: &[String], whole: &[String]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|digest| rest.any(|other| other == digest))

@@ -63,8 +63,20 @@ impl Programme {
         folder: &Path,
         words: impl IntoIterator<Item = &'w str>,
     ) -> Programme {
+        Programme::start_to("239.255.0.1:5004", network, program, clip, folder, words)
+    }
+
+    /// The same to this group.
+    pub fn start_to<'w>(
+        to: &str,
+        network: &Network,
+        program: &Path,
+        clip: &Path,
+        folder: &Path,
+        words: impl IntoIterator<Item = &'w str>,
+    ) -> Programme {
         let description = folder.join("programme.sdp");
-        let sender = network.sender().command(program).args(["send", "media", "--json", "--to", "239.255.0.1:5004"]);
+        let sender = network.sender().command(program).args(["send", "media", "--json", "--to", to]);
         let sender = sender.args(["--iface", network.sender().interface(), "--in"]).arg(clip);
         let sender = sender.arg("--session").arg(&description).args(words).start();
         let programme = Programme { sender, program: program.to_owned(), description };

@@ -79,6 +79,11 @@ impl Air {
         self.is_over.load(Ordering::Relaxed)
     }
 
+    /// How many packets it has sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// The next packet that somebody sends to the group; `None` when the test wants the stranger to end.
     pub fn hear(&mut self) -> Option<Heard> {
         while !self.is_over() {
@@ -159,6 +164,7 @@ impl Air {
     pub fn say_as(&mut self, from: SocketAddrV4, packet: &[u8]) {
         let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(RAW))).expect("root has raw sockets");
         raw.set_multicast_if_v4(&self.local).expect("a host has an interface");
+        raw.set_multicast_loop_v4(false).expect("a socket has options");
         let to = self.group;
         let [length, udp_length] = [28, 8].map(|header| u16::try_from(header + packet.len()).expect("a small packet"));
         // IPv4: version and header length, length, TTL 1, UDP; the kernel adds identification and checksum. UDP: no checksum.

@@ -224,6 +224,8 @@ pub struct WatchEnd {
     pub longest_pause_ms: Option<f64>,
     /// Packets of others, and packets that cannot be read.
     pub ignored_packets: u64,
+    /// Packets of a sealed programme whose seal was not its own, or that had come before.
+    pub forged_packets: u64,
     /// The exit code.
     pub exit_code: u8,
 }

@@ -13,6 +13,7 @@ use weir_units::{Bytes, Rate, Time};
 use weir_wire::media::Media;
 
 use super::events::{MediaReceiverEvent, WatchEnd, WatchProgress, WatchStart};
+use super::goodbye::Goodbye;
 use super::output::{Screen, write_sdp};
 use super::watch::Watch;
 use crate::args::Recv;
@@ -22,8 +23,8 @@ use crate::live::{Output, open_outlet};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::recv::{Wanted, receive_buffer, sender_key, session_config, words};
-use crate::session;
 use crate::silence::Silence;
+use crate::{sealing, session};
 
 /// Takes a programme until its sender ends it.
 pub(crate) fn run(
@@ -37,8 +38,10 @@ pub(crate) fn run(
     let endpoint = wanted.description.receiver_endpoint(session::random_stream("receiver")?);
     let endpoint = endpoint.map_err(|error| wanted.refuse(error))?.expect("media have congestion control");
     let config = session_config(args, receive_buffer(&wanted.description))?;
-    let tenant = weir_net::session::media_receiver(&wanted.description, endpoint, &config)
+    let mut tenant = weir_net::session::media_receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
+    let least_epoch = wanted.description.epoch.unwrap_or(0);
+    sealing::open(&mut tenant, 0, &wanted.description, least_epoch, args.name.as_deref())?;
     let ssrc = u32::from_be_bytes(session::random()?);
     let outlet = open_outlet(&output, args.overwrite)?;
     let screen =
@@ -61,7 +64,7 @@ pub(crate) fn run(
         ends: args.duration.map(|duration| started + duration),
         idle_timeout: args.idle_timeout,
         last_packet: started,
-        is_closed: false,
+        goodbye: Goodbye::default(),
         shown: started,
         shown_bytes: 0,
         shown_packets: 0,
@@ -145,8 +148,7 @@ struct MediaReceiver<'a> {
     ends: Option<Time>,
     idle_timeout: Option<Duration>,
     last_packet: Time,
-    /// The sender said that it ends.
-    is_closed: bool,
+    goodbye: Goodbye,
     shown: Time,
     shown_bytes: u64,
     shown_packets: u64,
@@ -192,12 +194,12 @@ impl Application<Media> for MediaReceiver<'_> {
         }
     }
 
-    fn closed(&mut self, _now: Time, _session: usize) {
-        self.is_closed = true;
+    fn closed(&mut self, now: Time, _session: usize) {
+        self.goodbye.hear(now);
     }
 
     fn reopened(&mut self, _now: Time, _session: usize) {
-        self.is_closed = false;
+        self.goodbye.take_back();
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
@@ -209,7 +211,7 @@ impl Application<Media> for MediaReceiver<'_> {
             self.progress(now, statistics);
         }
         let no_tables = store::Progress { manifest_complete: true, ..store::Progress::default() };
-        if !self.is_closed
+        if !self.goodbye.stands()
             && let Some(waiting) = self.silence.look(now, statistics, &no_tables)
         {
             let t_s = self.t_s(now);
@@ -230,7 +232,7 @@ impl MediaReceiver<'_> {
         } else if self.ends.is_some_and(|ends| now >= ends) {
             // To watch for a while is what was asked for; to have seen nothing is not.
             Some(if self.first_picture.is_some() { Exit::Done } else { Exit::Incomplete })
-        } else if self.is_closed && self.watch.deadline().is_none() && idle >= CLOSED_AND_SILENT {
+        } else if self.watch.deadline().is_none() && self.goodbye.counts(now, self.last_packet) {
             self.reason = "bye";
             Some(if self.first_picture.is_some() { Exit::Done } else { Exit::Incomplete })
         } else if self.idle_timeout.is_some_and(|timeout| idle >= timeout) {
@@ -307,6 +309,7 @@ impl MediaReceiver<'_> {
             first_picture_s: self.first_picture.map(|at| at.since(self.started).as_secs_f64()),
             longest_pause_ms: counts.longest_pause.map(|pause| pause.as_secs_f64() * 1e3),
             ignored_packets: statistics.ignored.total(),
+            forged_packets: statistics.ignored.forged,
             exit_code: exit.code(),
         };
         self.show(&MediaReceiverEvent::End(event));
@@ -326,6 +329,3 @@ impl MediaReceiver<'_> {
         self.is_unheard |= self.observer.event(event).is_break();
     }
 }
-
-/// A goodbye counts if nothing follows for so long: anybody can forge one.
-const CLOSED_AND_SILENT: Duration = Duration::from_secs(3);

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 use std::time::Duration;
 
 use weir_core::ChannelId;
@@ -28,7 +27,7 @@ use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::{folders, session, trust};
+use crate::{key, sealing, session};
 
 /// Sends a layered programme to a group until it ends.
 pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> Result<Exit, Failure> {
@@ -40,12 +39,15 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> R
     let config = SessionConfig { interface: choice, capture: args.output.pcap.clone(), ..SessionConfig::default() };
     let endpoint = offer.description.sender_endpoint(session::random_stream("sender")?);
     let endpoint = endpoint.map_err(Failure::of(Exit::Usage, "cannot send"))?.expect("media have congestion control");
-    let tenant = weir_net::session::media_sender(&offer.description, endpoint, &config)
+    let mut tenant = weir_net::session::media_sender(&offer.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot send"))?;
-    write_description(&args.session, &offer)?;
+    sealing::seal(&mut tenant, &offer.description, &offer.secret)?;
+    session::write_description(&args.session, &offer.description, &offer.secret)?;
     let clock = Clock::new();
     let mut run = MediaSender::new(args, &offer, survey, programme, observer, clock.now());
     run.show(&MediaSenderEvent::Start(start_event(args, to, &offer, &interface)?));
+    let troubles = offer.epoch_trouble.iter().cloned().chain(key::exposed(args.key.as_deref()));
+    troubles.for_each(|trouble| run.trouble(clock.now(), trouble, None));
     run.tell();
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     Ok(run.end(clock.now(), &statistics))
@@ -108,12 +110,6 @@ fn open_live(
     let most = if args.layer_rates.is_empty() { args.measure } else { Duration::from_millis(500) };
     let survey = programme::survey(&mut bytes, &mut splitter, Some(most), is_interrupted)?;
     Ok((survey, Programme::live(bytes, splitter)))
-}
-
-fn write_description(path: &Path, offer: &Offer) -> Result<(), Failure> {
-    let text = trust::signed(&offer.description.to_string(), &offer.secret);
-    let failed = Failure::of(Exit::Files, format!("cannot write the session description {}", path.display()));
-    folders::replace(path, text.as_bytes(), 0o666).map_err(failed)
 }
 
 fn start_event(

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_core::layers::Ladder;
-use weir_media::{Packing, least_rates};
+use weir_media::{Packing, least_channel_rates};
 use weir_net::Interface;
-use weir_net::description::{Control, Description, MediaFormat, Sealing};
+use weir_net::description::{Control, Description, MediaFormat};
 use weir_net::groups;
 use weir_net::socket::header_len;
 use weir_object::keys::SecretKey;
@@ -17,7 +17,7 @@ use super::programme::Survey;
 use super::queue::Stream;
 use crate::args::SendMedia;
 use crate::exit::{Exit, Failure};
-use crate::{key, session};
+use crate::{epoch, key, sealing, session};
 
 /// A session that can be sent.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Offer {
     pub(super) description: Description,
     pub(super) format: MediaFormat,
     pub(super) secret: SecretKey,
+    /// Why the number of this start could not be remembered, in words.
+    pub(super) epoch_trouble: Option<String>,
     /// A number of this start of the sender, by chance.
     pub(super) start: u16,
     /// Bytes of payload in every packet.
@@ -48,7 +50,7 @@ pub(super) fn offer(
         None if key::file(args.key.as_deref()).is_some() => session::own_number(&secret, to, &name),
         None => u16::from_be_bytes(session::random()?).max(1),
     };
-    let headers = header_len(to.ip()) as usize + Media::LEN;
+    let headers = header_len(to.ip()) as usize + Media::LEN + sealing::seals(&args.secrecy).overhead();
     let room = usize::from(args.packet_size) - headers;
     let rates = rates(args, survey, room, headers)?;
     let control = control(args, rates)?;
@@ -71,6 +73,15 @@ pub(super) fn offer(
     let latency_ms = u16::try_from(args.latency.as_millis()).unwrap_or(u16::MAX);
     let encoding = survey.codec.encoding_name().to_owned();
     let format = MediaFormat { encoding, payload_type: PICTURES, layers, latency_ms };
+    let sealing = sealing::described(&args.secrecy, &secret, tsi)?;
+    // Receivers of packets without seals have nothing to compare it with.
+    let (epoch, epoch_trouble) = match sealing.seals.is_none() {
+        true => (None, None),
+        false => {
+            let (epoch, trouble) = epoch::next(key::file(args.key.as_deref()).as_deref(), tsi);
+            (Some(epoch), trouble)
+        }
+    };
     let description = Description {
         name,
         tsi,
@@ -81,18 +92,18 @@ pub(super) fn offer(
         control: Some(control),
         symbol_size: None,
         public_key: Some(secret.public().to_bytes()),
-        epoch: None,
+        epoch,
         expires: None,
         control_address: Some(session::control_address(local, to)),
         receipt_key: None,
         priority: None,
         sessions: None,
-        sealing: Sealing::default(),
+        sealing,
         media: Some(format.clone()),
     };
     description.check().map_err(advise)?;
     let start = u16::from_be_bytes(session::random()?);
-    Ok(Offer { description, format, secret, start, room, has_pictures })
+    Ok(Offer { description, format, secret, epoch_trouble, start, room, has_pictures })
 }
 
 fn control(args: &SendMedia, rates: Vec<Rate>) -> Result<Control, Failure> {
@@ -109,15 +120,15 @@ fn control(args: &SendMedia, rates: Vec<Rate>) -> Result<Control, Failure> {
     })
 }
 
-/// The cumulative rates of the layers: as the user says, or what the pictures need within a quarter of the latency, and room for
-/// repair.
+/// The cumulative rates of the layers: as the user says, or what the pictures of each need on channels of their own within a quarter of the
+/// latency, and room for repair.
 fn rates(args: &SendMedia, survey: &Survey, room: usize, headers: usize) -> Result<Vec<Rate>, Failure> {
     if let Some(rates) = args.layer_rates(survey.layers)? {
         return Ok(rates.to_vec());
     }
     let payload_bytes = Stream::most_payload(room);
     let packing = Packing { payload_bytes, overhead_bytes: room + headers - payload_bytes };
-    let alone = least_rates(&survey.samples, survey.layers, packing, smoothing(args.latency));
+    let alone = least_channel_rates(&survey.samples, survey.layers, packing, smoothing(args.latency));
     let margin = 1.0 + args.repair + if args.input.is_live() { UNSEEN } else { 0.0 };
     let with_margin = alone.into_iter().map(|rate| rate.scale(margin).max(LEAST));
     Ok(with_margin

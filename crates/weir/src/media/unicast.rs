@@ -31,6 +31,10 @@ use shelf::Shelf;
 pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Result<Exit, Failure> {
     let missing = || Failure::new(Exit::Usage, "--unicast PORT is missing: where viewers ask for the programme");
     let listen = args.unicast.ok_or_else(missing)?;
+    if !args.secrecy.authenticate.is_empty() || args.secrecy.readers.is_some() {
+        let text = "--authenticate and --readers are for programmes to a group: viewers who ask one by one have keys of their own                     with --encrypt, and what these seal nobody else can forge";
+        return Err(Failure::new(Exit::Usage, text.to_owned()));
+    }
     let scheme = registry::find(PACED_DEFAULT).expect("it is there");
     if let Some(Setting { key, .. }) = args.cc_set.iter().find(|setting| OWN.contains(&&setting.key[..])) {
         let text = format!("--cc-set {key} cannot be set here: the layers and --latency say it");
@@ -38,7 +42,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
     }
     let settings = settings(args);
     live::check(scheme, &settings, args.packet_size)?;
-    let sealed = live::sealed(args.encrypt);
+    let sealed = live::sealed(args.secrecy.encrypt);
     let headers = header_len(Ipv6Addr::UNSPECIFIED.into()) as usize + Rtp::LEN_WITH_PART + sealed;
     let room = usize::from(args.packet_size) - headers;
     let (survey, mut programme) = open(args, &|| observer.is_interrupted())?;
@@ -59,7 +63,7 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
         scheme,
         settings,
         latency: args.latency,
-        identity: args.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?,
+        identity: args.secrecy.encrypt.then(|| key::secret(args.key.as_deref())).transpose()?,
         silence: args.silence,
         capture: args.output.pcap.clone(),
         input: input_in_words(&args.input, &args.layer),

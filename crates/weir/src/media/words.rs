@@ -99,6 +99,9 @@ pub(crate) fn watch_end(end: &WatchEnd) -> String {
             list(&end.layer_withheld)
         );
     }
+    if end.forged_packets > 0 {
+        line += &format!("; {} packets were forged or sent again by others, and ignored", end.forged_packets);
+    }
     if let Some(pause) = end.longest_pause_ms {
         line += &format!("; the longest pause of the base layer was {pause:.0} ms");
     }
