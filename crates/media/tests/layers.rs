@@ -196,6 +196,16 @@ fn vp9_that_inherits_coding_state_is_one_layer_and_says_so() {
 }
 
 #[test]
+fn av1_that_is_joined_midway_begins_with_its_next_key_picture() {
+    let stream = encode(AV1_THREE_LAYERS);
+    let first = 12 + u32::from_le_bytes(*stream[32..].first_chunk().expect("a frame's header")) as usize;
+    let (_, pictures, errors) = split_with_errors(&[&stream[..32], &stream[32 + first..]].concat());
+    assert!(matches!(errors[..], [MediaError::Damaged { .. }]), "told once: {errors:?}");
+    // The second of two.
+    assert_eq!((pictures.len(), pictures[0].info.is_key, pictures[0].timestamp), (60, true, 180_000));
+}
+
+#[test]
 fn av1_layer_that_leans_on_itself_is_no_layer() {
     let stream = encode(AV1_CHAINED_LAYERS);
     let (_, pictures, errors) = split_with_errors(&stream);

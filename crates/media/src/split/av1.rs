@@ -88,7 +88,8 @@ impl Av1 {
                 }
                 // A frame header that comes again is of a type of its own.
                 FRAME | FRAME_HEADER => {
-                    let (sequence, _) = self.sequence.as_ref()?;
+                    // What comes before the first sequence header nobody can decode.
+                    let Some((sequence, _)) = &self.sequence else { return Some(Seen::default()) };
                     frames.push(frame::parse(unit, sequence)?);
                     seen.layer = seen.layer.max(unit.temporal_id);
                 }
