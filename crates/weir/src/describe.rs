@@ -71,6 +71,7 @@ fn sealed(sealing: &Sealing) -> String {
         };
         match (&sealing.key, sealing.wrapped.len()) {
             (Some(_), _) => format!("{what}, which IS IN THIS DESCRIPTION: keep it secret"),
+            (None, 1) => format!("{what}, which one host can read here"),
             (None, hosts) => format!("{what}, which {hosts} hosts can read here"),
         }
     });

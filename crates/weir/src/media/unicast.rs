@@ -32,7 +32,8 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<LiveSenderEvent>) -> Re
     let missing = || Failure::new(Exit::Usage, "--unicast PORT is missing: where viewers ask for the programme");
     let listen = args.unicast.ok_or_else(missing)?;
     if !args.secrecy.authenticate.is_empty() || args.secrecy.readers.is_some() {
-        let text = "--authenticate and --readers are for programmes to a group: viewers who ask one by one have keys of their own                     with --encrypt, and what these seal nobody else can forge";
+        let text = "--authenticate and --readers are for programmes to a group: viewers who ask one by one have keys of their own with \
+                    --encrypt, and what these seal nobody else can forge";
         return Err(Failure::new(Exit::Usage, text.to_owned()));
     }
     let scheme = registry::find(PACED_DEFAULT).expect("it is there");
