@@ -64,6 +64,7 @@ ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \\
   weir send media --in clip.hevc --to 239.255.0.1:5004 --latency 500ms
   weir send media --in base.ivf --layer middle.ivf --layer top.ivf --unicast 5004
   weir send media --in rtp://127.0.0.1:6000 --codec vp9 --to 239.255.0.1:5004
+  weir send media --in clip.ivf --to 239.255.0.1:5004 --encrypt --readers hosts.txt
   weir send media --in rtp://127.0.0.1:6000 --layer rtp://127.0.0.1:6002 --codec vp9 --unicast 5004
   weir send media --in clip.ivf --unicast 5004
       to viewers who ask (weir recv HOST:5004), each as many layers as its path

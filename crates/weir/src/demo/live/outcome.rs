@@ -195,6 +195,10 @@ pub(super) fn objections(report: &LiveReport, pause_ms: f64) -> Vec<String> {
     let mut objections = Vec::new();
     for receiver in &report.receivers {
         let mut object = |text: String| objections.push(format!("{}: {text}", receiver.series.name));
+        if let Some(base) = report.rates.first().filter(|base| **base > receiver.series.link) {
+            object(format!("the base layer alone needs {base}, more than this link carries; --links gives others"));
+            continue;
+        }
         if let Some(first) = receiver.complaints.first() {
             object(format!("the decoder complained {} times, first: {}", receiver.complaints.len(), clean(first)));
         }

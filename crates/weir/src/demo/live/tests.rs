@@ -102,6 +102,8 @@ fn each_thing_that_is_not_as_it_should_be_is_said() {
     assert!(said(&report([8.0, 7.5]))[0].contains("8.0 pictures a second to 7.5"));
     let equal = LiveReport { rates: vec![Rate::from_kbps(900)], ..report([7.5, 7.5]) };
     assert_eq!(said(&equal), Vec::<String>::new(), "both carry all layers");
+    let large = LiveReport { rates: vec![Rate::from_kbps(1_200), Rate::from_kbps(1_900)], ..report([15.0, 0.0]) };
+    assert!(said(&large)[0].contains("1M: the base layer alone needs 1.20 Mbit/s"), "{:?}", said(&large));
     let mut bad = report([15.0, 7.5]);
     bad.receivers[0] = LiveSeries {
         complaints: vec!["Requested reference 1 not available".into()],
