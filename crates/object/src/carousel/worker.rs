@@ -201,7 +201,7 @@ impl Worker {
         let is_repair = self.is_continued && !self.plan.keep_encoders;
         let visits = if is_repair { 0 } else { longest.div_ceil(self.plan.batch_symbols).max(even) };
         if round < visits {
-            return self.visit(round, visits) - progress;
+            return self.visit(round, visits, longest) - progress;
         }
         if self.plan.keep_encoders {
             let symbols = self.plan.batch_symbols.min(SMALL_BATCH.max(longest));
@@ -216,11 +216,12 @@ impl Worker {
     ///
     /// Where losses are expected, the last visit is long and ends with repair symbols: each window's, right after its last source symbols.
     /// So they are encoded, and what misses them decoded, while the source symbols of other windows are sent.
-    fn visit(&self, visit: u64, visits: u64) -> u64 {
+    fn visit(&self, visit: u64, visits: u64, longest: u64) -> u64 {
+        let last = (LAST_VISIT_BATCHES * CYCLE * self.plan.batch_symbols / longest).min(LAST_VISIT);
         match self.plan.expected_loss {
             0 => CYCLE * (visit + 1) / visits,
             loss if visit + 1 == visits => CYCLE + loss,
-            _ => (CYCLE - LAST_VISIT) * (visit + 1) / (visits - 1),
+            _ => (CYCLE - last) * (visit + 1) / (visits - 1),
         }
     }
 
@@ -416,6 +417,8 @@ const FIRST_CYCLE_VISITS: u64 = 16;
 /// The last of these visits, where it ends with repair symbols. One worker encodes four times as fast then as it would have to on average, and
 /// late receivers miss that much more of some blocks.
 const LAST_VISIT: u64 = CYCLE / 4;
+/// As many batches of usual size it may take at most, so that memory stays bounded where windows are many batches long.
+const LAST_VISIT_BATCHES: u64 = 2;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
@@ -437,6 +440,34 @@ const MAX_PLANS: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carousel::CarouselOptions;
+    use crate::source::SourceSet;
+
+    #[test]
+    fn no_visit_of_the_first_cycle_is_much_longer_than_two_batches_also_where_losses_are_expected() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        std::fs::write(folder.path().join("file"), vec![7; 4_000_000]).expect("file");
+        let set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
+        let options = CarouselOptions {
+            memory_limit: 1 << 18,
+            block_symbols: 40,
+            channel_rates: vec![weir_units::Rate::from_mbps(1)],
+            expected_loss: 0.01,
+            ..CarouselOptions::default()
+        };
+        let (plan, _) = Plan::new(set, &options).expect("valid");
+        let repair = plan.expected_loss;
+        let worker = Worker::new(Arc::new(plan), Shares::new(&[1_000_000]), 0, Arc::default());
+        let longest = worker.plan.windows.iter().map(|window| worker.window_symbols(window)).max().expect("windows");
+        let (mut progress, mut steps) = (0, Vec::new());
+        while progress < CYCLE {
+            steps.push(worker.step(progress, steps.len() as u64));
+            progress += steps[steps.len() - 1];
+        }
+        assert!(steps.len() > 16 && progress == CYCLE + repair);
+        let most = (2 * worker.plan.batch_symbols * CYCLE).div_ceil(longest) + repair;
+        assert!(steps.iter().all(|step| *step <= most), "{steps:?}, {most} at most");
+    }
 
     #[test]
     fn only_the_last_64th_of_a_batch_is_anybody_s() {
