@@ -162,9 +162,38 @@ impl Air {
 
     /// Sends to the group under the address of another.
     pub fn say_as(&mut self, from: SocketAddrV4, packet: &[u8]) {
+        let sent = self.raw().send_to(&self.datagram(from, packet), &self.group.into());
+        sent.expect("root can send under any address");
+        self.sent += 1;
+    }
+
+    /// Sends a packet to the group under the address of another so many times a second, or as often as the kernel takes it, until the test
+    /// wants it to end.
+    pub fn flood_as(&mut self, from: SocketAddrV4, packet: &[u8], per_sec: u32) {
+        let (raw, datagram, to) = (self.raw(), self.datagram(from, packet), self.group.into());
+        let begun = Instant::now();
+        while !self.is_over() {
+            let due = (begun.elapsed().as_secs_f64() * f64::from(per_sec)) as u64;
+            if due < self.sent + BATCH {
+                std::thread::sleep(MOMENT / 4);
+                continue;
+            }
+            // A queue that is full is what a flood is for.
+            (0..BATCH).for_each(|_| _ = raw.send_to(&datagram, &to));
+            self.sent += BATCH;
+        }
+    }
+
+    /// A socket for datagrams that bring their own IP header. Its host does not hear them.
+    fn raw(&self) -> Socket {
         let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(RAW))).expect("root has raw sockets");
         raw.set_multicast_if_v4(&self.local).expect("a host has an interface");
         raw.set_multicast_loop_v4(false).expect("a socket has options");
+        raw
+    }
+
+    /// A packet to the group with the headers of IP and UDP.
+    fn datagram(&self, from: SocketAddrV4, packet: &[u8]) -> Vec<u8> {
         let to = self.group;
         let [length, udp_length] = [28, 8].map(|header| u16::try_from(header + packet.len()).expect("a small packet"));
         // IPv4: version and header length, length, TTL 1, UDP; the kernel adds identification and checksum. UDP: no checksum.
@@ -174,8 +203,7 @@ impl Air {
         datagram.extend(from.ip().octets().into_iter().chain(to.ip().octets()));
         datagram.extend([from.port(), to.port(), udp_length, 0].into_iter().flat_map(u16::to_be_bytes));
         datagram.extend(packet);
-        raw.send_to(&datagram, &to.into()).expect("root can send under any address");
-        self.sent += 1;
+        datagram
     }
 
     /// Waits; less long if the test wants it to end.

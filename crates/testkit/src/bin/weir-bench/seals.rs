@@ -177,7 +177,8 @@ fn forge(air: &mut Air) {
     let Some(heard) = air.hear() else { return };
     let mut packet = heard.bytes().to_vec();
     packet.resize(100, 0);
-    air.flood(&packet, FORGED_PER_SEC);
+    // Under the sender's address, as what comes from another is not looked at.
+    air.flood_as(heard.from(), &packet, FORGED_PER_SEC);
 }
 
 const FLOODED: weir_units::Bytes = weir_units::Bytes::new(24_000_000);
