@@ -62,8 +62,9 @@ pub struct Picture {
     pub info: PictureInfo,
     /// The presentation time in units of 1/90000 s, modulo 2^32. In decode order it may go back where the codec reorders.
     pub timestamp: u32,
-    /// VP9: a frame, or a superframe with its index. AV1: a temporal unit, its delimiter in front, each unit with its size. HEVC and H.264: an access unit in Annex B, each NAL unit behind a start code
-    /// of four bytes, with parameter sets and other non-VCL units in front.
+    /// VP9: a frame, or a superframe with its index. AV1: a temporal unit, its delimiter in front, each unit with its size.
+    /// HEVC and H.264: an access unit in Annex B, each NAL unit behind a start code of four bytes, with parameter sets and
+    /// other non-VCL units in front.
     pub data: Vec<u8>,
 }
 

@@ -53,8 +53,8 @@ pub fn least_rates(samples: &[Sample], layers: u8, packing: Packing, delay: Dura
 /// The least constant rate of each of `layers` layers that goes over a channel of its own, so that no picture is delayed by more than
 /// `delay`: what the channels below leave is of no use to it. As [`least_rates`] otherwise.
 ///
-/// Example: where a key picture of the base layer takes most of the rate for a moment, the layers above it together need no more than that
-/// one picture, each by itself at least its mean rate.
+/// Example: the key pictures of a base layer need 1 Mb/s for a moment, and the layer above it 100 kb/s all the time. Here these are the two
+/// rates; [`least_rates`] gives 1 Mb/s and 0.
 pub fn least_channel_rates(samples: &[Sample], layers: u8, packing: Packing, delay: Duration) -> Vec<Rate> {
     let alone = |layer| {
         let own: Vec<Sample> = samples.iter().filter(|sample| sample.layer == layer).copied().collect();

@@ -69,7 +69,7 @@ fn av1_in_rtp_is_sent_on_as_it_came() {
     shows_frames_of(&clip, &out, 130);
 }
 
-/// Whether what a viewer has decodes to frames of the clip, in its order, and to so many at least.
+/// Asserts that the output decodes without an error, to frames of the clip in their order, and to at least this many.
 fn shows_frames_of(clip: &Path, out: &Path, least: usize) {
     let ((frames, complaints), (originals, _)) = (decoded(out), decoded(clip));
     assert_eq!(complaints, "");

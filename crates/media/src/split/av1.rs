@@ -60,11 +60,11 @@ impl Frames for Av1 {
         self.layering.emit(seen.layer, role, timestamp, data, out);
     }
 
-    fn cut_off(&mut self, out: &mut Output) {
-        self.layering.leave_out("the file is cut off in it", out);
-    }
-
     fn finish(&mut self, _: &mut Output) {}
+
+    fn layering(&self) -> &Layering {
+        &self.layering
+    }
 }
 
 impl Av1 {

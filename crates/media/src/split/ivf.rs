@@ -1,5 +1,6 @@
 //! IVF files: a header of 32 bytes, and 12 bytes in front of each frame. Numbers are little-endian.
 
+use super::layering::Layering;
 use super::{FrameRate, Output};
 use crate::{MAX_PICTURE_BYTES, MediaError};
 
@@ -14,11 +15,11 @@ pub(super) trait Frames {
     /// The next frame. The time is in units of 1/90000 s.
     fn take(&mut self, data: Vec<u8>, timestamp: u32, out: &mut Output);
 
-    /// The file ends within a frame.
-    fn cut_off(&mut self, out: &mut Output);
-
     /// There are no more frames.
     fn finish(&mut self, out: &mut Output);
+
+    /// Where its pictures are placed.
+    fn layering(&self) -> &Layering;
 }
 
 /// Splits an IVF file.
@@ -57,7 +58,7 @@ impl<F: Frames> Ivf<F> {
     pub(super) fn finish(&mut self, out: &mut Output) {
         self.frames.finish(out);
         if !self.buffer.is_empty() {
-            self.frames.cut_off(out);
+            self.frames.layering().leave_out("the file is cut off in it", out);
         }
     }
 

@@ -76,12 +76,12 @@ impl Frames for Vp9 {
         self.layering.emit(layer, role, timestamp, data, out);
     }
 
-    fn cut_off(&mut self, out: &mut Output) {
-        self.layering.leave_out("the file is cut off in it", out);
-    }
-
     fn finish(&mut self, out: &mut Output) {
         self.settle(Top::One, out);
+    }
+
+    fn layering(&self) -> &Layering {
+        &self.layering
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use weir_wire::alc::{Alc, Content, Profile};
 use weir_wire::{CciForm, Layered};
@@ -141,25 +140,6 @@ impl Air {
         self.sent += 1;
     }
 
-    /// Sends a packet to the group so many times a second, until the test wants it to end. The kernel makes them of few calls, as it cannot
-    /// take so many.
-    pub fn flood(&mut self, packet: &[u8], per_sec: u32) {
-        setsockopt(&self.socket, sockopt::UdpGsoSegment, &i32::try_from(packet.len()).expect("a small packet"))
-            .expect("a kernel that segments");
-        let batch = packet.repeat(BATCH as usize);
-        let begun = Instant::now();
-        while !self.is_over() {
-            let due = (begun.elapsed().as_secs_f64() * f64::from(per_sec)) as u64;
-            if due < self.sent + BATCH {
-                std::thread::sleep(MOMENT / 4);
-                continue;
-            }
-            // A queue that is full is what a flood is for.
-            let _ = self.socket.send_to(&batch, self.group);
-            self.sent += BATCH;
-        }
-    }
-
     /// Sends to the group under the address of another.
     pub fn say_as(&mut self, from: SocketAddrV4, packet: &[u8]) {
         let sent = self.raw().send_to(&self.datagram(from, packet), &self.group.into());
@@ -167,8 +147,8 @@ impl Air {
         self.sent += 1;
     }
 
-    /// Sends a packet to the group under the address of another so many times a second, or as often as the kernel takes it, until the test
-    /// wants it to end.
+    /// Floods the group from the address of another: this many packets a second, or as many as the kernel takes, until the test ends the
+    /// stranger.
     pub fn flood_as(&mut self, from: SocketAddrV4, packet: &[u8], per_sec: u32) {
         let (raw, datagram, to) = (self.raw(), self.datagram(from, packet), self.group.into());
         let begun = Instant::now();
@@ -299,7 +279,7 @@ fn open(group: SocketAddrV4, local: Ipv4Addr) -> io::Result<UdpSocket> {
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Longer than a burst's packets are apart.
 const MOMENT: Duration = Duration::from_millis(2);
-/// As many packets as the kernel takes in one call.
+/// Packets from one look at the clock to the next.
 const BATCH: u64 = 64;
 /// IPPROTO_RAW: the datagram brings its own IP header.
 const RAW: i32 = 255;
