@@ -1,9 +1,9 @@
 //! Layered media: pictures and their temporal layers, RTP payloads, repair, and which pictures a decoder may be given.
 //!
-//! A sender splits an encoder's output into pictures ([`Splitter`]), makes RTP payloads of each ([`Packetizer`]) and repair
-//! payloads of each layer's packets ([`Protector`]). A receiver gets lost packets back ([`Recovery`]), puts the pictures of each
-//! layer together ([`Assembler`]), withholds what depends on a lost picture ([`Gate`]) and writes the rest for a standard decoder
-//! ([`Writer`]).
+//! A sender splits an encoder's output into pictures ([`Splitter`]), whose layers may come apart ([`DecodeOrder`]), makes RTP payloads of
+//! each ([`Packetizer`]) and repair payloads of each layer's packets ([`Protector`]). A receiver gets lost packets back ([`Recovery`]), puts
+//! the pictures of each layer together ([`Assembler`]), withholds what depends on a lost picture ([`Gate`]) and writes the rest for a
+//! standard decoder ([`Writer`]).
 //!
 //! Not here: sockets, clocks and threads. Bytes, packets and times come in as arguments.
 
@@ -24,5 +24,5 @@ pub use repair::{
     Block, MAX_BLOCK_PACKETS, MAX_SYMBOL_BYTES, Protector, REPAIR_OVERHEAD, Recovered, Recovery, RecoveryCounts,
 };
 pub use rtp::{Arrival, Assembler, AssemblerCounts, Packetizer, Payload, depacketize, sdp_lines};
-pub use split::{Format, FrameRate, SplitOptions, Splitter};
+pub use split::{AccessUnit, AccessUnits, Ambiguous, DecodeOrder, Format, FrameRate, Head, SplitOptions, Splitter};
 pub use write::Writer;

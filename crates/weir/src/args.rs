@@ -270,7 +270,7 @@ pub struct SendMedia {
     #[arg(long, value_name = "CODEC", value_parser = media::parse_codec)]
     pub codec: Option<weir_media::Codec>,
 
-    /// Where each layer is a file or an RTP stream of its own: that of the next layer, from the second lowest up; may be given several times. VP9 or AV1, in IVF with times of one clock, or in RTP with sender reports to the next port.
+    /// Where each layer is a file or an RTP stream of its own: that of the next layer, from the second lowest up; may be given several times. VP9 or AV1 in IVF with times of one clock, HEVC or H.264 as raw Annex B bytes, or RTP with sender reports to the next port.
     #[arg(long, value_name = "FILE|rtp://ADDR:PORT")]
     pub layer: Vec<media::Input>,
 

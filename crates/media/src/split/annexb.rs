@@ -1,14 +1,12 @@
-//! Byte streams of NAL units (H.264 and HEVC, annex B) as access units.
+//! Access units (H.264 and HEVC, annex B) as pictures with their places, layers and times.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::access_units::{AccessUnit, AccessUnits, START_CODE, Unit};
 use super::layering::Layering;
 use super::order::{PresentationClock, Role};
 use super::{FrameRate, Output};
-use crate::{Codec, MAX_PICTURE_BYTES, MediaError, ParameterSets};
-
-/// The start code that units have in pictures.
-pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
+use crate::{Codec, MediaError, ParameterSets};
 
 /// Bytes of parameter sets that are remembered, of each kind. Further ones are passed on, but not told in session descriptions, nor
 /// repeated.
@@ -16,26 +14,6 @@ const MAX_PARAMETER_SETS: usize = 4096;
 
 /// Leading pictures of a key picture, for as long as that waits for them.
 const MAX_LEADING: usize = 16;
-
-/// What a NAL unit is for an access unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// The first slice of a picture.
-    FirstSlice,
-    /// A further slice.
-    Slice,
-    Vps,
-    Sps,
-    Pps,
-    /// An access unit delimiter, which nothing may precede in its picture.
-    Delimiter,
-    /// Anything else that belongs to the picture behind it.
-    Prefix,
-    /// Anything else that belongs to the picture before it.
-    Suffix,
-    /// It is left out: broken, or of an extension.
-    Nothing,
-}
 
 /// What the first slice of a picture says.
 #[derive(Debug, Clone, Copy)]
@@ -53,12 +31,12 @@ pub(super) struct Begins {
     pub(super) flaw: Option<&'static str>,
     /// Whether it is one picture with what came before: a second field.
     pub(super) continues: bool,
+    /// Whether it may be one picture with what comes next: a first field.
+    pub(super) may_continue: bool,
 }
 
 /// What differs between HEVC and H.264.
-pub(super) trait Syntax {
-    fn unit(&self, nal: &[u8]) -> Unit;
-
+pub(super) trait Syntax: Default {
     /// Remembers a parameter set; its number, if it could be read.
     fn parameter_set(&mut self, nal: &[u8]) -> Option<u32>;
 
@@ -66,88 +44,22 @@ pub(super) trait Syntax {
     fn begin(&mut self, nal: &[u8]) -> Result<Begins, &'static str>;
 }
 
-/// Finds the units between start codes.
-#[derive(Debug, Default)]
-struct Scanner {
-    buffer: Vec<u8>,
-    /// Where the unit in `buffer` begins; `None` before the first start code.
-    start: Option<usize>,
-    /// Up to where there is no further start code.
-    scanned: usize,
-}
-
-impl Scanner {
-    fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
-    /// The next unit that is followed by a start code, or by the end once that `is_finished`.
-    fn next(&mut self, is_finished: bool) -> Option<Vec<u8>> {
-        loop {
-            let code = self.buffer.get(self.scanned..)?.windows(3).position(|bytes| bytes == [0, 0, 1]);
-            let Some(code) = code.map(|at| self.scanned + at) else {
-                self.scanned = self.scanned.max(self.buffer.len().saturating_sub(2));
-                return if is_finished { self.last() } else { None };
-            };
-            let nal = self.start.map(|start| trimmed(&self.buffer[start..code]).to_vec());
-            self.scanned = code + 3;
-            self.start = Some(self.scanned);
-            if let Some(nal) = nal.filter(|nal| !nal.is_empty()) {
-                return Some(nal);
-            }
-        }
-    }
-
-    fn last(&mut self) -> Option<Vec<u8>> {
-        let start = self.start.take()?;
-        let nal = trimmed(&self.buffer[start..]).to_vec();
-        self.buffer.clear();
-        self.scanned = 0;
-        (!nal.is_empty()).then_some(nal)
-    }
-
-    /// Forgets what was given out. The bytes of the unit that is open are kept.
-    fn compact(&mut self) {
-        let from = self.start.unwrap_or(self.scanned);
-        self.buffer.drain(..from);
-        self.scanned -= from;
-        self.start = self.start.map(|_| 0);
-    }
-}
-
-/// Without the zeros behind it, which belong to the next start code or fill.
-fn trimmed(nal: &[u8]) -> &[u8] {
-    let end = nal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    &nal[..end]
-}
-
-/// Units in front of a picture.
-#[derive(Debug, Default)]
-struct Prefix {
-    bytes: Vec<u8>,
-    /// The length of the delimiter at the front, if there is one.
-    delimiter: usize,
-    has_parameter_sets: bool,
-}
-
-/// A picture whose units are still coming, or that waits for those with earlier presentation times.
+/// A picture whose second field may come, or that waits for those with earlier presentation times.
 #[derive(Debug)]
 struct Open {
     begins: Begins,
     data: Vec<u8>,
 }
 
-/// Puts units together as pictures.
+/// Puts access units out as pictures.
 #[derive(Debug)]
 pub(super) struct AnnexB<S> {
+    units: AccessUnits,
     syntax: S,
-    scanner: Scanner,
     layering: Layering,
     clock: PresentationClock,
     given_rate: Option<FrameRate>,
-    /// Units for the picture behind them.
-    prefix: Prefix,
-    /// The picture that units are added to.
+    /// The first field of a picture.
     open: Option<Open>,
     /// A key picture and its leading pictures, until their number is known.
     held: VecDeque<Open>,
@@ -156,14 +68,13 @@ pub(super) struct AnnexB<S> {
 }
 
 impl<S: Syntax> AnnexB<S> {
-    pub(super) fn new(codec: Codec, syntax: S, given_rate: Option<FrameRate>) -> AnnexB<S> {
+    pub(super) fn new(codec: Codec, given_rate: Option<FrameRate>) -> AnnexB<S> {
         AnnexB {
-            syntax,
-            scanner: Scanner::default(),
+            units: AccessUnits::new(codec),
+            syntax: S::default(),
             layering: Layering::new(codec),
             clock: PresentationClock::default(),
             given_rate,
-            prefix: Prefix::default(),
             open: None,
             held: VecDeque::new(),
             sets: Default::default(),
@@ -173,18 +84,13 @@ impl<S: Syntax> AnnexB<S> {
 
     /// Takes bytes in pieces that are bounded by the caller, and puts out pictures.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut Output) {
-        self.scanner.push(bytes);
-        while let Some(nal) = self.scanner.next(false) {
-            self.take(&nal, out);
-        }
-        self.scanner.compact();
-        self.check_length(self.scanner.buffer.len(), out);
+        self.units.push(bytes);
+        self.drain(out);
     }
 
     pub(super) fn finish(&mut self, out: &mut Output) {
-        while let Some(nal) = self.scanner.next(true) {
-            self.take(&nal, out);
-        }
+        self.units.finish();
+        self.drain(out);
         self.close(out);
         self.release(out);
     }
@@ -195,55 +101,21 @@ impl<S: Syntax> AnnexB<S> {
         ParameterSets { vps, sps, pps }
     }
 
-    fn take(&mut self, nal: &[u8], out: &mut Output) {
-        match self.syntax.unit(nal) {
-            Unit::Nothing => {}
-            Unit::FirstSlice => self.begin(nal, out),
-            Unit::Slice | Unit::Suffix => self.append(nal, out),
-            Unit::Prefix => self.prepend(nal, out),
-            Unit::Delimiter => {
-                self.prepend(nal, out);
-                self.prefix.delimiter = self.prefix.bytes.len();
+    fn drain(&mut self, out: &mut Output) {
+        while let Some(unit) = self.units.next() {
+            match unit {
+                Ok(unit) => self.take(unit, out),
+                Err(error) => out.push_back(Err(error)),
             }
-            Unit::Vps => self.parameter_set(0, nal, out),
-            Unit::Sps => self.parameter_set(1, nal, out),
-            Unit::Pps => self.parameter_set(2, nal, out),
         }
     }
 
-    fn parameter_set(&mut self, kind: usize, nal: &[u8], out: &mut Output) {
-        self.prepend(nal, out);
-        self.prefix.has_parameter_sets = true;
-        let Some(id) = self.syntax.parameter_set(nal) else { return };
-        let sets = &mut self.sets[kind];
-        sets.remove(&id);
-        if sets.values().map(Vec::len).sum::<usize>() + nal.len() <= MAX_PARAMETER_SETS {
-            sets.insert(id, nal.to_vec());
-        }
-    }
-
-    /// A unit for the next picture: so the one before is whole.
-    fn prepend(&mut self, nal: &[u8], out: &mut Output) {
-        self.close(out);
-        self.prefix.bytes.extend_from_slice(&START_CODE);
-        self.prefix.bytes.extend_from_slice(nal);
-        self.check_length(self.prefix.bytes.len(), out);
-    }
-
-    fn append(&mut self, nal: &[u8], out: &mut Output) {
-        let Some(open) = &mut self.open else { return };
-        open.data.extend_from_slice(&START_CODE);
-        open.data.extend_from_slice(nal);
-        let length = open.data.len();
-        self.check_length(length, out);
-    }
-
-    fn begin(&mut self, nal: &[u8], out: &mut Output) {
-        let begins = match self.syntax.begin(nal) {
+    fn take(&mut self, unit: AccessUnit, out: &mut Output) {
+        unit.parameter_sets().for_each(|(kind, nal)| self.parameter_set(kind, nal));
+        let begins = match self.syntax.begin(unit.slice()) {
             Ok(begins) => begins,
             Err(what) => {
                 self.close(out);
-                self.prefix = Prefix::default();
                 // Before the first parameter sets there is nothing to say.
                 if self.layering.has_begun() {
                     self.layering.leave_out(what, out);
@@ -251,29 +123,46 @@ impl<S: Syntax> AnnexB<S> {
                 return;
             }
         };
-        if begins.continues && self.open.is_some() {
-            let prefix = std::mem::take(&mut self.prefix).bytes;
-            self.open.iter_mut().for_each(|open| open.data.extend_from_slice(&prefix));
-        } else {
-            self.close(out);
-            if !matches!(begins.role, Role::Decodable | Role::Skipped) {
-                self.release(out);
+        match &mut self.open {
+            Some(open) if begins.continues => open.data.extend_from_slice(unit.data()),
+            _ => {
+                self.close(out);
+                if !matches!(begins.role, Role::Decodable | Role::Skipped) {
+                    self.release(out);
+                }
+                self.open = Some(Open { begins, data: self.with_parameter_sets(begins.role, unit) });
             }
-            self.open = Some(Open { begins, data: self.front(begins.role) });
         }
-        self.append(nal, out);
+        if !begins.may_continue {
+            self.close(out);
+        }
     }
 
-    /// What is in front of a picture. A key picture without parameter sets gets those that were seen, for whoever joins there:
-    /// x265 sends them once unless it is told to repeat them.
-    fn front(&mut self, role: Role) -> Vec<u8> {
-        let Prefix { mut bytes, delimiter, has_parameter_sets } = std::mem::take(&mut self.prefix);
-        if role == Role::Key && !has_parameter_sets {
-            let sets = self.sets.iter().flat_map(BTreeMap::values);
-            let sets = sets.flat_map(|set| START_CODE.iter().chain(set)).copied().collect::<Vec<_>>();
-            bytes.splice(delimiter..delimiter, sets);
+    fn parameter_set(&mut self, kind: Unit, nal: &[u8]) {
+        let sets = match kind {
+            Unit::Vps => &mut self.sets[0],
+            Unit::Sps => &mut self.sets[1],
+            _ => &mut self.sets[2],
+        };
+        let Some(id) = self.syntax.parameter_set(nal) else { return };
+        sets.remove(&id);
+        if sets.values().map(Vec::len).sum::<usize>() + nal.len() <= MAX_PARAMETER_SETS {
+            sets.insert(id, nal.to_vec());
         }
-        bytes
+    }
+
+    /// The bytes of a picture. A key picture without parameter sets gets those that were seen, for whoever joins there: x265 sends them
+    /// once unless it is told to repeat them.
+    fn with_parameter_sets(&self, role: Role, unit: AccessUnit) -> Vec<u8> {
+        if role != Role::Key || unit.parameter_sets().next().is_some() {
+            return unit.into_data();
+        }
+        let at = unit.delimiter();
+        let sets = self.sets.iter().flat_map(BTreeMap::values);
+        let sets = sets.flat_map(|set| START_CODE.iter().chain(set)).copied().collect::<Vec<_>>();
+        let mut data = unit.into_data();
+        data.splice(at..at, sets);
+        data
     }
 
     /// The open picture is whole.
@@ -316,13 +205,5 @@ impl<S: Syntax> AnnexB<S> {
             }
             FrameRate { pictures: 25, seconds: 1 }
         })
-    }
-
-    fn check_length(&mut self, length: usize, out: &mut Output) {
-        if length > MAX_PICTURE_BYTES {
-            self.prefix = Prefix::default();
-            self.open = None;
-            out.push_back(Err(MediaError::TooLong { limit: MAX_PICTURE_BYTES }));
-        }
     }
 }

@@ -3,29 +3,30 @@
 use std::collections::BTreeMap;
 
 use super::FrameRate;
-use super::annexb::{Begins, Syntax, Unit};
+use super::access_units::Unit;
+use super::annexb::{Begins, Syntax};
 use super::bits::{Bits, unescape};
 use super::order::{OrderCount, Role};
 
 /// §7.4.1, table 7-1.
-const IDR: u8 = 5;
+pub(super) const IDR: u8 = 5;
 const SPS: u8 = 7;
 const PPS: u8 = 8;
 
 /// What slice headers need of a sequence parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sequence {
-    frame_number_bits: u32,
+pub(super) struct Sequence {
+    pub(super) frame_number_bits: u32,
     /// The low bits of picture order counts; `None` where pictures are presented in decode order, or taken to be
     /// (`pic_order_cnt_type` 2, and the unused type 1).
-    order_bits: Option<u32>,
+    pub(super) order_bits: Option<u32>,
     has_separate_planes: bool,
     is_frames_only: bool,
     frame_rate: Option<FrameRate>,
 }
 
 /// What was seen of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct H264 {
     sequences: BTreeMap<u32, Sequence>,
     /// The sequence parameter set of each picture parameter set.
@@ -40,31 +41,32 @@ pub(super) struct H264 {
 }
 
 /// What the start of a slice header says (§7.3.3).
-struct Slice {
-    sequence: Sequence,
-    frame_number: u32,
+pub(super) struct Slice {
+    pub(super) sequence: Sequence,
+    pub(super) frame_number: u32,
     /// Whether it is the bottom one, if it is a field.
-    field: Option<bool>,
-    order_low: u32,
+    pub(super) field: Option<bool>,
+    pub(super) order_low: u32,
+}
+
+/// What a NAL unit is (§7.4.1.2.3).
+pub(super) fn unit(nal: &[u8]) -> Unit {
+    let [first, second, ..] = *nal else { return Unit::Nothing };
+    match first & 31 {
+        // first_mb_in_slice is 0 if its first bit is 1.
+        1 | 2 | IDR if second >> 7 == 1 => Unit::FirstSlice,
+        1..=5 => Unit::Slice,
+        SPS => Unit::Sps,
+        PPS => Unit::Pps,
+        9 => Unit::Delimiter,
+        6 | 13..=18 => Unit::Prefix,
+        12 | 19 => Unit::Suffix,
+        // Also the ends of sequences and streams, which have nothing but their header.
+        _ => Unit::Nothing,
+    }
 }
 
 impl Syntax for H264 {
-    fn unit(&self, nal: &[u8]) -> Unit {
-        let [first, second, ..] = *nal else { return Unit::Nothing };
-        match first & 31 {
-            // first_mb_in_slice is 0 if its first bit is 1.
-            1 | 2 | IDR if second >> 7 == 1 => Unit::FirstSlice,
-            1..=5 => Unit::Slice,
-            SPS => Unit::Sps,
-            PPS => Unit::Pps,
-            9 => Unit::Delimiter,
-            6 | 13..=18 => Unit::Prefix,
-            12 | 19 => Unit::Suffix,
-            // Also the ends of sequences and streams, which have nothing but their header.
-            _ => Unit::Nothing,
-        }
-    }
-
     fn parameter_set(&mut self, nal: &[u8]) -> Option<u32> {
         let kind = nal.first()? & 31;
         let rbsp = unescape(nal.get(1..)?);
@@ -102,12 +104,13 @@ impl Syntax for H264 {
             frame_rate: slice.sequence.frame_rate,
             flaw: None,
             continues,
+            may_continue: slice.field.is_some() && !continues,
         })
     }
 }
 
 impl H264 {
-    fn slice(&self, nal: &[u8]) -> Option<Slice> {
+    pub(super) fn slice(&self, nal: &[u8]) -> Option<Slice> {
         // Those fields are within the first bytes.
         let rbsp = unescape(&nal[1..nal.len().min(64)]);
         let mut bits = Bits::new(&rbsp);

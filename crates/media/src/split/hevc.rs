@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::FrameRate;
-use super::annexb::{Begins, Syntax, Unit};
+use super::access_units::Unit;
+use super::annexb::{Begins, Syntax};
 use super::bits::{Bits, unescape};
 use super::order::{OrderCount, Role};
 use crate::MAX_LAYERS;
 
-/// §7.4.2.2, table 7-1.
+mod references;
+
+pub(super) use references::ReferenceSet;
+
 const RADL_N: u8 = 6;
 const RASL_R: u8 = 9;
 const IDR_W_RADL: u8 = 19;
@@ -18,9 +22,10 @@ const SPS: u8 = 33;
 const PPS: u8 = 34;
 
 /// What slice headers need of a sequence parameter set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sequence {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sequence {
     order_bits: u32,
+    reference_sets: Vec<ReferenceSet>,
     has_separate_planes: bool,
     /// Temporal sub-layers that there may be.
     sub_layers: u8,
@@ -35,37 +40,45 @@ struct Parameters {
     extra_bits: u32,
 }
 
+/// What the start of a slice header says.
+struct Slice {
+    order_low: u32,
+    /// `None` if it cannot be read.
+    references: Option<ReferenceSet>,
+}
+
 /// What was seen of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Hevc {
     sequences: BTreeMap<u32, Sequence>,
     parameters: BTreeMap<u32, Parameters>,
-    order: OrderCount,
+    counts: OrderCount,
     /// The layers above 0 in which a picture was kept for reference since the last key picture, a bit each.
     kept: u8,
 }
 
-impl Syntax for Hevc {
-    fn unit(&self, nal: &[u8]) -> Unit {
-        let [first, second, third, ..] = *nal else { return Unit::Nothing };
-        let (kind, layer_id) = (first >> 1 & 63, (first & 1) << 5 | second >> 3);
-        if layer_id > 0 || second & 7 == 0 {
-            return Unit::Nothing;
-        }
-        match kind {
-            0..32 if third >> 7 == 1 => Unit::FirstSlice,
-            0..32 => Unit::Slice,
-            VPS => Unit::Vps,
-            SPS => Unit::Sps,
-            PPS => Unit::Pps,
-            35 => Unit::Delimiter,
-            39 | 41..=44 | 48..=55 => Unit::Prefix,
-            38 | 40 | 45..=47 | 56..=63 => Unit::Suffix,
-            // The ends of sequences and streams, which have nothing but their header.
-            _ => Unit::Nothing,
-        }
+/// What a NAL unit is (§7.4.2.4.4).
+pub(super) fn unit(nal: &[u8]) -> Unit {
+    let [first, second, third, ..] = *nal else { return Unit::Nothing };
+    let (kind, layer_id) = (first >> 1 & 63, (first & 1) << 5 | second >> 3);
+    if layer_id > 0 || second & 7 == 0 {
+        return Unit::Nothing;
     }
+    match kind {
+        0..32 if third >> 7 == 1 => Unit::FirstSlice,
+        0..32 => Unit::Slice,
+        VPS => Unit::Vps,
+        SPS => Unit::Sps,
+        PPS => Unit::Pps,
+        35 => Unit::Delimiter,
+        39 | 41..=44 | 48..=55 => Unit::Prefix,
+        38 | 40 | 45..=47 | 56..=63 => Unit::Suffix,
+        // The ends of sequences and streams, which have nothing but their header.
+        _ => Unit::Nothing,
+    }
+}
 
+impl Syntax for Hevc {
     fn parameter_set(&mut self, nal: &[u8]) -> Option<u32> {
         let rbsp = unescape(nal.get(2..)?);
         let mut bits = Bits::new(&rbsp);
@@ -86,50 +99,103 @@ impl Syntax for Hevc {
     }
 
     fn begin(&mut self, nal: &[u8]) -> Result<Begins, &'static str> {
-        let (kind, sub_layer) = (nal[0] >> 1 & 63, (nal[1] & 7) - 1);
-        let (low, sequence) = self.slice(nal, kind).ok_or("its slice header or parameter sets cannot be read")?;
-        let is_key = (16..=21).contains(&kind);
-        let is_idr = matches!(kind, IDR_W_RADL | IDR_N_LP);
-        let is_leading = (RADL_N..=RASL_R).contains(&kind);
-        // Even types below 16 are never referred to by pictures of their own layer (§7.4.2.2).
-        let is_kept = kind >= 16 || kind % 2 == 1;
-        let restarts = is_idr || (16..=18).contains(&kind);
-        let order = self.order.extend(low, sequence.order_bits, restarts, sub_layer == 0 && is_kept && !is_leading);
-        let role = match kind {
-            _ if is_key => Role::Key,
-            6 | 7 => Role::Decodable,
-            8 | 9 => Role::Skipped,
-            _ => Role::Plain,
-        };
+        let (kind, sub_layer) = (Kind::of(nal), sub_layer(nal));
+        let mut counts = std::mem::take(&mut self.counts);
+        let placed = self.place(nal, &mut counts);
+        let placed = placed.map(|(order, _, sequence)| (order, sequence.sub_layers, sequence.frame_rate));
+        self.counts = counts;
+        let (order, sub_layers, frame_rate) = placed.ok_or("its slice header or parameter sets cannot be read")?;
         // Leading pictures that nothing refers to are in layer 0 by x265; without them that is spaced evenly.
-        let is_spare = is_leading && !is_kept && sub_layer == 0 && sequence.sub_layers > 1;
+        let is_spare = kind.is_leading() && !kind.is_kept() && sub_layer == 0 && sub_layers > 1;
         Ok(Begins {
             layer: if is_spare { 1 } else { sub_layer.min(MAX_LAYERS - 1) },
-            role,
+            role: kind.role(),
             order,
-            restarts,
-            may_lead: kind == IDR_W_RADL || kind == 16 || kind == 17,
-            frame_rate: sequence.frame_rate,
-            flaw: self.flaw(kind, sub_layer, is_kept),
+            restarts: kind.restarts(),
+            may_lead: kind.may_lead(),
+            frame_rate,
+            flaw: self.flaw(kind, sub_layer),
             continues: false,
+            may_continue: false,
         })
     }
 }
 
+/// A type of NAL unit with a slice (§7.4.2.2, table 7-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind(u8);
+
+impl Kind {
+    pub(super) fn of(nal: &[u8]) -> Kind {
+        Kind(nal[0] >> 1 & 63)
+    }
+
+    /// Whether decoding may begin here.
+    pub(super) fn is_key(self) -> bool {
+        (16..=21).contains(&self.0)
+    }
+
+    fn is_idr(self) -> bool {
+        matches!(self.0, IDR_W_RADL | IDR_N_LP)
+    }
+
+    /// Whether order counts begin again here, and nothing before is kept.
+    pub(super) fn restarts(self) -> bool {
+        self.is_idr() || (16..=18).contains(&self.0)
+    }
+
+    /// Whether pictures with lower counts may follow though counting begins again.
+    fn may_lead(self) -> bool {
+        matches!(self.0, 16 | 17 | IDR_W_RADL)
+    }
+
+    fn is_leading(self) -> bool {
+        (RADL_N..=RASL_R).contains(&self.0)
+    }
+
+    /// Even types below 16 are never referred to by pictures of their own layer.
+    fn is_kept(self) -> bool {
+        self.0 >= 16 || self.0 % 2 == 1
+    }
+
+    fn role(self) -> Role {
+        match self.0 {
+            _ if self.is_key() => Role::Key,
+            6 | 7 => Role::Decodable,
+            8 | 9 => Role::Skipped,
+            _ => Role::Plain,
+        }
+    }
+}
+
+/// `TemporalId`.
+fn sub_layer(nal: &[u8]) -> u8 {
+    (nal[1] & 7).saturating_sub(1)
+}
+
 impl Hevc {
-    /// The low bits of the picture order count, and the sequence parameter set (§7.3.6.1).
-    fn slice(&self, nal: &[u8], kind: u8) -> Option<(u32, Sequence)> {
+    /// The order count of a picture behind those that `counts` has seen, what it keeps if that can be read, and its sequence.
+    pub(super) fn place(&self, nal: &[u8], counts: &mut OrderCount) -> Option<(i64, Option<ReferenceSet>, &Sequence)> {
+        let kind = Kind::of(nal);
+        let (slice, sequence) = self.slice(nal, kind)?;
+        let anchors = sub_layer(nal) == 0 && kind.is_kept() && !kind.is_leading();
+        let count = counts.extend(slice.order_low, sequence.order_bits, kind.restarts(), anchors);
+        Some((count, slice.references, sequence))
+    }
+
+    /// What the start of a slice header says (§7.3.6.1).
+    fn slice(&self, nal: &[u8], kind: Kind) -> Option<(Slice, &Sequence)> {
         // Those fields are within the first bytes.
-        let rbsp = unescape(&nal[2..nal.len().min(64)]);
+        let rbsp = unescape(&nal[2..nal.len().min(128)]);
         let mut bits = Bits::new(&rbsp);
         bits.flag()?;
-        if (16..=23).contains(&kind) {
+        if (16..=23).contains(&kind.0) {
             bits.flag()?;
         }
         let parameters = self.parameters.get(&bits.ue()?)?;
-        let sequence = *self.sequences.get(&parameters.sps)?;
-        if matches!(kind, IDR_W_RADL | IDR_N_LP) {
-            return Some((0, sequence));
+        let sequence = self.sequences.get(&parameters.sps)?;
+        if kind.is_idr() {
+            return Some((Slice { order_low: 0, references: Some(Vec::new()) }, sequence));
         }
         bits.skip(parameters.extra_bits as usize)?;
         bits.ue_up_to(2)?;
@@ -139,20 +205,21 @@ impl Hevc {
         if sequence.has_separate_planes {
             bits.skip(2)?;
         }
-        Some((bits.take(sequence.order_bits)?, sequence))
+        let order_low = bits.take(sequence.order_bits)?;
+        Some((Slice { order_low, references: references::of_slice(&mut bits, &sequence.reference_sets) }, sequence))
     }
 
     /// A picture above layer 0 may depend on an earlier one of its own layer, unless its type (TSA, STSA) or theirs (not kept for
     /// reference) excludes it.
-    fn flaw(&mut self, kind: u8, sub_layer: u8, is_kept: bool) -> Option<&'static str> {
-        if (16..=21).contains(&kind) {
+    fn flaw(&mut self, kind: Kind, sub_layer: u8) -> Option<&'static str> {
+        if kind.is_key() {
             self.kept = 0;
         }
         if sub_layer == 0 {
             return None;
         }
-        let depends = matches!(kind, 0 | 1) && self.kept >> sub_layer & 1 == 1;
-        if is_kept {
+        let depends = matches!(kind.0, 0 | 1) && self.kept >> sub_layer & 1 == 1;
+        if kind.is_kept() {
             self.kept |= 1 << sub_layer;
         }
         depends.then_some("pictures above the base layer may depend on others of their own layer")
@@ -182,9 +249,11 @@ fn sequence(bits: &mut Bits<'_>) -> Option<(u32, Sequence)> {
     }
     skip_each(bits, 2)?;
     let order_bits = bits.ue_up_to(12)? + 4;
-    // Everything further is about the frame rate only, which may also be given.
-    let frame_rate = timing(bits, sub_layers, order_bits);
-    Some((id, Sequence { order_bits, has_separate_planes, sub_layers, frame_rate }))
+    // Everything further is about the order of layers that come apart and the frame rate, which may also be given.
+    let reference_sets = reference_sets(bits, sub_layers);
+    let frame_rate = reference_sets.as_ref().and_then(|_| timing(bits, order_bits));
+    let reference_sets = reference_sets.unwrap_or_default();
+    Some((id, Sequence { order_bits, reference_sets, has_separate_planes, sub_layers, frame_rate }))
 }
 
 fn skip_each(bits: &mut Bits<'_>, codes: u32) -> Option<()> {
@@ -205,8 +274,8 @@ fn skip_profile(bits: &mut Bits<'_>, sub_layers: u8) -> Option<()> {
     bits.skip(further)
 }
 
-/// The frame rate in the video usability information, from behind `log2_max_pic_order_cnt_lsb` (§7.3.2.2.1, §E.2.1).
-fn timing(bits: &mut Bits<'_>, sub_layers: u8, order_bits: u32) -> Option<FrameRate> {
+/// From behind `log2_max_pic_order_cnt_lsb` (§7.3.2.2.1).
+fn reference_sets(bits: &mut Bits<'_>, sub_layers: u8) -> Option<Vec<ReferenceSet>> {
     let layers_told = if bits.flag()? { u32::from(sub_layers) } else { 1 };
     skip_each(bits, 3 * layers_told)?;
     skip_each(bits, 6)?;
@@ -219,7 +288,11 @@ fn timing(bits: &mut Bits<'_>, sub_layers: u8, order_bits: u32) -> Option<FrameR
         skip_each(bits, 2)?;
         bits.flag()?;
     }
-    skip_reference_sets(bits)?;
+    references::sets(bits)
+}
+
+/// The frame rate in the video usability information, from behind the reference sets (§7.3.2.2.1, §E.2.1).
+fn timing(bits: &mut Bits<'_>, order_bits: u32) -> Option<FrameRate> {
     if bits.flag()? {
         let long_term = bits.ue_up_to(32)?;
         bits.skip(long_term as usize * (order_bits as usize + 1))?;
@@ -272,32 +345,6 @@ fn skip_scaling_lists(bits: &mut Bits<'_>) -> Option<()> {
                 bits.se()?;
             }
             skip_each(bits, 64.min(1 << (4 + 2 * size)))?;
-        }
-    }
-    Some(())
-}
-
-/// The short-term reference picture sets (§7.3.7).
-fn skip_reference_sets(bits: &mut Bits<'_>) -> Option<()> {
-    let sets = bits.ue_up_to(64)?;
-    let mut pictures = 0;
-    for set in 0..sets {
-        if set > 0 && bits.flag()? {
-            bits.flag()?;
-            bits.ue()?;
-            let mut kept = 0;
-            for _ in 0..=pictures {
-                let is_used = bits.flag()?;
-                kept += u32::from(is_used || bits.flag()?);
-            }
-            pictures = kept;
-            continue;
-        }
-        let (before, after) = (bits.ue_up_to(16)?, bits.ue_up_to(16)?);
-        pictures = before + after;
-        for _ in 0..pictures {
-            bits.ue()?;
-            bits.flag()?;
         }
     }
     Some(())

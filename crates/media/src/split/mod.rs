@@ -1,8 +1,10 @@
 //! An encoder's output in, pictures with their layers out.
 
+mod access_units;
 mod annexb;
 pub(crate) mod av1;
 mod bits;
+mod decode_order;
 mod h264;
 mod hevc;
 pub(crate) mod ivf;
@@ -13,7 +15,9 @@ pub(crate) mod vp9;
 
 use std::collections::VecDeque;
 
-pub(crate) use annexb::START_CODE;
+pub(crate) use access_units::START_CODE;
+pub use access_units::{AccessUnit, AccessUnits};
+pub use decode_order::{Ambiguous, DecodeOrder, Head};
 
 use annexb::AnnexB;
 use av1::Av1;
@@ -225,8 +229,8 @@ impl Stage {
         match format {
             Format::IvfVp9 => Stage::Vp9(Box::default()),
             Format::IvfAv1 => Stage::Av1(Box::default()),
-            Format::AnnexBHevc => Stage::Hevc(Box::new(AnnexB::new(Codec::Hevc, Hevc::default(), rate))),
-            Format::AnnexBH264 => Stage::H264(Box::new(AnnexB::new(Codec::H264, H264::default(), rate))),
+            Format::AnnexBHevc => Stage::Hevc(Box::new(AnnexB::new(Codec::Hevc, rate))),
+            Format::AnnexBH264 => Stage::H264(Box::new(AnnexB::new(Codec::H264, rate))),
         }
     }
 }

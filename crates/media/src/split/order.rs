@@ -113,7 +113,7 @@ impl PresentationClock {
 }
 
 /// Picture order counts from their low bits (HEVC §8.3.1, H.264 §8.2.1.1).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OrderCount {
     /// The count of the last picture that others count from.
     last: i64,

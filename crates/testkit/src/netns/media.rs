@@ -31,7 +31,13 @@ pub fn generated_clip(path: &Path, size: &str, seconds: u32) {
 /// If ffmpeg is not there.
 pub fn decoded(path: &Path) -> (Vec<String>, String) {
     let mut command = ffmpeg();
-    command.args(["-f", "ivf", "-i"]).arg(path).args(["-fps_mode", "passthrough", "-f", "framemd5", "-"]);
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let format = match extension {
+        Some("h264") => "h264",
+        Some("h265") => "hevc",
+        _ => "ivf",
+    };
+    command.args(["-f", format, "-i"]).arg(path).args(["-fps_mode", "passthrough", "-f", "framemd5", "-"]);
     let output = command.output().unwrap_or_else(|error| panic!("this needs ffmpeg (apt-get install ffmpeg): {error}"));
     let text = String::from_utf8_lossy(&output.stdout);
     let frames = text.lines().filter(|line| !line.starts_with('#'));

@@ -45,7 +45,7 @@ impl RtpInput {
         for (socket, _) in &sockets {
             poll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
         }
-        let layers = Layers::new(all.iter().map(|at| (*at, Stream::new(codec))).collect());
+        let layers = Layers::new(codec, all.iter().map(|at| (*at, Stream::new(codec))).collect());
         let (clock, datagram) = (Clock::new(), vec![0; 1 << 16]);
         let out = Writer::new(codec, Vec::new());
         Ok(RtpInput { sockets, poll, clock, datagram, layers, out, at: 0 })

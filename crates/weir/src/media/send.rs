@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_core::ChannelId;
 use weir_core::observation::Observation;
-use weir_media::{Codec, SplitOptions, Splitter};
+use weir_media::{SplitOptions, Splitter};
 use weir_net::Interface;
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Host, Progress, Statistics};
@@ -87,11 +87,6 @@ pub(super) fn open(args: &SendMedia, is_interrupted: &dyn Fn() -> bool) -> Resul
             let others = args.layer.iter().map(stream);
             let all = [Ok(*at)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
             let codec = args.codec.ok_or_else(|| usage("an RTP stream does not say what it holds: --codec does"))?;
-            if all.len() > 1 && !matches!(codec, Codec::Vp9 | Codec::Av1) {
-                return Err(usage(
-                    "layers in RTP streams of their own are VP9 or AV1: pictures of other codecs need not go by their times",
-                ));
-            }
             let input = RtpInput::open(&all, codec).map_err(|error| failed(error.into()))?;
             open_live(args, Reading::Rtp(Box::new(input)), options, is_interrupted).map_err(failed)
         }

@@ -1,12 +1,14 @@
 //! RTP streams with a layer each, put together to one: pictures are given out in the order of their times, on the clock that the streams'
-//! sender reports give, or one SSRC. A picture waits for those of other layers that should come before it, but not for long; a layer that
-//! falls silent is left out, with those above it. A state machine without clock or socket.
+//! sender reports give, or one SSRC; HEVC and H.264, whose pictures need not go by their times, in the order in which they can be decoded.
+//! A picture waits for those of other layers that should come before it, but not for long; a layer that falls silent is left out, with those
+//! above it. A state machine without clock or socket.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use weir_media::{AccessUnit, Codec, DecodeOrder, Head};
 use weir_units::Time;
 
 use super::stream::{LONGEST_WAIT, QUIET, Stream, Whole};
@@ -14,7 +16,10 @@ use super::stream::{LONGEST_WAIT, QUIET, Stream, Whole};
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Layers {
+    codec: Codec,
     tracks: Vec<Track>,
+    /// Of HEVC and H.264.
+    order: Option<DecodeOrder>,
     /// When the first packet came.
     began: Option<Time>,
     /// The time of the latest picture that was given out.
@@ -32,8 +37,7 @@ struct Track {
     /// Where it comes to.
     at: SocketAddr,
     stream: Stream,
-    /// Pictures, and when they came.
-    waiting: VecDeque<(Time, Whole)>,
+    waiting: VecDeque<Waiting>,
     /// By how many ticks its time 0 is later than the base's.
     offset: Option<i64>,
     /// The time of its latest picture, and how long after the one before that was.
@@ -41,14 +45,24 @@ struct Track {
     gap: Option<i64>,
 }
 
+/// A picture that waits for its turn.
+#[derive(Debug)]
+struct Waiting {
+    came: Time,
+    picture: Whole,
+    /// Of HEVC and H.264, what it says of its place.
+    unit: Option<AccessUnit>,
+}
+
 impl Layers {
     /// Streams and where they come to, the base first. A stream that is alone is all layers.
-    pub(super) fn new(streams: Vec<(SocketAddr, Stream)>) -> Layers {
+    pub(super) fn new(codec: Codec, streams: Vec<(SocketAddr, Stream)>) -> Layers {
         let track =
             |(at, stream)| Track { at, stream, waiting: VecDeque::new(), offset: None, latest: None, gap: None };
         let tracks: Vec<Track> = streams.into_iter().map(track).collect();
         let whole = tracks.len();
-        Layers { tracks, began: None, given: None, whole, breaks: 0, told: Vec::new() }
+        let order = DecodeOrder::new(codec).filter(|_| whole > 1);
+        Layers { codec, tracks, order, began: None, given: None, whole, breaks: 0, told: Vec::new() }
     }
 
     /// A datagram came for a stream.
@@ -56,8 +70,12 @@ impl Layers {
         self.began.get_or_insert(now);
         let track = &mut self.tracks[number];
         track.stream.take(now, from, datagram);
-        let come = track.stream.pictures.drain(..).map(|picture| (now, picture));
-        track.waiting.extend(come);
+        for picture in track.stream.pictures.drain(..) {
+            let unit = self.order.as_ref().and_then(|_| AccessUnit::read(self.codec, &picture.data));
+            if self.order.is_none() || unit.is_some() {
+                track.waiting.push_back(Waiting { came: now, picture, unit });
+            }
+        }
         while track.waiting.len() > MOST_WAITING {
             track.waiting.pop_front();
             self.breaks += 1;
@@ -83,32 +101,61 @@ impl Layers {
     /// If a layer does not come at the beginning, or how its clock and the base's go together is not said.
     pub(super) fn next(&mut self, now: Time) -> io::Result<Option<Whole>> {
         if let [track] = &mut self.tracks[..] {
-            return Ok(track.waiting.pop_front().map(|(_, picture)| picture));
+            return Ok(track.waiting.pop_front().map(|waiting| waiting.picture));
         }
         self.place();
         if self.given.is_none() && self.tracks.iter().any(|track| track.offset.is_none()) {
             return self.began.filter(|began| now.since(*began) > PATIENCE).map_or(Ok(None), |_| Err(self.lacking()));
         }
         self.leave_out_silent(now);
+        Ok(if self.order.is_some() { self.next_by_decoding(now) } else { self.next_by_time(now) })
+    }
+
+    fn next_by_time(&mut self, now: Time) -> Option<Whole> {
         while let Some((time, place)) = self.first() {
             if self.is_held_by_another(now, time, place) {
                 break;
             }
-            let track = &mut self.tracks[place];
-            let Some((_, picture)) = track.waiting.pop_front() else { break };
-            track.gap = track.latest.map(|latest| time - latest);
-            track.latest = Some(time);
+            let picture = self.tracks[place].pop(time)?;
             match self.given {
                 Some(given) if time <= given => self.breaks += 1,
                 // Before the base has begun nothing can be decoded.
                 _ if time < 0 => {}
                 _ => {
                     self.given = Some(time);
-                    return Ok(Some(Whole { time: time.unsigned_abs(), ..picture }));
+                    return Some(Whole { time: time.unsigned_abs(), ..picture });
                 }
             }
         }
-        Ok(None)
+        None
+    }
+
+    fn next_by_decoding(&mut self, now: Time) -> Option<Whole> {
+        self.leave_out_passed();
+        let heads: Vec<_> = self.tracks[..self.whole].iter().map(|track| track.head(0)).collect();
+        // With times no picture has two places.
+        let place = self.order.as_ref()?.next(&heads).ok()??;
+        let track = &self.tracks[place];
+        let is_held = now.since(track.waiting.front()?.came) < LONGEST_HELD;
+        if is_held && heads.iter().any(Option::is_none) {
+            return None;
+        }
+        let (time, unit) = (track.first()?, track.head(0)?.unit);
+        self.order.as_mut()?.take(unit);
+        self.given = Some(time);
+        self.tracks[place].pop(time)
+    }
+
+    /// Where a later picture of a layer has its turn, those before it have missed theirs: what they refer to is lost.
+    fn leave_out_passed(&mut self) {
+        let Some(order) = &self.order else { return };
+        for layer in 1..self.whole {
+            let below = self.tracks[..layer].iter().find_map(|track| track.head(0));
+            let fits = |ahead: &usize| self.tracks[layer].head(*ahead).is_some_and(|head| order.fits(head, below));
+            let passed = (0..MOST_PASSED).find(fits).unwrap_or(0);
+            self.tracks[layer].waiting.drain(..passed);
+            self.breaks += u64::from(passed > 0);
+        }
     }
 
     /// Finds how the streams' clocks go together.
@@ -157,7 +204,7 @@ impl Layers {
 
     /// Whether another layer may still bring a picture that comes before this one.
     fn is_held_by_another(&self, now: Time, time: i64, place: usize) -> bool {
-        let came = self.tracks[place].waiting.front().map_or(now, |(came, _)| *came);
+        let came = self.tracks[place].waiting.front().map_or(now, |waiting| waiting.came);
         // That of its own layer has come.
         now.since(came) < LONGEST_HELD && self.tracks[..self.whole].iter().any(|track| track.may_come_before(time))
     }
@@ -166,8 +213,26 @@ impl Layers {
 impl Track {
     /// The time of the next picture, in ticks from the base's first.
     fn first(&self) -> Option<i64> {
-        let (_, picture) = self.waiting.front()?;
+        self.time(0)
+    }
+
+    /// The time of the picture so many behind that.
+    fn time(&self, ahead: usize) -> Option<i64> {
+        let picture = &self.waiting.get(ahead)?.picture;
         Some(i64::try_from(picture.time).unwrap_or(i64::MAX).saturating_add(self.offset?))
+    }
+
+    /// The same picture, with what it says of its place.
+    fn head(&self, ahead: usize) -> Option<Head<'_>> {
+        let unit = self.waiting.get(ahead)?.unit.as_ref()?;
+        Some(Head { unit, time: self.time(ahead) })
+    }
+
+    /// Takes the next picture, whose time this is.
+    fn pop(&mut self, time: i64) -> Option<Whole> {
+        self.gap = self.latest.map(|latest| time - latest);
+        self.latest = Some(time);
+        self.waiting.pop_front().map(|waiting| waiting.picture)
     }
 
     /// Whether its next picture, which has not come, may have an earlier time than this.
@@ -186,6 +251,8 @@ impl Track {
 
 /// How long a picture waits for those of other layers: for as long as a packet of theirs is waited for, and a little more.
 const LONGEST_HELD: Duration = LONGEST_WAIT.saturating_add(Duration::from_millis(50));
+/// Pictures of a layer that are looked at for one that has its turn.
+const MOST_PASSED: usize = 8;
 /// At the beginning all layers have to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pictures of a layer that wait: 5 s of 120 a second.

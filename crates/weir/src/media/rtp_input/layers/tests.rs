@@ -29,7 +29,7 @@ fn layer_of(number: u16) -> usize {
 impl Sender {
     fn new(clocks: [(u32, u32); 3]) -> Sender {
         let streams = (0..3).map(|layer| (from(layer), Stream::new(Codec::Vp9))).collect();
-        Sender { layers: Layers::new(streams), sequences: [65_533; 3], clocks }
+        Sender { layers: Layers::new(Codec::Vp9, streams), sequences: [65_533; 3], clocks }
     }
 
     /// One whose layers have said how their clocks go together.
