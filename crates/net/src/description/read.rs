@@ -291,6 +291,9 @@ impl Reader {
                 "a=weir-media names layers for another number of channels than there are",
             ));
         }
+        if self.format.is_some() && self.flute_version.is_some() {
+            return Err(DescriptionError::Contradiction("a=weir-flute is of files, and a=weir-media is there"));
+        }
         if self.source.is_some_and(|source| source.is_ipv4() != first.is_ipv4()) {
             return Err(DescriptionError::Contradiction("a=source-filter is of another family than the channels"));
         }

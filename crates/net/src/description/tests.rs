@@ -141,6 +141,7 @@ fn media_whose_layers_are_not_those_of_the_channels_are_refused() {
         ("VP9 98 1 1", "a layer from 0 to 7"),
         ("VP9 98 0 8", "a layer from 0 to 7"),
         ("VP9 33 0 1", "a layer from 0 to 7"),
+        ("VP9 98 0 1\r\na=weir-flute:1", "a=weir-flute is of files"),
     ] {
         let error = MEDIA_EXAMPLE.replace("VP9 98 0 1", wrong).parse::<Description>().expect_err("it is wrong");
         assert!(error.to_string().contains(why), "{error}");
