@@ -18,7 +18,7 @@
 //! | `a=weir-sessions:N` | session | the number of sessions that are meant to be received together, with priorities from 1 to N |
 //! | `a=weir-hops:N` | session | hop limit of an IPv6 session, for which `c=` has no place |
 //! | `a=weir-ladder:BPS BPS …` | session | the rates between which receivers choose, rising, bits per second |
-//! | `a=weir-media:ENCODING TYPE LAYER LAYER …` | session | layered media as RTP instead of files: encoding name, payload type, and the layer that each channel carries |
+//! | `a=weir-media:ENCODING TYPE LAYER LAYER …` | session | layered media as RTP instead of files: encoding name, payload type, and by channel the layer that it carries (`1`), or the layers (`0-2`) |
 //! | `a=weir-latency:MS` | session | how long after the sender got them pictures are given out |
 //! | `a=weir-tsi:N` | session | the session's number, where it is not one of FLUTE |
 //! | `a=weir-seal:group source` | session | the seals of packets: `group` or `encrypt`, `source`, or both |

@@ -11,6 +11,7 @@ mod recv;
 mod rtp_input;
 mod send;
 mod session;
+mod spread;
 mod unicast;
 mod viewing;
 mod watch;

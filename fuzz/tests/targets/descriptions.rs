@@ -93,7 +93,8 @@ fn description(scheme: &str, ratio: f64) -> Option<Description> {
 
 /// Layered media in place of files.
 fn with_media(description: Description) -> Description {
-    let layers = (0..description.channels.len()).map(|channel| (channel % 3) as u8).collect();
+    let layers =
+        (0..description.channels.len()).map(|channel| (channel % 3) as u8).map(|layer| layer..=layer).collect();
     let media = MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers, latency_ms: 300 };
     Description { media: Some(media), ..description }
 }

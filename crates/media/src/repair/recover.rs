@@ -30,7 +30,7 @@ pub struct RecoveryCounts {
 
 /// Gets lost packets back from source packets and repair payloads of one layer's stream.
 ///
-/// The last 1024 source packets are kept, and the repair payloads of eight blocks. A repair payload may come before the packets that it
+/// The last 4096 source packets are kept, and the repair payloads of eight blocks. A repair payload may come before the packets that it
 /// protects, and any of them twice.
 #[derive(Debug, Default)]
 pub struct Recovery {
@@ -226,8 +226,8 @@ fn packet_of(symbol: &[u8]) -> Option<Vec<u8>> {
     padding.iter().all(|byte| *byte == 0).then(|| packet.to_vec())
 }
 
-/// Twice the longest block.
-const MAX_SOURCES: usize = 2 * MAX_BLOCK_PACKETS;
+/// Those of the blocks whose repair symbols are kept: at most 6.2 MB.
+const MAX_SOURCES: usize = MAX_OPEN * MAX_BLOCK_PACKETS;
 
 /// Blocks whose repair symbols are kept: at most 6.5 MB.
 const MAX_OPEN: usize = 8;

@@ -121,7 +121,12 @@ fn media_example() -> Description {
         receipt_key: None,
         priority: None,
         sessions: None,
-        media: Some(MediaFormat { encoding: "VP9".to_owned(), payload_type: 98, layers: vec![0, 1], latency_ms: 2000 }),
+        media: Some(MediaFormat {
+            encoding: "VP9".to_owned(),
+            payload_type: 98,
+            layers: vec![0..=0, 1..=1],
+            latency_ms: 2000,
+        }),
         ..example()
     }
 }
@@ -135,11 +140,23 @@ fn layered_media_stand_as_rtp_that_players_know_line_by_line_as_documented() {
 }
 
 #[test]
+fn media_whose_channels_carry_all_layers_are_descriptions_of_one_programme() {
+    let text = MEDIA_EXAMPLE.replace("VP9 98 0 1", "VP9 98 0-1 0-1").replace("a=depend:98 lay", "a=depend:98 mdc");
+    let mut description = media_example();
+    description.media.iter_mut().for_each(|media| media.layers = vec![0..=1, 0..=1]);
+    assert_eq!(text.parse(), Ok(description.clone()));
+    assert_eq!(description.to_string(), text);
+}
+
+#[test]
 fn media_whose_layers_are_not_those_of_the_channels_are_refused() {
     for (wrong, why) in [
         ("VP9 98 0 1 2", "another number of channels"),
         ("VP9 98 1 1", "a layer from 0 to 7"),
         ("VP9 98 0 8", "a layer from 0 to 7"),
+        ("VP9 98 0-8 1", "a layer from 0 to 7"),
+        ("VP9 98 0 1-1", "a layer from 0 to 7"),
+        ("VP9 98 0 2-1", "a layer from 0 to 7"),
         ("VP9 33 0 1", "a layer from 0 to 7"),
         ("VP9 98 0 1\r\na=weir-flute:1", "a=weir-flute is of files"),
     ] {

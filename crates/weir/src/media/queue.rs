@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_media::{Block, Codec, Packetizer, Picture, Protector, REPAIR_OVERHEAD};
+use weir_media::{Block, Codec, MAX_BLOCK_PACKETS, Packetizer, Picture, Protector, REPAIR_OVERHEAD};
 use weir_units::Time;
 use weir_wire::media::{Media, PicturePlace, StreamId, filled};
 use weir_wire::rtp::Rtp;
@@ -38,6 +38,9 @@ pub(super) struct Stream {
     pub(super) room: usize,
     /// A picture that has waited for longer is not begun.
     pub(super) longest_wait: Duration,
+    /// A block of packets that are repaired together ends with so many, or so long after its first.
+    pub(super) block_packets: usize,
+    pub(super) block_time: Duration,
 }
 
 /// What a layer's queue did.
@@ -92,6 +95,14 @@ impl Dropped {
 }
 
 impl Stream {
+    /// Of a layer whose pictures wait for half of the latency at most. Where its channels carry others, too, receivers get most of it by
+    /// repair: blocks are long, as far as there is time for them, so that less is sent for each packet.
+    pub(super) fn new(id: StreamId, payload_type: u8, room: usize, latency: Duration, is_spread: bool) -> Stream {
+        let (block_packets, block_time) =
+            if is_spread { (MAX_BLOCK_PACKETS, latency / 8) } else { (32, Duration::from_millis(200)) };
+        Stream { id, payload_type, room, longest_wait: latency / 2, block_packets, block_time }
+    }
+
     /// The most bytes of a picture in a packet: what repair brings back of it has to fit into one, too.
     pub(super) fn most_payload(room: usize) -> usize {
         room - REPAIR_OVERHEAD - Saying::LEN
@@ -145,8 +156,8 @@ impl LayerQueue {
     /// The next packet: of a picture, or else one that repairs what went lately, or else padding. With `repair_only` no picture's.
     pub(super) fn next(&mut self, now: Time, dropped: &mut Dropped, repair_only: bool) -> (Media, &[u8]) {
         self.drop_late(now, dropped);
-        let is_old = self.block_began.is_some_and(|began| now.since(began) >= BLOCK_TIME);
-        if is_old || self.protector.len() >= BLOCK_PACKETS {
+        let is_old = self.block_began.is_some_and(|began| now.since(began) >= self.stream.block_time);
+        if is_old || self.protector.len() >= self.stream.block_packets {
             self.close_block(now);
         }
         match self.waiting.pop_front() {
@@ -230,9 +241,6 @@ impl LayerQueue {
     }
 }
 
-/// A block ends with so many packets, or so long after its first.
-const BLOCK_PACKETS: usize = 32;
-const BLOCK_TIME: Duration = Duration::from_millis(200);
 /// Pictures that can need one another are fewer apart.
 const MOST_DROPPED: usize = 1024;
 
@@ -245,7 +253,7 @@ mod tests {
 
     fn queue() -> LayerQueue {
         let id = StreamId { tsi: 7, start: 1, is_repair: false, layer: 0 };
-        LayerQueue::new(Stream { id, payload_type: 98, room: ROOM, longest_wait: Duration::from_secs(1) }, Codec::Vp9)
+        LayerQueue::new(Stream::new(id, 98, ROOM, Duration::from_secs(2), false), Codec::Vp9)
     }
 
     /// A picture of some packets that needs the one before it.

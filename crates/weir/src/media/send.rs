@@ -21,7 +21,8 @@ use super::merge::Reading;
 use super::programme::{self, Input, Programme, ProgrammeError, Survey, input_in_words};
 use super::queue::{Counts, Dropped, LayerQueue, Stream};
 use super::rtp_input::RtpInput;
-use super::session::{Offer, offer};
+use super::session::{Offer, Plan, offer};
+use super::spread::Turns;
 use crate::args::SendMedia;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -132,6 +133,27 @@ fn start_event(
     })
 }
 
+/// What a channel carries.
+enum Carried {
+    /// A layer: its pictures, or its repair alone.
+    Layer { layer: usize, has_pictures: bool },
+    /// All layers.
+    All(Turns),
+}
+
+/// By channel, what it carries.
+fn carried(offer: &Offer) -> Vec<Carried> {
+    match &offer.plan {
+        Plan::Apart(channels) => {
+            let channel = |&(layer, has_pictures): &(u8, bool)| Carried::Layer { layer: layer.into(), has_pictures };
+            channels.iter().map(channel).collect()
+        }
+        Plan::Spread(shares) => {
+            (0..offer.description.channels.len()).map(|channel| Carried::All(shares.turns(channel))).collect()
+        }
+    }
+}
+
 /// A running sender.
 struct MediaSender<'a> {
     observer: &'a mut dyn Observer<MediaSenderEvent>,
@@ -143,8 +165,7 @@ struct MediaSender<'a> {
     programme: Programme,
     queues: Vec<LayerQueue>,
     dropped: Dropped,
-    /// By channel: its layer, and whether it carries pictures.
-    channels: Vec<(usize, bool)>,
+    channels: Vec<Carried>,
     latency: Duration,
     started: Time,
     ends: Option<Time>,
@@ -158,8 +179,11 @@ struct MediaSender<'a> {
 
 impl Application<Media> for MediaSender<'_> {
     fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Media, &[u8])> {
-        let (layer, has_pictures) = *self.channels.get(usize::from(channel?.0))?;
-        Some(self.queues[layer].next(now, &mut self.dropped, !has_pictures))
+        let (layer, repair_only) = match self.channels.get_mut(usize::from(channel?.0))? {
+            Carried::Layer { layer, has_pictures } => (*layer, !*has_pictures),
+            Carried::All(turns) => (turns.next(), false),
+        };
+        Some(self.queues[layer].next(now, &mut self.dropped, repair_only))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -212,12 +236,10 @@ impl<'a> MediaSender<'a> {
         let (format, room) = (&offer.format, offer.room);
         let queue = |layer| {
             let id = StreamId { tsi: offer.description.tsi, start: offer.start, is_repair: false, layer };
-            let longest_wait = args.latency / 2;
-            let stream = Stream { id, payload_type: format.payload_type, room, longest_wait };
-            LayerQueue::new(stream, survey.codec)
+            let is_spread = matches!(offer.plan, Plan::Spread(_));
+            LayerQueue::new(Stream::new(id, format.payload_type, room, args.latency, is_spread), survey.codec)
         };
         programme.told.extend(survey.told);
-        let channels = format.layers.iter().map(|layer| usize::from(*layer)).zip(offer.has_pictures.iter().copied());
         MediaSender {
             observer,
             is_unheard: false,
@@ -226,7 +248,7 @@ impl<'a> MediaSender<'a> {
             programme,
             queues: (0..survey.layers).map(queue).collect(),
             dropped: Dropped::default(),
-            channels: channels.collect(),
+            channels: carried(offer),
             latency: args.latency,
             started,
             ends: args.duration.map(|duration| started + duration),

@@ -15,6 +15,7 @@ use weir_wire::media::{FORM, Media};
 
 use super::programme::Survey;
 use super::queue::Stream;
+use super::spread::{self, Shares};
 use crate::args::SendMedia;
 use crate::exit::{Exit, Failure};
 use crate::{epoch, key, sealing, session};
@@ -31,8 +32,17 @@ pub(super) struct Offer {
     pub(super) start: u16,
     /// Bytes of payload in every packet.
     pub(super) room: usize,
-    /// By channel: whether it carries pictures, or repair alone.
-    pub(super) has_pictures: Vec<bool>,
+    /// What channels carry.
+    pub(super) plan: Plan,
+}
+
+/// Which layers' packets go over which channels.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Plan {
+    /// By channel: its layer, and whether it carries pictures, or repair alone.
+    Apart(Vec<(u8, bool)>),
+    /// Every channel carries all layers, for receivers that take any of them.
+    Spread(Shares),
 }
 
 /// Makes the session that the options ask for.
@@ -53,15 +63,16 @@ pub(super) fn offer(
     let headers = header_len(to.ip()) as usize + Media::LEN + sealing::seals(&args.secrecy).overhead();
     let room = usize::from(args.packet_size) - headers;
     let rates = rates(args, survey, room, headers)?;
-    let control = control(args, rates)?;
+    let control = control(args, &rates)?;
     let advise = |error| usage(session::advise(&error));
-    if !control.has_base_channel() {
-        let text = "receivers of {scheme} take any of its channels, so that none could carry the layer that all others need; \
-                    take another --cc, such as sluice";
-        return Err(usage(text.replace("{scheme}", args.cc.name)));
-    }
     let channel_rates = control.channel_rates().map_err(advise)?;
-    let (layers, has_pictures) = layers_of_channels(&channel_rates, control.ladder.rates());
+    let (plan, layers) = if args.cc.has_base_channel() {
+        let apart = layers_of_channels(&channel_rates, control.ladder.rates());
+        let layers = apart.iter().map(|(layer, _)| *layer..=*layer).collect();
+        (Plan::Apart(apart), layers)
+    } else {
+        (Plan::Spread(Shares::of(&rates)), vec![0..=survey.layers - 1; channel_rates.len()])
+    };
     let channels = Description::channels_from(to, channel_rates.len()).ok_or_else(|| {
         let (count, group) = (channel_rates.len(), to.ip());
         usage(format!("{count} channels from {group} on do not fit into the multicast addresses; choose a lower group"))
@@ -103,10 +114,12 @@ pub(super) fn offer(
     };
     description.check().map_err(advise)?;
     let start = u16::from_be_bytes(session::random()?);
-    Ok(Offer { description, format, secret, epoch_trouble, start, room, has_pictures })
+    Ok(Offer { description, format, secret, epoch_trouble, start, room, plan })
 }
 
-fn control(args: &SendMedia, rates: Vec<Rate>) -> Result<Control, Failure> {
+/// The scheme, whose receivers choose between the rates at which there is a layer more.
+fn control(args: &SendMedia, rates: &[Rate]) -> Result<Control, Failure> {
+    let rates = if args.cc.has_base_channel() { rates.to_vec() } else { whole_multiples(&spread::least_rates(rates)) };
     let ladder = Ladder::from_rates(rates).ok_or_else(|| {
         let text = "the layers' rates must rise: each is that of its layer and all below it together";
         Failure::new(Exit::Usage, text)
@@ -139,6 +152,14 @@ fn rates(args: &SendMedia, survey: &Survey, room: usize, headers: usize) -> Resu
         .collect())
 }
 
+/// The rates raised to multiples of the lowest, which are those that receivers of FGLM can have.
+fn whole_multiples(rates: &[Rate]) -> Vec<Rate> {
+    let unit = rates.first().map_or(1, |lowest| lowest.bps().max(1));
+    let mut multiples: Vec<u64> = rates.iter().map(|rate| rate.bps().div_ceil(unit)).collect();
+    multiples.dedup();
+    multiples.into_iter().map(|multiple| Rate::from_bps(multiple * unit)).collect()
+}
+
 /// For how long a picture may wait at the sender at most, if all goes well.
 fn smoothing(latency: Duration) -> Duration {
     latency / 4
@@ -146,7 +167,7 @@ fn smoothing(latency: Duration) -> Duration {
 
 /// The layer that each channel is for, and whether it carries pictures: channels fill the layers' rates from below, as receivers take
 /// them. What is beyond the highest rate, such as STAIR's stairs, repairs the layers in turn.
-fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> (Vec<u8>, Vec<bool>) {
+fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> Vec<(u8, bool)> {
     let mut below = Rate::ZERO;
     let channel = |(number, rate): (usize, &Rate)| {
         let place = cumulative.partition_point(|top| *top <= below);
@@ -156,7 +177,7 @@ fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> (Vec<u8>, Vec<b
             false => ((number % cumulative.len()) as u8, false),
         }
     };
-    channels.iter().enumerate().map(channel).unzip()
+    channels.iter().enumerate().map(channel).collect()
 }
 
 /// RTP payload type of pictures; that of repair is one more.
@@ -177,8 +198,13 @@ mod tests {
     #[test]
     fn each_channel_carries_the_layer_that_its_place_among_the_rates_is_of() {
         let plain = layers_of_channels(&kbps([600, 400, 500]), &kbps([600, 1000, 1500]));
-        assert_eq!(plain, (vec![0, 1, 2], vec![true; 3]));
+        assert_eq!(plain, [(0, true), (1, true), (2, true)]);
         let split = layers_of_channels(&kbps([300, 300, 400, 500, 200, 700]), &kbps([600, 1000, 1500]));
-        assert_eq!(split, (vec![0, 0, 1, 2, 1, 2], vec![true, true, true, true, false, false]));
+        assert_eq!(split, [(0, true), (0, true), (1, true), (2, true), (1, false), (2, false)]);
+    }
+
+    #[test]
+    fn rates_are_raised_to_multiples_of_the_lowest_each_once() {
+        assert_eq!(whole_multiples(&kbps([600, 1000, 1100, 1801])), kbps([600, 1200, 2400]));
     }
 }
