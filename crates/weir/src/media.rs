@@ -12,6 +12,7 @@ mod rtp_input;
 mod send;
 mod session;
 mod spread;
+mod starts;
 mod unicast;
 mod viewing;
 mod watch;

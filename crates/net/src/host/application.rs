@@ -121,6 +121,9 @@ pub trait Application<L> {
     /// Data of a session has come that was said to be over: it is not.
     fn reopened(&mut self, _now: Time, _session: usize) {}
 
+    /// A packet of a session came whose seal says that it is of this start of the sender, from now on the only one that counts.
+    fn begun(&mut self, _now: Time, _session: usize, _epoch: u64) {}
+
     /// Something failed, such as a join; the session goes on without it.
     fn problem(&mut self, _now: Time, _problem: &NetError) {}
 

@@ -51,6 +51,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
                 Ok(())
             }
         };
+        if let Some(epoch) = opener.take_begun() {
+            self.application.begun(datagram.at, session, epoch);
+        }
         self.sessions.get_mut(session).opener = Some(opener);
         result
     }

@@ -32,6 +32,8 @@ pub struct Opener {
     /// The lowest epoch that counts.
     least: u64,
     current: Option<Current>,
+    /// The epoch of the start that was heard first since somebody asked.
+    begun: Option<u64>,
     members: Option<(Members, MasterKey)>,
     source: Option<Checker>,
     /// Where packets are put together without their seals: after the outer one, after the inner one.
@@ -73,6 +75,7 @@ impl Opener {
             tsi,
             least: epoch,
             current: None,
+            begun: None,
             members,
             source: source.map(checker),
             opened: Vec::new(),
@@ -122,6 +125,11 @@ impl Opener {
         self.note(outer.or(Some(stamp))).map(|()| self.stripped.as_slice())
     }
 
+    /// The epoch of a start of the sender whose first packet was opened since this was asked last.
+    pub fn take_begun(&mut self) -> Option<u64> {
+        self.begun.take()
+    }
+
     /// What `make` makes of a start that is not the current one, if it can be the next.
     fn candidate<K>(&self, start: Start, make: impl FnOnce(Start) -> K) -> Result<K, Refusal> {
         let is_next = self.current.as_ref().is_none_or(|current| start.epoch > current.start.epoch);
@@ -130,6 +138,7 @@ impl Opener {
 
     /// The sender has proved that it has started again.
     fn begin(&mut self, start: Start, key: Option<PacketKey>) {
+        self.begun = Some(start.epoch);
         self.current = Some(Current { start, key, window: Window::new() });
     }
 

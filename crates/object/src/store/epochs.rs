@@ -4,6 +4,7 @@
 //! 64 hexadecimal digits, the TSI, the epoch. Several receivers may use one folder. Not here: whether a table is signed.
 
 use std::io::{self, Read};
+use std::path::Path;
 
 use super::folder::{How, OutFolder};
 use crate::keys::{PublicKey, encode_hex};
@@ -47,6 +48,38 @@ impl Epochs {
     /// The epoch in a line of this key and TSI.
     fn own(&self, line: &[u8]) -> Option<u64> {
         std::str::from_utf8(line).ok()?.strip_prefix(&self.line)?.parse().ok()
+    }
+}
+
+/// What a folder remembers of the starts of a sender, where no [`super::Store`] does: for what is no files.
+#[derive(Debug)]
+pub struct EpochMemory {
+    folder: OutFolder,
+    epochs: Epochs,
+}
+
+impl EpochMemory {
+    /// Reads what the folder at `path` remembers of a key and TSI. The folder is made if it is not there.
+    ///
+    /// # Errors
+    /// If the folder or what is in it cannot be read.
+    pub fn open(path: &Path, key: &PublicKey, tsi: u64) -> io::Result<EpochMemory> {
+        let folder = OutFolder::open(path)?;
+        let epochs = Epochs::open(&folder, key, tsi, 0)?;
+        Ok(EpochMemory { folder, epochs })
+    }
+
+    /// The highest epoch that was heard; 0 if none was.
+    pub fn highest(&self) -> u64 {
+        self.epochs.highest()
+    }
+
+    /// Remembers that `epoch` was heard, if none higher was.
+    ///
+    /// # Errors
+    /// If it cannot be written. It counts in this run all the same.
+    pub fn raise(&mut self, epoch: u64) -> io::Result<()> {
+        self.epochs.raise(&self.folder, epoch)
     }
 }
 

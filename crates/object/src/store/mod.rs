@@ -52,6 +52,7 @@ use weir_wire::alc::Content;
 
 use self::budget::Budget;
 use self::decoders::Decoders;
+pub use self::epochs::EpochMemory;
 use self::epochs::Epochs;
 use self::fdt::FdtAssembler;
 use self::folder::OutFolder;

@@ -15,6 +15,7 @@ use weir_wire::media::Media;
 use super::events::{MediaReceiverEvent, WatchEnd, WatchProgress, WatchStart};
 use super::goodbye::Goodbye;
 use super::output::{Screen, write_sdp};
+use super::starts::Starts;
 use super::watch::Watch;
 use crate::args::Recv;
 use crate::events::{Level, Role, Trouble};
@@ -40,8 +41,10 @@ pub(crate) fn run(
     let config = session_config(args, receive_buffer(&wanted.description))?;
     let mut tenant = weir_net::session::media_receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let least_epoch = wanted.description.epoch.unwrap_or(0);
-    sealing::open(&mut tenant, 0, &wanted.description, least_epoch, args.name.as_deref())?;
+    let starts = Starts::open(&wanted.description, &output)
+        .map_err(Failure::of(Exit::Files, "cannot read which start of the sender was heard last"))?;
+    sealing::open(&mut tenant, 0, &wanted.description, starts.least(), args.name.as_deref())?;
+    let outdated = starts.outdated();
     let ssrc = u32::from_be_bytes(session::random()?);
     let outlet = open_outlet(&output, args.overwrite)?;
     let screen =
@@ -65,6 +68,7 @@ pub(crate) fn run(
         idle_timeout: args.idle_timeout,
         last_packet: started,
         goodbye: Goodbye::default(),
+        starts,
         shown: started,
         shown_bytes: 0,
         shown_packets: 0,
@@ -76,7 +80,7 @@ pub(crate) fn run(
         reason: "stopped",
     };
     run.show(&MediaReceiverEvent::Start(start_event(args, wanted, format, &run)));
-    wanted.told.iter().for_each(|told| run.trouble(started, told.clone(), None));
+    wanted.told.iter().cloned().chain(outdated).for_each(|told| run.trouble(started, told, None));
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     Ok(run.end(clock.now(), &statistics))
 }
@@ -149,6 +153,7 @@ struct MediaReceiver<'a> {
     idle_timeout: Option<Duration>,
     last_packet: Time,
     goodbye: Goodbye,
+    starts: Starts,
     shown: Time,
     shown_bytes: u64,
     shown_packets: u64,
@@ -191,6 +196,13 @@ impl Application<Media> for MediaReceiver<'_> {
             Observation::Slot(report) => self.observed.lost_packets += report.lost_packets,
             Observation::Flooded { received_rate } => self.trouble(now, words::flooded(*received_rate), None),
             _ => {}
+        }
+    }
+
+    fn begun(&mut self, now: Time, _session: usize, epoch: u64) {
+        if let Err(error) = self.starts.heard(epoch) {
+            let message = format!("which start of the sender was heard is not remembered for the next time: {error}");
+            self.trouble(now, message, None);
         }
     }
 
