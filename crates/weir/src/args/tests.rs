@@ -1,4 +1,7 @@
+use weir_core::registry::OfferedRates;
+
 use super::*;
+use crate::live::Input;
 use clap::CommandFactory;
 
 fn parse(line: &str) -> Result<Command, String> {
