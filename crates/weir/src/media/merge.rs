@@ -37,7 +37,7 @@ impl Reading {
             return File::open(base).map(Reading::One);
         }
         let paths = || [base].into_iter().chain(others.iter().map(PathBuf::as_path));
-        let codec = codec(base).map_err(|error| of(base, &error))?;
+        let codec = codec(base)?;
         Ok(match Interleaved::open(codec, paths())? {
             Some(interleaved) => Reading::Interleaved(Box::new(interleaved)),
             None => Reading::Merged(Box::new(Merged::open(paths())?)),
