@@ -6,6 +6,7 @@
 pub mod av1;
 pub mod conformance;
 pub mod dumbbell;
+pub mod h264;
 pub mod netns;
 mod real_time;
 mod record;

@@ -112,32 +112,12 @@ impl DecodeOrder {
 
 #[cfg(test)]
 mod tests {
+    use weir_testkit::h264::coded;
+
     use super::*;
 
-    /// A NAL unit: a byte for its header, and bits as text with spaces between syntax elements, filled up by the bit that ends them.
-    fn nal(header: u8, text: &str) -> Vec<u8> {
-        let mut bits: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').map(|byte| byte - b'0').collect();
-        bits.push(1);
-        let byte = |byte: &[u8]| byte.iter().enumerate().fold(0, |sum, (place, bit)| sum | bit << (7 - place));
-        [&[0, 0, 0, 1, header][..], &bits.chunks(8).map(byte).collect::<Vec<_>>()].concat()
-    }
-
-    /// Baseline H.264, 4 bits of frame numbers, pictures presented in the order of decoding; I and P pictures that are referred to, and p that
-    /// are not, each with its frame number.
     fn pictures(text: &str) -> Vec<AccessUnit> {
-        let picture = |word: &str| {
-            let number = format!("{:04b}", word[1..].parse::<u8>().expect("a frame number"));
-            let bytes = match &word[..1] {
-                "I" => {
-                    let sps = nal(0x67, "01000010 00000000 00011110 1 1 011 010 0 00101 00101 1 1 0 0");
-                    [sps, nal(0x68, "1 1"), nal(0x65, &format!("1 011 1 {number} 1"))].concat()
-                }
-                "P" => nal(0x41, &format!("1 1 1 {number}")),
-                _ => nal(0x01, &format!("1 1 1 {number}")),
-            };
-            AccessUnit::read(Codec::H264, &bytes).expect("a picture")
-        };
-        text.split(' ').map(picture).collect()
+        text.split(' ').map(|word| AccessUnit::read(Codec::H264, &coded(word)).expect("a picture")).collect()
     }
 
     /// The layers in the order that is found, `b` for the base and `t` for the top.

@@ -131,7 +131,7 @@ impl Layers {
     }
 
     fn next_by_decoding(&mut self, now: Time) -> Option<Whole> {
-        self.leave_out_passed();
+        self.leave_out_passed(now);
         let heads: Vec<_> = self.tracks[..self.whole].iter().map(|track| track.head(0)).collect();
         // With times no picture has two places.
         let place = self.order.as_ref()?.next(&heads).ok()??;
@@ -143,16 +143,21 @@ impl Layers {
         let (time, unit) = (track.first()?, track.head(0)?.unit);
         self.order.as_mut()?.take(unit);
         self.given = Some(time);
-        self.tracks[place].pop(time)
+        let picture = self.tracks[place].pop(time)?;
+        Some(Whole { time: time.max(0).unsigned_abs(), ..picture })
     }
 
-    /// Where a later picture of a layer has its turn, those before it have missed theirs: what they refer to is lost.
-    fn leave_out_passed(&mut self) {
+    /// A picture that has waited for long has missed its turn, as what it refers to is lost: its layer goes on with the next that fits.
+    fn leave_out_passed(&mut self, now: Time) {
         let Some(order) = &self.order else { return };
         for layer in 1..self.whole {
             let below = self.tracks[..layer].iter().find_map(|track| track.head(0));
-            let fits = |ahead: &usize| self.tracks[layer].head(*ahead).is_some_and(|head| order.fits(head, below));
-            let passed = (0..MOST_PASSED).find(fits).unwrap_or(0);
+            let track = &self.tracks[layer];
+            if track.waiting.front().is_none_or(|first| now.since(first.came) < STALLED) {
+                continue;
+            }
+            let fits = |ahead: &usize| track.head(*ahead).is_some_and(|head| order.fits(head, below));
+            let passed = (0..track.waiting.len()).find(fits).unwrap_or(0);
             self.tracks[layer].waiting.drain(..passed);
             self.breaks += u64::from(passed > 0);
         }
@@ -251,8 +256,8 @@ impl Track {
 
 /// How long a picture waits for those of other layers: for as long as a packet of theirs is waited for, and a little more.
 const LONGEST_HELD: Duration = LONGEST_WAIT.saturating_add(Duration::from_millis(50));
-/// Pictures of a layer that are looked at for one that has its turn.
-const MOST_PASSED: usize = 8;
+/// A picture that still fits nowhere then never will.
+const STALLED: Duration = Duration::from_secs(1);
 /// At the beginning all layers have to be there within this.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pictures of a layer that wait: 5 s of 120 a second.

@@ -1,4 +1,5 @@
 use weir_media::{Codec, Packetizer, Picture, PictureInfo};
+use weir_testkit::h264::coded;
 use weir_wire::rtcp::SenderClock;
 use weir_wire::rtp::Rtp;
 
@@ -162,4 +163,52 @@ fn what_a_source_has_said_of_its_clock_does_not_count_for_the_next_one_though_it
     assert_eq!((base(&sender), sender.layers.told().len()), (None, 1));
     sender.report(0, at(5_100));
     assert!(base(&sender).is_some());
+}
+
+/// Base pictures at 0, 80, … ms and those above them 40 ms later, in streams of one clock; those of the base with these numbers are lost. What is
+/// given out, as `b` and `t`, and how often something was missing.
+fn h264(pictures: u16, lost: &[u16]) -> (String, u64) {
+    let streams = (0..2).map(|layer| (from(layer), Stream::new(Codec::H264))).collect();
+    let mut layers = Layers::new(Codec::H264, streams);
+    let (mut sequences, mut given) = ([0_u16; 2], String::new());
+    for number in 0..pictures {
+        for layer in 0..2 {
+            let word = match (layer, number) {
+                (0, 0) => "I0".to_owned(),
+                (0, number) => format!("P{}", number % 16),
+                (_, number) => format!("p{}", (number + 1) % 16),
+            };
+            let now = at(u64::from(number) * 80 + layer as u64 * 40);
+            let timestamp = u32::from(number) * 7_200 + layer as u32 * 3_600;
+            let info = PictureInfo { number, needs: 0, layer: layer as u8, is_key: true, is_leading: false };
+            let data = coded(&word);
+            for payload in Packetizer::new(Codec::H264, 1_000).packetize(&Picture { info, timestamp, data }) {
+                let sequence = sequences[layer];
+                sequences[layer] += 1;
+                let header =
+                    Rtp { marker: payload.marker, payload_type: 98, sequence, timestamp, ssrc: 7, origin: None };
+                if layer > 0 || !lost.contains(&number) {
+                    layers.take(layer, now, from(layer), &[&header.encode()[..], &payload.data].concat());
+                }
+            }
+            while let Some(picture) = layers.next(now).expect("all is known") {
+                given.push(if picture.time % 7_200 == 0 { 'b' } else { 't' });
+            }
+        }
+    }
+    (given, layers.gaps())
+}
+
+#[test]
+fn layers_of_h264_are_put_together_by_what_their_pictures_say() {
+    let (given, gaps) = h264(60, &[]);
+    // The last one waits for what may come before it.
+    assert_eq!((given + "t", gaps), ("bt".repeat(60), 0));
+}
+
+#[test]
+fn a_layer_of_h264_goes_on_behind_a_lost_picture_of_the_base() {
+    let (given, gaps) = h264(60, &[20]);
+    assert!(given.starts_with(&"bt".repeat(20)) && given.ends_with(&"tb".repeat(20)), "{given}");
+    assert!(given.len() >= 100 && gaps >= 2, "{given}, {gaps}");
 }
