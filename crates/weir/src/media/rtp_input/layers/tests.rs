@@ -172,7 +172,7 @@ fn h264(pictures: u16, lost: &[u16]) -> (String, u64) {
     let mut layers = Layers::new(Codec::H264, streams);
     let (mut sequences, mut given) = ([0_u16; 2], String::new());
     for number in 0..pictures {
-        for layer in 0..2 {
+        for (layer, next) in sequences.iter_mut().enumerate() {
             let word = match (layer, number) {
                 (0, 0) => "I0".to_owned(),
                 (0, number) => format!("P{}", number % 16),
@@ -183,8 +183,8 @@ fn h264(pictures: u16, lost: &[u16]) -> (String, u64) {
             let info = PictureInfo { number, needs: 0, layer: layer as u8, is_key: true, is_leading: false };
             let data = coded(&word);
             for payload in Packetizer::new(Codec::H264, 1_000).packetize(&Picture { info, timestamp, data }) {
-                let sequence = sequences[layer];
-                sequences[layer] += 1;
+                let sequence = *next;
+                *next += 1;
                 let header =
                     Rtp { marker: payload.marker, payload_type: 98, sequence, timestamp, ssrc: 7, origin: None };
                 if layer > 0 || !lost.contains(&number) {
