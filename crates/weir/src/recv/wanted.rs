@@ -147,6 +147,6 @@ pub(crate) fn out_folder(args: &Recv) -> &Path {
 const TURN: Duration = Duration::from_millis(500);
 const LARGEST_BUFFER: Bytes = Bytes::new(64 << 20);
 /// The share of the memory for symbols that wait for the disk is one in this number.
-pub(super) const QUEUE_SHARE: u64 = 4;
+pub(super) const QUEUE_SHARE: u64 = 2;
 /// More threads than this decode faster than any interface brings symbols.
 const MOST_DECODERS: usize = 8;
