@@ -43,7 +43,7 @@ impl Unit {
     }
 }
 
-/// A picture with what is in front of it and behind it, each unit behind [`START_CODE`]. A field is one by itself.
+/// A picture with what is in front of it and behind it, each unit behind a start code of four bytes. A field is one by itself.
 #[derive(Debug, Clone, Default)]
 pub struct AccessUnit {
     data: Vec<u8>,
