@@ -26,20 +26,25 @@ fn layers_of_av1_from_files_of_their_own_arrive_as_the_whole_clip_would() {
 
 #[test]
 fn layers_of_hevc_and_h264_from_files_of_their_own_arrive_as_the_whole_clip_would() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, encoder, port) in [("clip.h265", HEVC, 5068), ("clip.h264", H264, 5066)] {
+    let send = |name: &str, encoder: &str, port| {
+        let folder = tempfile::tempdir().expect("a folder");
         let clip = folder.path().join(name);
-        encoded(&clip, encoder);
+        encoded(&clip, encoder, 4);
         from_files_of_their_own(&clip, port);
-    }
+    };
+    // Both spend their time waiting.
+    std::thread::scope(|scope| {
+        scope.spawn(|| send("clip.h265", HEVC, 5068));
+        send("clip.h264", H264, 5066);
+    });
 }
 
 #[test]
 fn files_of_raw_video_that_are_not_layers_of_one_stream_are_refused_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let [clip, other, ivf] = ["clip.h264", "other.h264", "clip.ivf"].map(|name| folder.path().join(name));
-    encoded(&clip, H264);
-    encoded(&other, "-c:v libx264 -bf 0 -g 30");
+    encoded(&clip, H264, 4);
+    encoded(&other, "-c:v libx264 -bf 0 -g 30", 4);
     generated_clip(&ivf, "320x180", 1);
     for (layer, words) in [(&other, "no place among those of"), (&ivf, "it holds no picture")] {
         let mut command = Command::new(WEIR);
@@ -51,10 +56,11 @@ fn files_of_raw_video_that_are_not_layers_of_one_stream_are_refused_and_named() 
     }
 }
 
-/// Eight seconds of a generated picture by one of ffmpeg's encoders.
-fn encoded(clip: &Path, encoder: &str) {
+/// So many seconds of a generated picture by one of ffmpeg's encoders.
+fn encoded(clip: &Path, encoder: &str, seconds: u32) {
     let mut command = Command::new("ffmpeg");
-    command.args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=8"]);
+    command.args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"]);
+    command.arg(format!("testsrc2=size=320x180:rate=30:duration={seconds}"));
     let output = command.args(encoder.split(' ')).arg(clip).output().expect("ffmpeg is there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -136,20 +142,20 @@ fn rtp_streams_with_a_layer_each_are_put_together_by_their_sender_reports() {
 }
 
 #[test]
-fn rtp_streams_with_a_layer_of_hevc_each_are_put_together_in_the_order_of_decoding() {
+fn rtp_streams_with_a_layer_of_hevc_or_h264_each_are_put_together_in_the_order_of_decoding() {
     // Types of NAL units: those that nothing refers to are the upper layer.
-    let filters = ["filter_units=remove_types=0|2|4|6|8", "filter_units=pass_types=0|2|4|6|8"];
-    // RTP streams are joined where they are: parameter sets have to be repeated.
-    through_rtp_of_a_layer_each("h265", &format!("{HEVC}:repeat-headers=1"), filters, 5056);
-}
-
-#[test]
-fn rtp_streams_with_a_layer_of_h264_each_are_put_together_in_the_order_of_decoding() {
+    let by_types = ["filter_units=remove_types=0|2|4|6|8", "filter_units=pass_types=0|2|4|6|8"];
     // ffmpeg filters H.264 by no reference marks, but these groups are all alike: I, then P and what nothing refers to by turns.
-    let encoder = "-c:v libx264 -x264-params bframes=1:b-adapt=0:b-pyramid=none:scenecut=0:keyint=30:min-keyint=30:repeat-headers=1";
-    let filters =
+    let h264 = "-c:v libx264 -x264-params bframes=1:b-adapt=0:b-pyramid=none:scenecut=0:keyint=30:min-keyint=30:repeat-headers=1";
+    let by_turns =
         [r"noise=drop=not(mod(mod(n\,30)\,2))*gt(mod(n\,30)\,0)", r"noise=drop=mod(mod(n\,30)\,2)+not(mod(n\,30))"];
-    through_rtp_of_a_layer_each("h264", encoder, filters, 5046);
+    // RTP streams are joined where they are: parameter sets have to be repeated.
+    let hevc = format!("{HEVC}:repeat-headers=1");
+    // Both spend their time waiting.
+    std::thread::scope(|scope| {
+        scope.spawn(|| through_rtp_of_a_layer_each("h265", &hevc, by_types, 5056));
+        through_rtp_of_a_layer_each("h264", h264, by_turns, 5046);
+    });
 }
 
 /// Sends an encoder's output in two RTP streams, as these filters take it apart.
@@ -157,7 +163,7 @@ fn through_rtp_of_a_layer_each(codec: &str, encoder: &str, filters: [&str; 2], f
     let folder = tempfile::tempdir().expect("a folder");
     let clip = folder.path().join(format!("clip.{codec}"));
     let with_times = clip.with_extension("mkv");
-    encoded(&with_times, encoder);
+    encoded(&with_times, encoder, 8);
     let copied = ["-nostdin", "-v", "error", "-i"];
     let copied = Command::new("ffmpeg").args(copied).arg(&with_times).args(["-c", "copy"]).arg(&clip).status();
     assert!(copied.expect("ffmpeg is there").success());
