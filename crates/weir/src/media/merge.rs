@@ -1,5 +1,6 @@
 //! What a programme is read from: a file or a pipe, layers that are files of their own and are put together here, or RTP streams.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,12 +20,34 @@ mod ivf;
 pub(super) enum Reading {
     /// Of a file or a pipe.
     One(File),
-    /// Of several IVF files.
-    Merged(Box<Merged>),
-    /// Of several files of raw HEVC or H.264.
-    Interleaved(Box<Interleaved>),
+    /// Of several files.
+    Several(Several),
     /// Of RTP streams.
     Rtp(Box<RtpInput>),
+}
+
+/// Files with a layer each, the base first, put together picture by picture.
+trait Layers: fmt::Debug + Send {
+    /// The bytes of the next picture; none at the end.
+    fn next(&mut self) -> io::Result<Vec<u8>>;
+
+    /// The file of the base.
+    fn base(&self) -> &File;
+
+    /// How many pictures came from each file.
+    fn pictures(&self) -> Vec<(&Path, usize)>;
+
+    /// What the user is to know of what was read, once.
+    fn told(&mut self) -> Vec<String>;
+}
+
+/// Several files, read as one.
+#[derive(Debug)]
+pub(super) struct Several {
+    layers: Box<dyn Layers>,
+    /// What is read next, from this place on.
+    ready: Vec<u8>,
+    at: usize,
 }
 
 impl Reading {
@@ -38,35 +61,36 @@ impl Reading {
         }
         let paths = || [base].into_iter().chain(others.iter().map(PathBuf::as_path));
         let codec = codec(base)?;
-        Ok(match Interleaved::open(codec, paths())? {
-            Some(interleaved) => Reading::Interleaved(Box::new(interleaved)),
-            None => Reading::Merged(Box::new(Merged::open(paths())?)),
-        })
+        let (layers, ready): (Box<dyn Layers>, _) = match Interleaved::open(codec, paths())? {
+            Some(interleaved) => (Box::new(interleaved), Vec::new()),
+            None => {
+                let merged = Merged::open(paths())?;
+                let header = merged.header().to_vec();
+                (Box::new(merged), header)
+            }
+        };
+        Ok(Reading::Several(Several { layers, ready, at: 0 }))
     }
 
     /// What the user is to know of what was read, each once.
     pub(super) fn told(&mut self) -> Vec<String> {
         match self {
             Reading::One(_) => Vec::new(),
-            Reading::Merged(merged) => merged.told(),
-            Reading::Interleaved(interleaved) => interleaved.told(),
+            Reading::Several(several) => several.layers.told(),
             Reading::Rtp(stream) => stream.told(),
         }
     }
 
     /// Of several files, how many pictures came from each.
     pub(super) fn pictures_of_files(&self) -> Option<Vec<(&Path, usize)>> {
-        match self {
-            Reading::Merged(merged) => Some(merged.pictures_of_files()),
-            Reading::Interleaved(interleaved) => Some(interleaved.pictures_of_files()),
-            Reading::One(_) | Reading::Rtp(_) => None,
-        }
+        let Reading::Several(several) = self else { return None };
+        Some(several.layers.pictures())
     }
 
     /// How often something was missing before what was read.
     pub(super) fn gaps(&self) -> u64 {
         match self {
-            Reading::One(_) | Reading::Merged(_) | Reading::Interleaved(_) => 0,
+            Reading::One(_) | Reading::Several(_) => 0,
             Reading::Rtp(stream) => stream.gaps(),
         }
     }
@@ -76,10 +100,20 @@ impl Read for Reading {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Reading::One(file) => file.read(buffer),
-            Reading::Merged(merged) => merged.read(buffer),
-            Reading::Interleaved(interleaved) => interleaved.read(buffer),
+            Reading::Several(several) => several.read(buffer),
             Reading::Rtp(stream) => stream.read(buffer),
         }
+    }
+}
+
+impl Read for Several {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.ready.len() {
+            (self.ready, self.at) = (self.layers.next()?, 0);
+        }
+        let read = (&self.ready[self.at..]).read(buffer)?;
+        self.at += read;
+        Ok(read)
     }
 }
 
@@ -88,8 +122,7 @@ impl AsFd for Reading {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Reading::One(file) => file.as_fd(),
-            Reading::Merged(merged) => merged.base().as_fd(),
-            Reading::Interleaved(interleaved) => interleaved.base().as_fd(),
+            Reading::Several(several) => several.layers.base().as_fd(),
             Reading::Rtp(stream) => stream.as_fd(),
         }
     }

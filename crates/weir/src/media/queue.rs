@@ -38,7 +38,7 @@ pub(super) struct Stream {
     pub(super) room: usize,
     /// A picture that has waited for longer is not begun.
     pub(super) longest_wait: Duration,
-    /// A block of packets that are repaired together ends with so many, or so long after its first.
+    /// A block is the packets that are repaired together. It ends with this many, or this long after its first.
     pub(super) block_packets: usize,
     pub(super) block_time: Duration,
 }
@@ -95,11 +95,11 @@ impl Dropped {
 }
 
 impl Stream {
-    /// Of a layer whose pictures wait for half of the latency at most. Where its channels carry others, too, receivers get most of it by
-    /// repair: blocks are long, as far as there is time for them, so that less is sent for each packet.
+    /// Of a layer whose pictures wait for half of the latency at most. Where its channels carry other layers, too, receivers get most of it
+    /// by repair: its blocks are as long as the latency allows, as longer ones need less repair for each packet.
     pub(super) fn new(id: StreamId, payload_type: u8, room: usize, latency: Duration, is_spread: bool) -> Stream {
         let (block_packets, block_time) =
-            if is_spread { (MAX_BLOCK_PACKETS, latency / 8) } else { (32, Duration::from_millis(200)) };
+            if is_spread { (MAX_BLOCK_PACKETS, latency / 8) } else { (BLOCK_PACKETS, BLOCK_TIME) };
         Stream { id, payload_type, room, longest_wait: latency / 2, block_packets, block_time }
     }
 
@@ -241,6 +241,9 @@ impl LayerQueue {
     }
 }
 
+/// A block of a layer with channels of its own.
+const BLOCK_PACKETS: usize = 32;
+const BLOCK_TIME: Duration = Duration::from_millis(200);
 /// Pictures that can need one another are fewer apart.
 const MOST_DROPPED: usize = 1024;
 

@@ -21,8 +21,7 @@ use super::merge::Reading;
 use super::programme::{self, Input, Programme, ProgrammeError, Survey, input_in_words};
 use super::queue::{Counts, Dropped, LayerQueue, Stream};
 use super::rtp_input::RtpInput;
-use super::session::{Offer, Plan, offer};
-use super::spread::Turns;
+use super::session::{Carried, Offer, offer};
 use crate::args::SendMedia;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
@@ -133,27 +132,6 @@ fn start_event(
     })
 }
 
-/// What a channel carries.
-enum Carried {
-    /// A layer: its pictures, or its repair alone.
-    Layer { layer: usize, has_pictures: bool },
-    /// All layers.
-    All(Turns),
-}
-
-/// By channel, what it carries.
-fn carried(offer: &Offer) -> Vec<Carried> {
-    match &offer.plan {
-        Plan::Apart(channels) => {
-            let channel = |&(layer, has_pictures): &(u8, bool)| Carried::Layer { layer: layer.into(), has_pictures };
-            channels.iter().map(channel).collect()
-        }
-        Plan::Spread(shares) => {
-            (0..offer.description.channels.len()).map(|channel| Carried::All(shares.turns(channel))).collect()
-        }
-    }
-}
-
 /// A running sender.
 struct MediaSender<'a> {
     observer: &'a mut dyn Observer<MediaSenderEvent>,
@@ -180,7 +158,7 @@ struct MediaSender<'a> {
 impl Application<Media> for MediaSender<'_> {
     fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Media, &[u8])> {
         let (layer, repair_only) = match self.channels.get_mut(usize::from(channel?.0))? {
-            Carried::Layer { layer, has_pictures } => (*layer, !*has_pictures),
+            Carried::Layer { layer, has_pictures } => (usize::from(*layer), !*has_pictures),
             Carried::All(turns) => (turns.next(), false),
         };
         Some(self.queues[layer].next(now, &mut self.dropped, repair_only))
@@ -236,7 +214,7 @@ impl<'a> MediaSender<'a> {
         let (format, room) = (&offer.format, offer.room);
         let queue = |layer| {
             let id = StreamId { tsi: offer.description.tsi, start: offer.start, is_repair: false, layer };
-            let is_spread = matches!(offer.plan, Plan::Spread(_));
+            let is_spread = offer.carried.iter().any(|carried| matches!(carried, Carried::All(_)));
             LayerQueue::new(Stream::new(id, format.payload_type, room, args.latency, is_spread), survey.codec)
         };
         programme.told.extend(survey.told);
@@ -248,7 +226,7 @@ impl<'a> MediaSender<'a> {
             programme,
             queues: (0..survey.layers).map(queue).collect(),
             dropped: Dropped::default(),
-            channels: carried(offer),
+            channels: offer.carried.clone(),
             latency: args.latency,
             started,
             ends: args.duration.map(|duration| started + duration),

@@ -1,6 +1,7 @@
 //! From the options of `weir send media` and what its input turned out to be to a session: its layers' rates, its description.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use weir_core::layers::Ladder;
@@ -15,7 +16,7 @@ use weir_wire::media::{FORM, Media};
 
 use super::programme::Survey;
 use super::queue::Stream;
-use super::spread::{self, Shares};
+use super::spread::{self, Shares, Turns};
 use crate::args::SendMedia;
 use crate::exit::{Exit, Failure};
 use crate::{epoch, key, sealing, session};
@@ -32,17 +33,27 @@ pub(super) struct Offer {
     pub(super) start: u16,
     /// Bytes of payload in every packet.
     pub(super) room: usize,
-    /// What channels carry.
-    pub(super) plan: Plan,
+    /// By channel.
+    pub(super) carried: Vec<Carried>,
 }
 
-/// Which layers' packets go over which channels.
+/// What a channel carries.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Plan {
-    /// By channel: its layer, and whether it carries pictures, or repair alone.
-    Apart(Vec<(u8, bool)>),
-    /// Every channel carries all layers, for receivers that take any of them.
-    Spread(Shares),
+pub(super) enum Carried {
+    /// A layer: its pictures, or its repair alone.
+    Layer { layer: u8, has_pictures: bool },
+    /// All layers in turn, for receivers that take any channels.
+    All(Turns),
+}
+
+impl Carried {
+    /// Its layers, of so many.
+    fn layers(&self, count: u8) -> RangeInclusive<u8> {
+        match self {
+            Carried::Layer { layer, .. } => *layer..=*layer,
+            Carried::All(_) => 0..=count - 1,
+        }
+    }
 }
 
 /// Makes the session that the options ask for.
@@ -66,13 +77,14 @@ pub(super) fn offer(
     let control = control(args, &rates)?;
     let advise = |error| usage(session::advise(&error));
     let channel_rates = control.channel_rates().map_err(advise)?;
-    let (plan, layers) = if args.cc.has_base_channel() {
-        let apart = layers_of_channels(&channel_rates, control.ladder.rates());
-        let layers = apart.iter().map(|(layer, _)| *layer..=*layer).collect();
-        (Plan::Apart(apart), layers)
-    } else {
-        (Plan::Spread(Shares::of(&rates)), vec![0..=survey.layers - 1; channel_rates.len()])
+    let carried = match args.cc.has_base_channel() {
+        true => layers_of_channels(&channel_rates, control.ladder.rates()),
+        false => {
+            let shares = Shares::of(&rates);
+            (0..channel_rates.len()).map(|channel| Carried::All(shares.turns(channel))).collect()
+        }
     };
+    let layers = carried.iter().map(|carried| carried.layers(survey.layers)).collect();
     let channels = Description::channels_from(to, channel_rates.len()).ok_or_else(|| {
         let (count, group) = (channel_rates.len(), to.ip());
         usage(format!("{count} channels from {group} on do not fit into the multicast addresses; choose a lower group"))
@@ -114,16 +126,20 @@ pub(super) fn offer(
     };
     description.check().map_err(advise)?;
     let start = u16::from_be_bytes(session::random()?);
-    Ok(Offer { description, format, secret, epoch_trouble, start, room, plan })
+    Ok(Offer { description, format, secret, epoch_trouble, start, room, carried })
 }
 
-/// The scheme, whose receivers choose between the rates at which there is a layer more.
+/// The scheme, whose receivers choose between the rates from which on they have a layer more.
 fn control(args: &SendMedia, rates: &[Rate]) -> Result<Control, Failure> {
-    let rates = if args.cc.has_base_channel() { rates.to_vec() } else { whole_multiples(&spread::least_rates(rates)) };
-    let ladder = Ladder::from_rates(rates).ok_or_else(|| {
+    let not_rising = || {
         let text = "the layers' rates must rise: each is that of its layer and all below it together";
         Failure::new(Exit::Usage, text)
-    })?;
+    };
+    let layers = Ladder::from_rates(rates.to_vec()).ok_or_else(not_rising)?;
+    let ladder = match args.cc.has_base_channel() {
+        true => layers,
+        false => Ladder::from_rates(whole_multiples(&spread::least_rates(rates))).ok_or_else(not_rising)?,
+    };
     Ok(Control {
         scheme: args.cc.name.to_owned(),
         settings: args.cc_set.clone(),
@@ -167,14 +183,14 @@ fn smoothing(latency: Duration) -> Duration {
 
 /// The layer that each channel is for, and whether it carries pictures: channels fill the layers' rates from below, as receivers take
 /// them. What is beyond the highest rate, such as STAIR's stairs, repairs the layers in turn.
-fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> Vec<(u8, bool)> {
+fn layers_of_channels(channels: &[Rate], cumulative: &[Rate]) -> Vec<Carried> {
     let mut below = Rate::ZERO;
     let channel = |(number, rate): (usize, &Rate)| {
         let place = cumulative.partition_point(|top| *top <= below);
         below = below + *rate;
         match place < cumulative.len() {
-            true => (place as u8, true),
-            false => ((number % cumulative.len()) as u8, false),
+            true => Carried::Layer { layer: place as u8, has_pictures: true },
+            false => Carried::Layer { layer: (number % cumulative.len()) as u8, has_pictures: false },
         }
     };
     channels.iter().enumerate().map(channel).collect()
@@ -197,10 +213,11 @@ mod tests {
 
     #[test]
     fn each_channel_carries_the_layer_that_its_place_among_the_rates_is_of() {
+        let of = |layer, has_pictures| Carried::Layer { layer, has_pictures };
         let plain = layers_of_channels(&kbps([600, 400, 500]), &kbps([600, 1000, 1500]));
-        assert_eq!(plain, [(0, true), (1, true), (2, true)]);
+        assert_eq!(plain, [of(0, true), of(1, true), of(2, true)]);
         let split = layers_of_channels(&kbps([300, 300, 400, 500, 200, 700]), &kbps([600, 1000, 1500]));
-        assert_eq!(split, [(0, true), (0, true), (1, true), (2, true), (1, false), (2, false)]);
+        assert_eq!(split, [of(0, true), of(0, true), of(1, true), of(2, true), of(1, false), of(2, false)]);
     }
 
     #[test]

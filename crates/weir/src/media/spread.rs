@@ -1,10 +1,9 @@
 //! Layers over channels of which a receiver takes any: every channel carries all layers, each with the same share of its packets, and
 //! repair makes any packets of a layer as good as any others.
 //!
-//! A receiver of rate R gets R times a layer's share of it, and the layer comes whole where that is its own rate. So a layer of rate b that is to
-//! come whole from the rate R on has the share b / R, and all shares together are 1 (priority encoding transmission: Albanese, Blömer,
-//! Edmonds, Luby, Sudan, IEEE Trans. Inf. Theory 42(6), 1996). Here each number of layers is to come whole from the same multiple of what it would need
-//! by itself on.
+//! A receiver of rate R gets R times a layer's share of that layer, and needs the layer's own rate b of it. So a layer that is to come whole
+//! from the rate R on has the share b / R, and all shares add up to 1 (priority encoding transmission: Albanese, Blömer, Edmonds, Luby,
+//! Sudan, IEEE Trans. Inf. Theory 42(6), 1996). Here each number of layers comes whole from the same multiple of its own rate on.
 
 use weir_units::Rate;
 
@@ -15,7 +14,8 @@ pub(super) struct Shares(Vec<f64>);
 impl Shares {
     /// For layers of these cumulative rates, which rise from above zero.
     ///
-    /// Example: 1, 2 and 4 Mbit/s are layers of 1, 1 and 2 Mbit/s: the multiple is 1/1 + 1/2 + 2/4 = 2, and half, a quarter and a quarter of all packets are theirs.
+    /// Example: 1, 2 and 4 Mbit/s are layers of 1, 1 and 2 Mbit/s. The multiple is 1/1 + 1/2 + 2/4 = 2, and the shares are a half, a
+    /// quarter and a quarter.
     pub(super) fn of(cumulative: &[Rate]) -> Shares {
         let needs = needs(cumulative);
         let multiple: f64 = needs.iter().sum();
@@ -47,7 +47,7 @@ fn needs(cumulative: &[Rate]) -> Vec<f64> {
 }
 
 /// The layers in turn, each as often as its share says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turns {
     shares: Vec<f64>,
     /// By layer: the packets that it is behind its share.
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(least_rates(&cumulative), rates([8, 16, 32]));
         let Shares(shares) = Shares::of(&cumulative);
         assert_eq!(shares, [0.5, 0.25, 0.25]);
-        // Who has the least rate of a layer on average gets that layer's own rate of it.
+        // A receiver that averages three quarters of a layer's least rate receives that layer at its own rate.
         for ((least, share), own) in least_rates(&cumulative).iter().zip(&shares).zip([3.0, 3.0, 6.0]) {
             assert!((least.bps() as f64 * 0.75 * share - own * 1e6).abs() < 1.0);
         }

@@ -7,16 +7,13 @@ use std::path::{Path, PathBuf};
 
 use weir_media::{AccessUnit, AccessUnits, Ambiguous, Codec, DecodeOrder, Head, MediaError};
 
-use super::{of, wrong};
+use super::{Layers, of, wrong};
 
 /// Several files as one.
 #[derive(Debug)]
-pub(in crate::media) struct Interleaved {
+pub(super) struct Interleaved {
     layers: Vec<Layer>,
     order: DecodeOrder,
-    /// What is read next, from this place on.
-    ready: Vec<u8>,
-    at: usize,
     /// What the user is to know.
     told: Vec<String>,
 }
@@ -39,56 +36,25 @@ impl Interleaved {
         let Some(order) = DecodeOrder::new(codec) else { return Ok(None) };
         let layers =
             paths.map(|path| Layer::open(codec, path).map_err(|error| of(path, &error))).collect::<Result<_, _>>()?;
-        Ok(Some(Interleaved { layers, order, ready: Vec::new(), at: 0, told: Vec::new() }))
+        Ok(Some(Interleaved { layers, order, told: Vec::new() }))
     }
 
-    /// The file of the base.
-    pub(super) fn base(&self) -> &File {
-        &self.layers[0].file
+    fn ambiguous(&self, Ambiguous { layer }: Ambiguous) -> io::Error {
+        let (base, layer) = (self.layers[0].path.display(), &self.layers[layer]);
+        let text = format!(
+            "its {}. picture could come on either side of a key picture of {base}, as raw files have no times: send the whole stream, or RTP \
+             streams, which have times",
+            layer.pictures + 1
+        );
+        of(&layer.path, &wrong(&text))
     }
 
-    /// How many pictures came from each file.
-    pub(super) fn pictures_of_files(&self) -> Vec<(&Path, usize)> {
-        self.layers.iter().map(|layer| (&*layer.path, layer.pictures)).collect()
-    }
-
-    /// What the user is to know of what was read, once.
-    pub(super) fn told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told)
-    }
-
-    /// The next picture of all files in the order of decoding.
-    fn advance(&mut self) -> io::Result<()> {
-        (self.ready, self.at) = (Vec::new(), 0);
-        for layer in &mut self.layers {
-            layer.fill().map_err(|error| of(&layer.path, &error))?;
-        }
-        let heads: Vec<_> =
-            self.layers.iter().map(|layer| layer.next.as_ref().map(|unit| Head { unit, time: None })).collect();
-        let next = self.order.next(&heads).map_err(|Ambiguous { layer }| {
-            of(
-                &self.layers[layer].path,
-                &wrong(&format!(
-                    "its {}. picture could come on either side of a key picture of {}, as raw files have no times: send the whole \
-                     stream, or RTP streams, which have times",
-                    self.layers[layer].pictures + 1,
-                    self.layers[0].path.display()
-                )),
-            )
-        })?;
-        match next {
-            Some(layer) => self.give(layer),
-            None => self.leave_out_rest()?,
-        }
-        Ok(())
-    }
-
-    fn give(&mut self, layer: usize) {
+    fn give(&mut self, layer: usize) -> Vec<u8> {
         let layer = &mut self.layers[layer];
-        let Some(unit) = layer.next.take() else { return };
+        let Some(unit) = layer.next.take() else { return Vec::new() };
         layer.pictures += 1;
         self.order.take(&unit);
-        self.ready = unit.into_data();
+        unit.into_data()
     }
 
     /// What is left when the base has ended has no place.
@@ -111,14 +77,30 @@ impl Interleaved {
     }
 }
 
-impl Read for Interleaved {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.ready.len() {
-            self.advance()?;
+impl Layers for Interleaved {
+    /// The next in the order of decoding.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        for layer in &mut self.layers {
+            layer.fill().map_err(|error| of(&layer.path, &error))?;
         }
-        let read = (&self.ready[self.at..]).read(buffer)?;
-        self.at += read;
-        Ok(read)
+        let heads = self.layers.iter().map(|layer| layer.next.as_ref().map(|unit| Head { unit, time: None }));
+        let heads: Vec<_> = heads.collect();
+        match self.order.next(&heads).map_err(|ambiguous| self.ambiguous(ambiguous))? {
+            Some(layer) => Ok(self.give(layer)),
+            None => self.leave_out_rest().map(|()| Vec::new()),
+        }
+    }
+
+    fn base(&self) -> &File {
+        &self.layers[0].file
+    }
+
+    fn pictures(&self) -> Vec<(&Path, usize)> {
+        self.layers.iter().map(|layer| (&*layer.path, layer.pictures)).collect()
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
     }
 }
 

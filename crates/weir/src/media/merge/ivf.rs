@@ -7,17 +7,14 @@ use std::path::{Path, PathBuf};
 
 use weir_media::MAX_PICTURE_BYTES;
 
-use super::{of, wrong};
+use super::{Layers, of, wrong};
 
 /// Several files as one.
 #[derive(Debug)]
-pub(in crate::media) struct Merged {
+pub(super) struct Merged {
     layers: Vec<Layer>,
     /// Layers from here on are left out: one below them has ended.
     kept: usize,
-    /// What is read next, from this place on.
-    ready: Vec<u8>,
-    at: usize,
     /// What the user is to know.
     told: Vec<String>,
 }
@@ -50,43 +47,15 @@ impl Merged {
     pub(super) fn open<'a>(paths: impl Iterator<Item = &'a Path>) -> io::Result<Merged> {
         let layers =
             paths.map(|path| Layer::open(path).map_err(|error| of(path, &error))).collect::<Result<Vec<_>, _>>()?;
-        let (kept, ready) = (layers.len(), layers[0].header.to_vec());
         if let Some(other) = layers.iter().find(|layer| layer.fourcc() != layers[0].fourcc()) {
             return Err(of(&other.path, &wrong("its codec is not that of the base layer's file")));
         }
-        Ok(Merged { layers, kept, ready, at: 0, told: Vec::new() })
+        Ok(Merged { kept: layers.len(), layers, told: Vec::new() })
     }
 
-    /// The file of the base.
-    pub(super) fn base(&self) -> &File {
-        self.layers[0].reader.get_ref()
-    }
-
-    /// How many pictures came from each file.
-    pub(super) fn pictures_of_files(&self) -> Vec<(&Path, usize)> {
-        self.layers.iter().map(|layer| (&*layer.path, layer.frames)).collect()
-    }
-
-    /// The next frame of all files by its time.
-    fn advance(&mut self) -> io::Result<()> {
-        (self.ready, self.at) = (Vec::new(), 0);
-        let base = self.layers[0].header;
-        for layer in &mut self.layers[..self.kept] {
-            layer.fill(&base).map_err(|error| of(&layer.path, &error))?;
-        }
-        while let Some((time, place)) = self.first()? {
-            let Some(ended) = self.layers[..place].iter().position(|layer| layer.is_missed_at(time)) else {
-                let layer = &mut self.layers[place];
-                layer.frames += 1;
-                let data = layer.next.take().map(|frame| frame.data).unwrap_or_default();
-                self.ready.extend((data.len() as u32).to_le_bytes());
-                self.ready.extend(time.to_le_bytes());
-                self.ready.extend(data);
-                break;
-            };
-            self.leave_out_above(ended);
-        }
-        Ok(())
+    /// What all of it begins with.
+    pub(super) fn header(&self) -> &[u8] {
+        &self.layers[0].header
     }
 
     /// The frame that comes first: its time and its file.
@@ -111,21 +80,37 @@ impl Merged {
         self.told.push(format!("{path} ends before {}, which is left out from there on", paths.join(" and ")));
         self.kept = ended + 1;
     }
-
-    /// What the user is to know of what was read, once.
-    pub(super) fn told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told)
-    }
 }
 
-impl Read for Merged {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.ready.len() {
-            self.advance()?;
+impl Layers for Merged {
+    /// The next by its time, with its header.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        let base = self.layers[0].header;
+        for layer in &mut self.layers[..self.kept] {
+            layer.fill(&base).map_err(|error| of(&layer.path, &error))?;
         }
-        let read = (&self.ready[self.at..]).read(buffer)?;
-        self.at += read;
-        Ok(read)
+        while let Some((time, place)) = self.first()? {
+            let Some(ended) = self.layers[..place].iter().position(|layer| layer.is_missed_at(time)) else {
+                let layer = &mut self.layers[place];
+                layer.frames += 1;
+                let data = layer.next.take().map(|frame| frame.data).unwrap_or_default();
+                return Ok([&(data.len() as u32).to_le_bytes()[..], &time.to_le_bytes(), &data].concat());
+            };
+            self.leave_out_above(ended);
+        }
+        Ok(Vec::new())
+    }
+
+    fn base(&self) -> &File {
+        self.layers[0].reader.get_ref()
+    }
+
+    fn pictures(&self) -> Vec<(&Path, usize)> {
+        self.layers.iter().map(|layer| (&*layer.path, layer.frames)).collect()
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
     }
 }
 
