@@ -33,7 +33,8 @@ fn receivers_of_any_channels_get_the_layers_that_their_links_carry_and_every_out
     assert!(frames[2] * 20 > all * 19, "the fastest link carries all: {frames:?} of {all}");
 }
 
-/// Sends a clip of so many seconds to receivers behind these links: how many frames each got, and how many there are.
+/// Sends a clip of this length to three receivers, one behind each link. Returns the number of frames that each decoded, and the number in the
+/// clip.
 fn to_three_links(links: [Rate; 3], seconds: u32, fast_leave: bool, scheme: &str) -> Option<(Vec<usize>, usize)> {
     if !require_root() {
         return None;

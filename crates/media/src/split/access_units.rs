@@ -146,8 +146,9 @@ impl AccessUnits {
                 self.close();
                 let mut begun = std::mem::take(&mut self.next);
                 begun.slice = begun.append(nal);
-                self.check_length(begun.data.len());
+                let length = begun.data.len();
                 self.open = Some(begun);
+                self.check_length(length);
             }
             Unit::Slice | Unit::Suffix => {
                 let Some(open) = &mut self.open else { return };

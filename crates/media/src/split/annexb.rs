@@ -151,8 +151,8 @@ impl<S: Syntax> AnnexB<S> {
         }
     }
 
-    /// The bytes of a picture. A key picture without parameter sets gets those that were seen, for whoever joins there: x265 sends them
-    /// once unless it is told to repeat them.
+    /// The bytes of a picture. A key picture that comes without parameter sets is given those seen so far, so that a decoder can begin with
+    /// it: x265 sends them only once by default.
     fn with_parameter_sets(&self, role: Role, unit: AccessUnit) -> Vec<u8> {
         if role != Role::Key || unit.parameter_sets().next().is_some() {
             return unit.into_data();

@@ -2,8 +2,9 @@
 //!
 //! Nothing in HEVC or H.264 numbers all pictures of a stream. But each picture says enough of those before it that a picture of a
 //! higher layer has one place among those of lower layers, once the order within each layer is known: `h264`, by the numbers of
-//! frames; `hevc`, by the pictures that are kept for reference. A picture that two groups of pictures could take, each behind its key picture, is
-//! not given a place.
+//! frames; `hevc`, by the pictures that are kept for reference. A picture that fits both before and behind a key picture is given no place.
+
+use std::collections::BTreeSet;
 
 use super::access_units::AccessUnit;
 use crate::Codec;
@@ -109,6 +110,29 @@ impl DecodeOrder {
         }
     }
 }
+
+/// The order counts of a group's pictures, of which no two are the same. Of a group without end the latest are remembered.
+#[derive(Debug, Clone, Default)]
+struct Counts(BTreeSet<i64>);
+
+impl Counts {
+    fn insert(&mut self, count: i64) {
+        self.0.insert(count);
+        while self.0.len() > MOST_COUNTS {
+            self.0.pop_first();
+        }
+    }
+
+    fn contains(&self, count: i64) -> bool {
+        self.0.contains(&count)
+    }
+
+    fn highest(&self) -> Option<i64> {
+        self.0.last().copied()
+    }
+}
+
+const MOST_COUNTS: usize = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -358,8 +358,8 @@ pub struct SendFile {
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
     pub memory: Bytes,
 
-    /// How many packets receivers lose at random, such as 1%, at most 50%: repair symbols for it are sent while the files are sent for the first time. Receivers of
-    /// sets too large for --memory that lose so many are complete sooner; those that lose nothing get that much more and a little extra.
+    /// The share of packets that receivers are expected to lose at random, such as 1%, at most 50%: repair symbols for it are sent while the files are sent for the first time.
+    /// For sets too large for --memory, receivers with such losses finish sooner; receivers without losses get the repair symbols all the same.
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = values::loss)]
     pub expected_loss: f64,
 

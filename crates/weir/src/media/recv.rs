@@ -41,12 +41,10 @@ pub(crate) fn run(
     let config = session_config(args, receive_buffer(&wanted.description))?;
     let mut tenant = weir_net::session::media_receiver(&wanted.description, endpoint, &config)
         .map_err(Failure::of(Exit::Network, "cannot receive"))?;
-    let starts = Starts::open(&wanted.description, &output)
-        .map_err(Failure::of(Exit::Files, "cannot read which start of the sender was heard last"))?;
-    sealing::open(&mut tenant, 0, &wanted.description, starts.least(), args.name.as_deref())?;
-    let outdated = starts.outdated();
     let ssrc = u32::from_be_bytes(session::random()?);
     let outlet = open_outlet(&output, args.overwrite)?;
+    let starts = Starts::open(&wanted.description, &output);
+    sealing::open(&mut tenant, 0, &wanted.description, starts.least(), args.name.as_deref())?;
     let screen =
         Screen::new(outlet, codec, ssrc).map_err(Failure::of(Exit::Files, format!("cannot write to {output}")))?;
     if let (Some(path), Output::Rtp(to)) = (&args.sdp, &output) {
@@ -80,7 +78,8 @@ pub(crate) fn run(
         reason: "stopped",
     };
     run.show(&MediaReceiverEvent::Start(start_event(args, wanted, format, &run)));
-    wanted.told.iter().cloned().chain(outdated).for_each(|told| run.trouble(started, told, None));
+    wanted.told.iter().for_each(|told| run.trouble(started, told.clone(), None));
+    run.tell_of_starts(started);
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot receive"))?;
     Ok(run.end(clock.now(), &statistics))
 }
@@ -200,10 +199,8 @@ impl Application<Media> for MediaReceiver<'_> {
     }
 
     fn begun(&mut self, now: Time, _session: usize, epoch: u64) {
-        if let Err(error) = self.starts.heard(epoch) {
-            let message = format!("which start of the sender was heard is not remembered for the next time: {error}");
-            self.trouble(now, message, None);
-        }
+        self.starts.heard(epoch);
+        self.tell_of_starts(now);
     }
 
     fn closed(&mut self, now: Time, _session: usize) {
@@ -326,6 +323,12 @@ impl MediaReceiver<'_> {
         };
         self.show(&MediaReceiverEvent::End(event));
         exit
+    }
+
+    fn tell_of_starts(&mut self, now: Time) {
+        if let Some(told) = self.starts.told() {
+            self.trouble(now, told, None);
+        }
     }
 
     fn t_s(&self, now: Time) -> f64 {

@@ -16,26 +16,30 @@ pub(super) struct Starts {
     /// Of a programme whose packets say which start they are of.
     memory: Option<EpochMemory>,
     described: u64,
+    /// What the user is to know.
+    told: Option<String>,
 }
 
 impl Starts {
-    /// Of a session whose pictures go there: what is remembered lies next to a file, else in the user's folder of states.
-    ///
-    /// # Errors
-    /// If what is remembered cannot be read.
-    pub(super) fn open(description: &Description, output: &Output) -> io::Result<Starts> {
+    /// Of a session whose pictures go there: what is remembered lies next to a file, else in the user's folder of states. Where that cannot be
+    /// read, nothing is remembered, and the user is told.
+    pub(super) fn open(description: &Description, output: &Output) -> Starts {
         let described = description.epoch.unwrap_or(0);
+        let nothing = |told| Starts { memory: None, described, told };
         let key = description.public_key.and_then(|key| PublicKey::from_bytes(&key).ok());
-        let Some(key) = key.filter(|_| !description.sealing.seals.is_none()) else {
-            return Ok(Starts { memory: None, described });
-        };
+        let Some(key) = key.filter(|_| !description.sealing.seals.is_none()) else { return nothing(None) };
         let folder = match output {
             Output::File(path) => path.parent().map(Path::to_owned),
             Output::Stdout | Output::Rtp(_) | Output::Udp(_) => folders::state(),
         };
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| ".".into());
-        let memory = EpochMemory::open(&folder, &key, u64::from(description.tsi))?;
-        Ok(Starts { memory: Some(memory), described })
+        match EpochMemory::open(&folder, &key, u64::from(description.tsi)) {
+            Ok(memory) => {
+                let told = (memory.highest() > described).then(|| OUTDATED.to_owned());
+                Starts { memory: Some(memory), described, told }
+            }
+            Err(error) => nothing(Some(forgotten(&error))),
+        }
     }
 
     /// The lowest epoch that counts.
@@ -43,23 +47,27 @@ impl Starts {
         self.memory.as_ref().map_or(0, EpochMemory::highest).max(self.described)
     }
 
-    /// What the user is to know if the description is of an earlier start than the last one heard.
-    pub(super) fn outdated(&self) -> Option<String> {
-        (self.least() > self.described).then(|| {
-            "the sender has started again since this description was made: packets of the start that it is of do not count any more, as others could \
-             have recorded them; a later start is taken"
-                .to_owned()
-        })
+    /// A packet of this start came.
+    pub(super) fn heard(&mut self, epoch: u64) {
+        if let Some(memory) = &mut self.memory
+            && let Err(error) = memory.raise(epoch)
+        {
+            self.told = Some(forgotten(&error));
+        }
     }
 
-    /// A packet of this start came.
-    ///
-    /// # Errors
-    /// If it cannot be remembered.
-    pub(super) fn heard(&mut self, epoch: u64) -> io::Result<()> {
-        self.memory.as_mut().map_or(Ok(()), |memory| memory.raise(epoch))
+    /// What the user is to know, once.
+    pub(super) fn told(&mut self) -> Option<String> {
+        self.told.take()
     }
 }
+
+fn forgotten(error: &io::Error) -> String {
+    format!("which start of the sender was heard last cannot be remembered from one run to the next: {error}")
+}
+
+const OUTDATED: &str = "the sender has started again since this description was made; packets of the start that it describes are refused, as they \
+                        could be recordings, and packets of later starts are accepted";
 
 #[cfg(test)]
 mod tests {
@@ -81,13 +89,13 @@ mod tests {
     fn a_start_that_was_heard_counts_in_the_next_run_though_the_description_is_older() {
         let folder = tempfile::tempdir().expect("a folder");
         let output = Output::File(folder.path().join("out.ivf"));
-        let open = |description: &Description| Starts::open(description, &output).expect("it can be read");
-        let mut first = open(&sealed(5));
-        assert_eq!((first.least(), first.outdated()), (5, None));
-        first.heard(9).expect("it can be written");
-        let later = open(&sealed(5));
-        assert!(later.least() == 9 && later.outdated().is_some());
-        assert_eq!((open(&sealed(10)).least(), open(&sealed(10)).outdated()), (10, None));
+        let open = |epoch| Starts::open(&sealed(epoch), &output);
+        let mut first = open(5);
+        first.heard(9);
+        assert_eq!((first.least(), first.told()), (9, None));
+        let mut later = open(5);
+        assert_eq!((later.least(), later.told().as_deref()), (9, Some(OUTDATED)));
+        assert_eq!((open(10).least(), open(10).told()), (10, None));
     }
 
     #[test]
@@ -95,7 +103,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let output = Output::File(folder.path().join("out.ivf"));
         let plain = Description { sealing: Default::default(), epoch: None, ..sealed(0) };
-        Starts::open(&plain, &output).and_then(|mut starts| starts.heard(9)).expect("nothing is written");
+        let mut starts = Starts::open(&plain, &output);
+        starts.heard(9);
+        assert_eq!(starts.told(), None);
         assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_used_is_told_and_keeps_nobody_from_watching() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut starts = Starts::open(&sealed(5), &Output::File(file.path().join("out.ivf")));
+        assert_eq!(starts.least(), 5);
+        assert!(starts.told().is_some_and(|told| told.contains("cannot be remembered")));
     }
 }

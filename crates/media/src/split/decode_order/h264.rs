@@ -2,8 +2,8 @@
 //! picture, and comes before it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
+use super::Counts;
 use crate::split::access_units::AccessUnit;
 use crate::split::annexb::Syntax;
 use crate::split::h264::{H264, IDR, Slice};
@@ -20,8 +20,7 @@ pub(super) struct Decoded {
     /// Whether there was one that was presented behind all others up to it.
     has_trailing: bool,
     order: OrderCount,
-    /// Their order counts, of which no two are the same.
-    seen: BTreeSet<i64>,
+    seen: Counts,
 }
 
 /// Whether frame numbers and order counts begin again here.
@@ -38,7 +37,7 @@ impl Decoded {
         let Some(slice) = self.slice(unit) else { return false };
         let next = self.referred.map(|last| (last + 1) % (1 << slice.sequence.frame_number_bits));
         let is_free = match self.count(&slice, unit) {
-            Some(count) => !self.seen.contains(&count) && (count < self.highest() || self.may_trail(count, below)),
+            Some(count) => !self.seen.contains(count) && (count < self.highest() || self.may_trail(count, below)),
             // Where pictures are presented in the order of decoding, no two in a row are without use for others (§8.2.1.3).
             None => is_referred_to(unit) || !self.has_spare,
         };
@@ -55,22 +54,19 @@ impl Decoded {
 
     /// The highest order count, two for each frame.
     fn highest(&self) -> i64 {
-        self.seen.last().copied().unwrap_or(0)
+        self.seen.highest().unwrap_or(0)
     }
 
     pub(super) fn take(&mut self, unit: &AccessUnit) {
         unit.parameter_sets().for_each(|(_, nal)| _ = self.syntax.parameter_set(nal));
         let Some(slice) = self.slice(unit) else { return };
         if is_key(unit) {
-            self.seen.clear();
+            self.seen = Counts::default();
         }
         if let Some(bits) = slice.sequence.order_bits {
             let count = self.order.extend(slice.order_low, bits, is_key(unit), is_referred_to(unit));
             self.has_trailing |= !is_referred_to(unit) && count > self.highest();
             self.seen.insert(count);
-        }
-        while self.seen.len() > MOST_SEEN {
-            self.seen.pop_first();
         }
         if is_referred_to(unit) {
             self.referred = Some(slice.frame_number);
@@ -90,6 +86,3 @@ impl Decoded {
         Some(self.order.clone().extend(slice.order_low, bits, is_key(unit), is_referred_to(unit)))
     }
 }
-
-/// Order counts that are remembered of a group of pictures without end.
-const MOST_SEEN: usize = 4096;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::Counts;
 use crate::split::access_units::AccessUnit;
 use crate::split::annexb::Syntax;
 use crate::split::hevc::{Hevc, Kind};
@@ -16,8 +17,7 @@ pub(super) struct Decoded {
     order: OrderCount,
     /// The order counts of those that are kept.
     kept: BTreeSet<i64>,
-    /// The order counts of all, of which no two are the same.
-    seen: BTreeSet<i64>,
+    seen: Counts,
 }
 
 /// What a picture says.
@@ -45,7 +45,7 @@ impl Decoded {
             })
         };
         !picture.kind.is_key()
-            && !self.seen.contains(&picture.count)
+            && !self.seen.contains(picture.count)
             && picture.named.iter().all(|(count, is_used)| !is_used || self.kept.contains(count))
             && !self.kept.is_empty()
             && !ends_too_much()
@@ -58,14 +58,11 @@ impl Decoded {
         self.order = order;
         let Some(Picture { kind, count, named }) = picture else { return };
         if kind.restarts() {
-            self.seen.clear();
+            self.seen = Counts::default();
         }
         self.kept.retain(|kept| !kind.restarts() && named.iter().any(|(named, _)| named == kept));
         self.kept.insert(count);
         self.seen.insert(count);
-        while self.seen.len() > MOST_SEEN {
-            self.seen.pop_first();
-        }
     }
 
     fn read(&self, unit: &AccessUnit, order: &mut OrderCount) -> Option<Picture> {
@@ -76,6 +73,3 @@ impl Decoded {
         Some(Picture { kind: Kind::of(unit.slice()), count, named })
     }
 }
-
-/// Order counts that are remembered of a stream in which they never begin again.
-const MOST_SEEN: usize = 4096;

@@ -221,13 +221,13 @@ impl Track {
         self.time(0)
     }
 
-    /// The time of the picture so many behind that.
+    /// The time of the picture this many places behind the next one.
     fn time(&self, ahead: usize) -> Option<i64> {
         let picture = &self.waiting.get(ahead)?.picture;
         Some(i64::try_from(picture.time).unwrap_or(i64::MAX).saturating_add(self.offset?))
     }
 
-    /// The same picture, with what it says of its place.
+    /// That picture, with what it says of its place.
     fn head(&self, ahead: usize) -> Option<Head<'_>> {
         let unit = self.waiting.get(ahead)?.unit.as_ref()?;
         Some(Head { unit, time: self.time(ahead) })
