@@ -4,6 +4,7 @@ mod common;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use common::*;
@@ -85,11 +86,12 @@ fn wait(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// An even port that is free, and the next one, which RTCP takes.
+/// An even port that is free, and the next one, which RTCP takes. No other test of this process gets them.
 fn free_port() -> u16 {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
     let start = std::process::id() as u16 % 10_000;
-    (0..500)
-        .map(|n| 20_000 + (start + n * 7) / 2 * 2)
+    std::iter::repeat_with(|| 20_000 + (start + GIVEN.fetch_add(7, Ordering::Relaxed)) / 2 * 2)
+        .take(500)
         .find(|port| is_free(*port) && is_free(port + 1))
         .expect("some port is free")
 }
