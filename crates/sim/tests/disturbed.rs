@@ -78,11 +78,19 @@ fn forged_clocks_each_tenth_of_a_second_cost_no_scheme_its_rate() {
         let undisturbed = rate(scheme, Disturbance::None);
         for seconds in [9, -9, 3_000] {
             let what = format!("{}: clocks {seconds} s ahead", scheme.name);
-            shares.compare(&what, undisturbed, rate(scheme, Disturbance::Forged { clock: seconds * SECOND, ahead: 1 }));
+            shares.compare(
+                &what,
+                undisturbed,
+                rate(scheme, Disturbance::Forged { clock: seconds * SECOND, ahead: 1, in_a_row: 1 }),
+            );
         }
         for millis in [80, 45, 20, 9, 4, -20, -45] {
-            let small = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1 };
+            let small = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1, in_a_row: 1 };
             shares.compare(&format!("{}: clocks {millis} ms ahead", scheme.name), undisturbed, rate(scheme, small));
+        }
+        for millis in [45, 9] {
+            let pairs = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1, in_a_row: 2 };
+            shares.compare(&format!("{}: pairs {millis} ms ahead", scheme.name), undisturbed, rate(scheme, pairs));
         }
     }
     shares.assert();
@@ -95,7 +103,7 @@ fn forged_sequence_numbers_each_tenth_of_a_second_cost_no_scheme_its_rate() {
         let undisturbed = rate(scheme, Disturbance::None);
         for ahead in [40, 300, 2_000, 9_000] {
             let what = format!("{}: numbers {ahead} ahead", scheme.name);
-            shares.compare(&what, undisturbed, rate(scheme, Disturbance::Forged { clock: 0, ahead }));
+            shares.compare(&what, undisturbed, rate(scheme, Disturbance::Forged { clock: 0, ahead, in_a_row: 1 }));
         }
     }
     shares.assert();
@@ -113,10 +121,11 @@ enum Disturbance {
     Steps(i64),
     /// Nothing comes for two seconds; then the sequence numbers begin again, and the clock has stepped.
     StartsAgain(i64),
-    /// Each tenth of a second a packet is followed by another of its channel with a wrong clock and a number so far ahead of its own.
+    /// Each tenth of a second a packet is followed by others of its channel with a wrong clock and numbers so far ahead of its own.
     Forged {
         clock: i64,
         ahead: u32,
+        in_a_row: u32,
     },
 }
 
@@ -169,27 +178,35 @@ impl Disturbed {
         Some(packet)
     }
 
-    /// The packet that somebody else sends after this one.
-    fn forged(&mut self, now: Time, mut packet: Packet) -> Option<Packet> {
-        let Disturbance::Forged { clock, ahead } = self.what else { return None };
+    /// The packets that somebody else sends after this one.
+    fn forged(&mut self, now: Time, packet: Packet) -> Vec<Packet> {
+        let Disturbance::Forged { clock, ahead, in_a_row } = self.what else { return Vec::new() };
         if now < self.next_forgery {
-            return None;
+            return Vec::new();
         }
-        match &mut packet.header {
-            Header::Layered(layered) => {
-                layered.sequence = layered.sequence.wrapping_add(ahead) & 0xffff;
-                layered.clock_micros = layered.clock_micros.wrapping_add_signed(clock);
-            }
-            Header::TreeData(data) if !data.is_repair => {
-                data.number = data.number.wrapping_add(ahead);
-                data.sent_micros = data.sent_micros.wrapping_add(clock as u32);
-            }
-            Header::Paced(paced) => paced.sequence = paced.sequence.wrapping_add(ahead as u16),
-            _ => return None,
+        let forged: Vec<Packet> = (ahead..ahead + in_a_row).filter_map(|ahead| forge(packet, clock, ahead)).collect();
+        if !forged.is_empty() {
+            self.next_forgery = now + Duration::from_millis(100);
         }
-        self.next_forgery = now + Duration::from_millis(100);
-        Some(packet)
+        forged
     }
+}
+
+/// This packet with another clock and number; `None` of one that nobody forges.
+fn forge(mut packet: Packet, clock: i64, ahead: u32) -> Option<Packet> {
+    match &mut packet.header {
+        Header::Layered(layered) => {
+            layered.sequence = layered.sequence.wrapping_add(ahead) & 0xffff;
+            layered.clock_micros = layered.clock_micros.wrapping_add_signed(clock);
+        }
+        Header::TreeData(data) if !data.is_repair => {
+            data.number = data.number.wrapping_add(ahead);
+            data.sent_micros = data.sent_micros.wrapping_add(clock as u32);
+        }
+        Header::Paced(paced) => paced.sequence = paced.sequence.wrapping_add(ahead as u16),
+        _ => return None,
+    }
+    Some(packet)
 }
 
 impl Endpoint for Disturbed {
@@ -201,7 +218,7 @@ impl Endpoint for Disturbed {
         let Some(packet) = self.changed(now, packet) else { return };
         self.receiver.handle(now, Event::Packet { from, packet: &packet });
         self.collect(now, false);
-        if let Some(packet) = self.forged(now, packet) {
+        for packet in self.forged(now, packet) {
             self.receiver.handle(now, Event::Packet { from, packet: &packet });
             self.collect(now, true);
         }

@@ -10,7 +10,7 @@ use core::time::Duration;
 use weir_units::Time;
 
 use super::ewma::Ewma;
-use doubt::Doubt;
+use doubt::{Doubt, Verdict};
 use minimum::Minimum;
 
 /// Over what the smallest timestamp difference, which stands for the empty path, is taken.
@@ -63,8 +63,8 @@ pub enum DelaySample {
 /// A packet that comes earlier than the empty path lets it, or later than a queue could make it since the last one, is not
 /// believed: it is forged, or a clock was set, or another sender has begun. Only if its channel goes on from there the
 /// estimator starts again, after three packets; where delays seem to have become longer, after a second of them. A packet that
-/// lowers the minimum is taken at once, and taken back if one that was sent earlier comes later, unless the next one of its channel
-/// is as early: channels may take different queues. A sender that has started again has another clock. So a
+/// lowers the minimum is taken at once, and taken back if one that was sent earlier comes later, unless that is of another channel and
+/// three more of its own are as early: channels may take different queues. A sender that has started again has another clock. So a
 /// clock that steps costs a second, and a forged packet nothing that lasts.
 ///
 /// Example: TSDs of 100, 100 and 140 ms with a gain of 0.25 give a short-term delay of 10 ms.
@@ -112,7 +112,7 @@ impl QueuingDelay {
             self.lowered = None;
         }
         if self.fallen.is_some() {
-            self.look_back(clock_micros);
+            self.look_back(channel, clock_micros);
         }
         let Some(least) = self.minimum.smallest() else { return self.begin(now, wire) };
         let step = self.step(now, wire);
@@ -156,20 +156,28 @@ impl QueuingDelay {
 
     /// A packet comes after one that lowered the minimum: if it was sent before it, that one was forged, or took another queue.
     #[cold]
-    fn look_back(&mut self, clock_micros: u64) {
+    fn look_back(&mut self, channel: u16, clock_micros: u64) {
         if let Some(before) = self.doubt.fall.on_later(clock_micros as u32) {
             self.lowered = None;
             self.minimum.take_back(before);
+            // Packets of one channel share a queue.
+            if self.fallen == Some(channel) {
+                self.fallen = None;
+            }
         }
     }
 
-    /// A packet lowers the minimum, or is the next one of the channel whose packet did.
+    /// A packet lowers the minimum, or is one of the channel whose packet did.
     #[cold]
     fn note_fall(&mut self, now: Time, channel: u16, clock_micros: u64, [least, tsd]: [i64; 2]) {
         if self.fallen == Some(channel) {
-            self.fallen = None;
-            if self.doubt.fall.is_confirmed_by(tsd) {
-                return;
+            match self.doubt.fall.on_next(now, tsd) {
+                Verdict::Open => {}
+                Verdict::Over => self.fallen = None,
+                Verdict::Confirmed => {
+                    self.fallen = None;
+                    return;
+                }
             }
         }
         if tsd >= least {
@@ -179,7 +187,9 @@ impl QueuingDelay {
             self.lowered = Some(channel);
             self.doubt.least_before = least;
         }
-        self.fallen = Some(channel);
+        if self.fallen.replace(channel) != Some(channel) {
+            self.doubt.fall.forget_agreeing();
+        }
         self.doubt.fall.on_lower(now, clock_micros as u32, [least, tsd], || self.minimum.before(now));
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Fall {
     tsd: i64,
     /// A packet that was sent earlier came later, and they have been taken back.
     is_taken_back: bool,
+    /// Packets of the channel that were as early after that.
+    agreeing: u32,
 }
 
 impl Fall {
@@ -43,6 +45,11 @@ impl Fall {
             *self = Fall { since: Some(now), before: before(), least_before: least, ..*self };
         }
         *self = Fall { clock, tsd, is_taken_back: false, ..*self };
+    }
+
+    /// Another channel's packet lowers the minimum, or the last one has been decided.
+    pub(super) fn forget_agreeing(&mut self) {
+        self.agreeing = 0;
     }
 
     /// A packet with this clock comes later. If it was sent earlier: how the minimum was.
@@ -55,10 +62,29 @@ impl Fall {
         Some(self.before)
     }
 
-    /// Whether a packet is about as early as that which was taken back.
-    pub(super) fn is_confirmed_by(&self, tsd: i64) -> bool {
-        self.is_taken_back && tsd - self.tsd <= (self.least_before - self.tsd) / 2
+    /// The next packet of the channel comes.
+    pub(super) fn on_next(&mut self, now: Time, tsd: i64) -> Verdict {
+        if !self.is_taken_back {
+            let is_old = self.since.is_none_or(|since| now.since(since) >= TOGETHER);
+            return if is_old { Verdict::Over } else { Verdict::Open };
+        }
+        if tsd - self.tsd > (self.least_before - self.tsd) / 2 {
+            return Verdict::Over;
+        }
+        self.agreeing += 1;
+        if self.agreeing >= AGREEING { Verdict::Confirmed } else { Verdict::Open }
     }
+}
+
+/// What the next packet of the channel says of one that lowered the minimum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing yet.
+    Open,
+    /// It stays as it is: nothing spoke against it, or it has been taken back.
+    Over,
+    /// It had been taken back, and enough packets of the channel are about as early.
+    Confirmed,
 }
 
 impl Doubt {
