@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use socket2::{Domain, Protocol, Socket, Type};
 use weir_wire::alc::{Alc, Content, Profile};
 use weir_wire::{CciForm, Layered};
 
 use super::host::Host;
+use super::topology::run;
 
 /// What a stranger does, until it is done or this is dropped. It says how many packets it has sent.
 #[derive(Debug)]
@@ -148,9 +150,12 @@ impl Air {
     }
 
     /// Floods the group from the address of another: this many packets a second, or as many as the kernel takes, until the test ends the
-    /// stranger.
+    /// stranger. The kernel gets them many at a time, so that the flood itself costs little of the processor that the test runs on.
     pub fn flood_as(&mut self, from: SocketAddrV4, packet: &[u8], per_sec: u32) {
-        let (raw, datagram, to) = (self.raw(), self.datagram(from, packet), self.group.into());
+        let socket = self.impostor(from);
+        let length = i32::try_from(packet.len()).expect("a packet");
+        setsockopt(&socket, UdpGsoSegment, &length).expect("the kernel makes packets of a batch");
+        let batch = packet.repeat(BATCH as usize);
         let begun = Instant::now();
         while !self.is_over() {
             let due = (begun.elapsed().as_secs_f64() * f64::from(per_sec)) as u64;
@@ -159,9 +164,20 @@ impl Air {
                 continue;
             }
             // A queue that is full is what a flood is for.
-            (0..BATCH).for_each(|_| _ = raw.send_to(&datagram, &to));
+            let _ = socket.send_to(&batch, self.group);
             self.sent += BATCH;
         }
+    }
+
+    /// A socket with the address of another, which this host has as well from now on, and tells nobody.
+    fn impostor(&self, from: SocketAddrV4) -> UdpSocket {
+        std::fs::write("/proc/sys/net/ipv4/conf/all/arp_ignore", "8").expect("root can set what a host answers");
+        run("ip", &["address", "add", &format!("{}/32", from.ip()), "dev", "lo"]);
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).expect("a socket");
+        socket.set_multicast_if_v4(&self.local).expect("a host has an interface");
+        socket.set_multicast_loop_v4(false).expect("a socket has options");
+        socket.bind(&from.into()).expect("its own address");
+        socket.into()
     }
 
     /// A socket for datagrams that bring their own IP header. Its host does not hear them.

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddrV4;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -116,7 +117,7 @@ impl Cost {
     }
 }
 
-/// A session at 20 Mbit/s at most, undisturbed and under 200 000 forged packets a second, in turn.
+/// A session at 20 Mbit/s at most, undisturbed and under at least 200 000 forged packets a second, in turn.
 fn measure_flood(options: &Options, weir: &Path) -> Result<Value, String> {
     let scratch = Scratch::new();
     let file = scratch.join("input");
@@ -134,10 +135,11 @@ fn measure_flood(options: &Options, weir: &Path) -> Result<Value, String> {
             let network = Network::new().receivers(2).build();
             let plain = one(weir, &network, &file, words(mode))?;
             let group: SocketAddrV4 = Session::DEFAULT.0.parse().expect("a group and a port");
-            let begun = Instant::now();
-            let forger = Stranger::start(network.receiver(1), group, forge);
+            let (heard, begun) = mpsc::channel();
+            let forger = Stranger::start(network.receiver(1), group, move |air| forge(air, &heard));
             let flooded = one(weir, &network, &file, words(mode));
             let said = forger.stop();
+            let begun: Instant = begun.recv().map_err(|_| "the forger heard nothing")?;
             rates.push(said as f64 / begun.elapsed().as_secs_f64());
             let (flooded, forged) = flooded?;
             refused.push(forged);
@@ -172,16 +174,19 @@ fn one(weir: &Path, network: &Network, file: &Path, words: Vec<String>) -> Resul
     }
 }
 
-/// Sends 200 000 packets a second that look like the session's until they are checked.
-fn forge(air: &mut Air) {
+/// Sends packets that look like the session's until they are checked; tells when it begins.
+fn forge(air: &mut Air, begins: &mpsc::Sender<Instant>) {
     let Some(heard) = air.hear() else { return };
     let mut packet = heard.bytes().to_vec();
     packet.resize(100, 0);
+    // The test may be over.
+    let _ = begins.send(Instant::now());
     // Under the sender's address, as what comes from another is not looked at.
     air.flood_as(heard.from(), &packet, FORGED_PER_SEC);
 }
 
 const FLOODED: weir_units::Bytes = weir_units::Bytes::new(24_000_000);
-const FORGED_PER_SEC: u32 = 200_000;
+/// The claim is of 200 000; a flood is late now and then.
+const FORGED_PER_SEC: u32 = 210_000;
 const HEAD_START: Duration = Duration::from_millis(500);
 const RUN_LIMIT: Duration = Duration::from_secs(300);
