@@ -32,11 +32,11 @@ impl Shares {
         self.0.len() - 1
     }
 
-    /// The first moment from `after` on and before `before` at which the receivers of some level have all they need: those
+    /// The last moment from `after` on and before `before` at which the receivers of some level have all they need: those
     /// of a share s after 1/s cycles, and a little more for losses.
-    pub(crate) fn next_finish(&self, after: u64, before: u64) -> Option<u64> {
+    pub(crate) fn last_finish(&self, after: u64, before: u64) -> Option<u64> {
         let finish = |share: &u64| CYCLE / 100 * LOSS_PERCENT * (1 << 32) / (*share).max(1 << 12);
-        self.0[1..].iter().map(finish).filter(|at| (after..before).contains(at)).min()
+        self.0[1..].iter().map(finish).filter(|at| (after..before).contains(at)).max()
     }
 
     /// The slot that `channel` has reached after `progress` cycles, counted on from cycle to cycle.
@@ -119,9 +119,9 @@ mod tests {
     fn a_round_can_end_where_a_level_is_complete() {
         let shares = Shares::new(&[1, 1, 2]);
         let at = |cycles: f64| (cycles * CYCLE as f64) as u64;
-        let finish = shares.next_finish(at(1.1), at(3.0)).expect("the second level needs two cycles");
+        let finish = shares.last_finish(at(1.1), at(3.0)).expect("the second level needs two cycles");
         assert!(finish.abs_diff(at(2.06)) < CYCLE / 100);
-        assert_eq!(shares.next_finish(at(2.1), at(3.0)), None);
+        assert_eq!(shares.last_finish(at(2.1), at(3.0)), None);
     }
 
     proptest! {

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) batch_symbols: u64,
     /// Whether the encoders of all blocks are kept.
     pub(crate) keep_encoders: bool,
+    /// Bytes a second that all channels take.
+    pub(crate) bytes_per_sec: u64,
     /// In how many visits a window's cycle is sent at least.
     pub(crate) visits: u64,
     /// How much repair the first cycle ends with, in the units of progress; 0 where encoders are kept, which have it ready.
@@ -47,6 +49,8 @@ pub(crate) struct Block {
     pub(crate) length: u64,
     /// Source symbols.
     pub(crate) symbols: u32,
+    /// Whether its encoder is kept once it is made.
+    pub(crate) is_kept: bool,
 }
 
 /// One object: a file or a part of one.
@@ -76,16 +80,19 @@ impl Plan {
                     offset: object.offset + offset,
                     length: padded.min(object.layout.transfer_length() - offset),
                     symbols,
+                    is_kept: false,
                 });
             }
         }
         let manifests = manifests(&set, bytes, &objects, options)?;
         let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
         let symbol_size = u64::from(options.symbol_size);
-        let keep_encoders = symbols * symbol_size * ENCODER_PER_SOURCE <= options.memory_limit / 2 * 10;
-        let batches = if keep_encoders { 2 * BATCHES_IN_MEMORY } else { BATCHES_IN_MEMORY };
+        let kept = keep(&mut blocks, symbol_size, options.memory_limit / 2);
+        let keep_encoders = kept >= 1.0;
+        let batches = if kept > 0.0 { 2 * BATCHES_IN_MEMORY } else { BATCHES_IN_MEMORY };
         let batch_symbols = (options.memory_limit / batches / symbol_size).max(16);
-        let visits = if keep_encoders { 1 } else { visits(options) };
+        let bytes_per_sec = options.channel_rates.iter().map(|rate| rate.bps() / 8).sum::<u64>().max(1);
+        let visits = if keep_encoders { 1 } else { visits(bytes_per_sec as f64 * (1.0 - kept)) };
         let window_symbols = if keep_encoders { u64::MAX } else { batch_symbols * visits };
         let windows = windows(&blocks, window_symbols);
         let symbol_size = usize::from(options.symbol_size);
@@ -100,6 +107,7 @@ impl Plan {
             symbols,
             batch_symbols,
             keep_encoders,
+            bytes_per_sec,
             visits,
             expected_loss,
             heads,
@@ -132,10 +140,29 @@ fn repair_for(blocks: &[Block], loss: f64) -> u64 {
     if lost == 0.0 { 0 } else { ((lost + 4.0 * lost.sqrt() + UNEVEN) / f64::from(largest) * CYCLE as f64) as u64 }
 }
 
-/// How often a window's encoders may be made again for one cycle, so that making them costs at most [`ENCODE_BUDGET`].
-fn visits(options: &CarouselOptions) -> u64 {
-    let bytes_per_sec = options.channel_rates.iter().map(|rate| rate.bps() / 8).sum::<u64>().max(1);
-    (ENCODE_BUDGET / bytes_per_sec).clamp(1, MAX_VISITS)
+/// Chooses blocks whose encoders are kept, spread evenly, in `room` bytes; the part that they are of all. Few would save little, and have
+/// their room taken from what waits to be sent.
+fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
+    let encoder_bytes = |block: &Block| u64::from(block.symbols) * symbol_size * ENCODER_PER_SOURCE / 10;
+    let all: u64 = blocks.iter().map(encoder_bytes).sum();
+    let part = if all <= room { 1.0 } else { room as f64 / all as f64 };
+    if part < LEAST_KEPT {
+        return 0.0;
+    }
+    let (mut passed, mut kept) = (0, 0);
+    for block in blocks {
+        let bytes = encoder_bytes(block);
+        passed += bytes;
+        block.is_kept = part >= 1.0 || (kept + bytes) as f64 <= passed as f64 * part;
+        kept += if block.is_kept { bytes } else { 0 };
+    }
+    if part < 1.0 { kept as f64 / all as f64 } else { 1.0 }
+}
+
+/// How often a window's encoders may be made again for one cycle, if so many bytes a second are of blocks whose encoders are not kept, so that
+/// making them costs at most [`ENCODE_BUDGET`].
+fn visits(bytes_per_sec: f64) -> u64 {
+    ((ENCODE_BUDGET as f64 / bytes_per_sec.max(1.0)) as u64).clamp(1, MAX_VISITS)
 }
 
 /// Most bytes of an object.
@@ -313,6 +340,8 @@ fn hash_texts(hasher: &mut blake3::Hasher, kind: &str, texts: [&str; 2]) {
 const BATCHES_IN_MEMORY: u64 = 8;
 /// Ten times what an encoder takes for each byte of its block: the block, its intermediate symbols, and their tables.
 const ENCODER_PER_SOURCE: u64 = 23;
+/// The least part of the encoders that is worth keeping.
+const LEAST_KEPT: f64 = 0.2;
 /// Bytes a second that may go through making encoders: about half a core.
 const ENCODE_BUDGET: u64 = 200_000_000;
 const MAX_VISITS: u64 = 32;
@@ -393,6 +422,20 @@ mod tests {
         let (plan, _) = plan(&[4_000_000], &options);
         assert!(!plan.keep_encoders && plan.windows.len() > 2 && plan.visits == MAX_VISITS);
         assert_eq!(plan.windows.iter().map(ExactSizeIterator::len).sum::<usize>(), plan.blocks.len());
+    }
+
+    #[test]
+    fn encoders_are_kept_of_as_many_blocks_as_there_is_memory_for() {
+        let bytes = |memory_limit| {
+            let options = CarouselOptions { memory_limit, block_symbols: 40, symbol_size: 1000, ..Default::default() };
+            let (plan, _) = plan(&[4_000_000], &options);
+            let kept = plan.blocks.iter().filter(|block| block.is_kept);
+            (kept.map(|block| u64::from(block.symbols) * 1000).sum::<u64>(), plan.keep_encoders)
+        };
+        assert_eq!(bytes(18_400_000), (4_000_000, true), "2.3 times the file, and as much for batches");
+        let (half, all) = bytes(9_200_000);
+        assert!((1_900_000..=2_000_000).contains(&half) && !all, "{half}");
+        assert_eq!(bytes(3_000_000), (0, false), "a sixth is not worth it");
     }
 
     #[test]

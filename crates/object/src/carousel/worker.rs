@@ -182,18 +182,19 @@ impl Worker {
         }
     }
 
-    /// Bytes of symbols that may wait to be sent: where encoders are made again, what was encoded ahead lets nobody wait for them.
+    /// Bytes of symbols that may wait to be sent: where encoders are made again, what was encoded ahead lets nobody wait for them. A
+    /// second's is enough, and more would be made for nobody at a session's end.
     fn most_waiting(&self) -> usize {
-        let batch =
-            usize::try_from(self.plan.batch_symbols).unwrap_or(usize::MAX).saturating_mul(self.plan.symbol_size);
-        if self.plan.keep_encoders { 0 } else { batch.saturating_mul(BATCHES_AHEAD) }
+        let batch = self.plan.batch_symbols.saturating_mul(self.plan.symbol_size as u64);
+        let most = batch.saturating_mul(BATCHES_AHEAD).min(self.plan.bytes_per_sec);
+        if self.plan.keep_encoders { 0 } else { usize::try_from(most).unwrap_or(usize::MAX) }
     }
 
     /// How much of a cycle every window gets in the round that starts at `progress`.
     ///
     /// The first cycle is split evenly, unless losses are expected. After it, or where an earlier run sent it, with encoders kept, each round is a batch. Without, the first rounds
-    /// are short, for receivers that miss just a few symbols, and then as short as the cost of encoding allows; and a
-    /// round ends where the receivers of some level have all they need, so that they need not wait for the next.
+    /// are short, for receivers that miss just a few symbols, and then about as short as the cost of encoding allows: a
+    /// round ends where the receivers of some level have all they need, if that is in its second half, so that they need not wait for the next.
     fn step(&self, progress: u64, round: u64) -> u64 {
         let longest = self.plan.windows.iter().map(|window| self.window_symbols(window)).max().unwrap_or(1);
         let even = if self.plan.keep_encoders { 1 } else { FIRST_CYCLE_VISITS };
@@ -209,7 +210,8 @@ impl Worker {
         }
         let growing = FIRST_REPAIR_ROUND << (2 * (round - visits)).min(32);
         let usual = growing.min(CYCLE / self.plan.visits).max(1);
-        self.shares.next_finish(progress + SHORTEST_ROUND, progress + usual).map_or(usual, |finish| finish - progress)
+        let finish = self.shares.last_finish(progress + usual / 2, progress + usual);
+        finish.map_or(usual, |finish| (finish - progress).max(1))
     }
 
     /// How far the first cycle is after this one of its visits.
@@ -381,7 +383,7 @@ impl Worker {
             }
             done += lot;
         }
-        if self.plan.keep_encoders {
+        if self.plan.blocks[block].is_kept {
             self.encoders.insert(block, encoder);
         }
         Ok(())
@@ -423,7 +425,7 @@ const LAST_VISIT_BATCHES: u64 = 2;
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
 /// How many batches of the largest kind wait to be sent at most, in bytes, where encoders are not kept.
-const BATCHES_AHEAD: usize = 2;
+const BATCHES_AHEAD: u64 = 2;
 /// Encoding begins when this part of what may wait is left of the first cycle.
 const LEAD: usize = 2;
 /// More are not kept to be filled again.
@@ -432,8 +434,6 @@ const SPARE_BATCHES: usize = 4;
 const REST: usize = 64;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;
-/// Not worth encoding all blocks for.
-const SHORTEST_ROUND: u64 = CYCLE / 64;
 const REPAIR_LOT: u32 = 32;
 const MAX_PLANS: usize = 16;
 
