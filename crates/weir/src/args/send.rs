@@ -354,7 +354,7 @@ pub struct SendFile {
     #[arg(long, value_name = "N", requires = "priority", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Session")]
     pub sessions: Option<u16>,
 
-    /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once, larger ones again and again.
+    /// Memory to use for encoding, in bytes, about: sets of up to a fifth of it are encoded once; of sets up to about its size a part is, and the rest again and again, as all of larger ones.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = values::size)]
     pub memory: Bytes,
 
