@@ -159,8 +159,8 @@ fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
     if part < 1.0 { kept as f64 / all as f64 } else { 1.0 }
 }
 
-/// How often a window's encoders may be made again for one cycle, if so many bytes a second are of blocks whose encoders are not kept, so that
-/// making them costs at most [`ENCODE_BUDGET`].
+/// How often a window's encoders may be made again in one cycle without exceeding [`ENCODE_BUDGET`]. `bytes_per_sec` is the rate of the
+/// blocks whose encoders are not kept.
 fn visits(bytes_per_sec: f64) -> u64 {
     ((ENCODE_BUDGET as f64 / bytes_per_sec.max(1.0)) as u64).clamp(1, MAX_VISITS)
 }

@@ -47,7 +47,7 @@ pub(super) enum Carried {
 }
 
 impl Carried {
-    /// Its layers, of so many.
+    /// The layers that it carries, of a programme with this many.
     fn layers(&self, count: u8) -> RangeInclusive<u8> {
         match self {
             Carried::Layer { layer, .. } => *layer..=*layer,
