@@ -27,7 +27,7 @@ fn each_receiver_gets_the_layers_that_its_link_carries_and_every_output_decodes_
 /// more than the base layer takes (2.4 Mbit/s here), the base pauses; at 3 Mbit/s for 1.2 and 1.3 s in two of three runs.
 #[test]
 fn receivers_of_any_channels_get_the_layers_that_their_links_carry_and_every_output_decodes_without_an_error() {
-    let Some((frames, all)) = to_three_links([4, 8, 16].map(Rate::from_mbps), 10, true, "fglm") else { return };
+    let Some((frames, all)) = to_three_links([4, 6, 16].map(Rate::from_mbps), 10, true, "fglm") else { return };
     assert!(frames.is_sorted_by(|slower, faster| slower < faster), "frame rates do not rise: {frames:?}");
     // Each of the others has a part of the packets of every picture.
     assert!(frames[2] * 20 > all * 19, "the fastest link carries all: {frames:?} of {all}");
