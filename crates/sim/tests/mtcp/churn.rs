@@ -95,6 +95,6 @@ fn says_that_it_has_a_node(notes: &Notes, agent: AgentId) -> bool {
     matches!(of_place.next_back(), Some((.., TreeReport::Attached { .. })))
 }
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 60;
 const PAYLOADS: u64 = 4_000;
 const LASTS: Duration = Duration::from_secs(180);
