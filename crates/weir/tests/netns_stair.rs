@@ -2,7 +2,7 @@
 //! its changes of membership cost.
 //!
 //! The claims are those of `docs/papers/stair.md`; `weir-bench --part stair` measures and judges them. Here limits in real time are
-//! wider where a test says why. What is to show a rate of the fast links runs alone, the rest side by side. Needs root; see
+//! wider where a test says why. What is to show the rate of fast links runs alone, the rest side by side. Needs root; see
 //! `weir_testkit::netns::require_root`.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use weir_units::{Bytes, Rate};
 /// and of each that nobody starves.
 #[test]
 fn stair_and_tcp_share_links_within_a_factor_of_two_and_neither_starves_on_one() {
-    let Some(_turn) = alone() else { return };
+    let Some(_turn) = beside_others() else { return };
     let shares = std::thread::scope(|scope| {
         let measured = ["reno", "cubic"].map(|control| scope.spawn(move || shares_beside(control)));
         measured.map(|measured| measured.join().expect("no panic"))
