@@ -1,5 +1,5 @@
 //! Speed of `weir` next to `uftp`, in the same run, between network namespaces on a bridge; `weir` over unequal links and on ordinary networks; its live
-//! streams next to the kernel's TCP and to SRT; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; large files; and the simulator next to ns-2.
+//! streams next to the kernel's TCP and to SRT; its streams over a tree next to uftp, NORM and TCP; small files next to an archive; large files; one weir next to another; and the simulator next to ns-2.
 //!
 //! A table on standard output, every figure in `target/bench/summary.json`. Needs root. `--help` lists what can be
 //! chosen. Times count from the start of the sending process until a receiver's file has its final name, verified;
@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod baseline;
 mod beside;
 mod bursts;
 mod kernel_tcp;
@@ -34,6 +35,7 @@ use clap::{Parser, ValueEnum};
 use weir_testkit::netns::{find_weir_binary, require_root};
 use weir_units::{Bytes, Rate};
 
+use baseline::BaselineOptions;
 use kernel_tcp::KernelTcpOptions;
 use large::LargeOptions;
 use live::LiveOptions;
@@ -110,6 +112,9 @@ struct Options {
     #[command(flatten)]
     live: LiveOptions,
 
+    #[command(flatten)]
+    baseline: BaselineOptions,
+
     /// Leaves out the simulator's largest case, which takes minutes.
     #[arg(long)]
     skip_largest: bool,
@@ -152,6 +157,9 @@ enum Part {
     Small,
     /// A large file, in memory and on disk: the whole transfer next to its first pass, with and without loss.
     Large,
+    /// This weir next to another, which `--baseline` names: files, a stream over a tree and a live stream by each in turn; time, and CPU of
+    /// both ends.
+    Baseline,
     /// The simulator's TCP next to the kernel's: reno, cubic and bbr, alone and in pairs, over the same bottlenecks.
     KernelTcp,
     /// The simulator: TCP next to ns-2, and multicast to 1000, 10 000 and 100 000 receivers.
@@ -226,6 +234,15 @@ fn measure(options: &Options) -> Result<(), String> {
         summary.set("large", large::measure(options, weir.as_deref().ok_or(NO_WEIR)?)?);
         summary.save()?;
     }
+    match &options.baseline.baseline {
+        Some(other) if wanted(Part::Baseline) => {
+            let weir = weir.as_deref().ok_or(NO_WEIR)?;
+            summary.set("baseline", baseline::measure(&options.baseline, weir, other)?);
+            summary.save()?;
+        }
+        None if options.part.contains(&Part::Baseline) => return Err(NO_BASELINE.to_owned()),
+        _ => {}
+    }
     if wanted(Part::KernelTcp) {
         summary.set("kernel_tcp", kernel_tcp::measure(&options.kernel_tcp, options.repeat)?);
         summary.save()?;
@@ -240,3 +257,6 @@ fn measure(options: &Options) -> Result<(), String> {
 
 /// What to do where weir is not built.
 const NO_WEIR: &str = "there is no weir to measure: cargo build --release -p weir, or give its path with --weir";
+
+/// What to do where there is nothing to compare with.
+const NO_BASELINE: &str = "there is nothing to compare with: build another weir, and give its path with --baseline";

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use weir_units::{Bytes, Rate};
 
 use crate::Options;
+pub(crate) use speed::transfer;
 
 /// What can be chosen for the tables of streams.
 #[derive(Debug, Args)]

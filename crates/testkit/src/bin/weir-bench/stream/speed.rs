@@ -144,7 +144,7 @@ fn row(options: &Options, weir: &Path, norm: Option<&Norm>, receivers: usize, by
 }
 
 /// One stream. Its own time is from the join of its last member until all have everything.
-fn transfer(network: &Network, job: &Job<'_>, weir: &Path, send_words: Vec<String>) -> Result<Run, String> {
+pub(crate) fn transfer(network: &Network, job: &Job<'_>, weir: &Path, send_words: Vec<String>) -> Result<Run, String> {
     let plan =
         TreePlan { program: weir, input: job.file, outs: job.arrivals().collect(), agents: 0, send_words, link: None };
     let before = CpuClock::now();
