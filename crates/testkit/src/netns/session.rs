@@ -17,6 +17,7 @@ pub struct Session {
     to: String,
     tsi: u16,
     words: Vec<String>,
+    names_receivers: bool,
 }
 
 impl Session {
@@ -27,7 +28,7 @@ impl Session {
     pub fn new(program: &Path, file: &Path, folder: &Path) -> Session {
         let [program, file, folder] = [program, file, folder].map(Path::to_owned);
         let (to, tsi) = Session::DEFAULT;
-        Session { program, file, folder, to: to.to_owned(), tsi, words: Vec::new() }
+        Session { program, file, folder, to: to.to_owned(), tsi, words: Vec::new(), names_receivers: true }
     }
 
     /// Another group and port, and another number.
@@ -42,6 +43,13 @@ impl Session {
     #[must_use]
     pub fn words<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Session {
         self.words.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// Receivers have the name that all hosts share: for one receiver, and programs that do not know of names yet.
+    #[must_use]
+    pub fn without_names(mut self) -> Session {
+        self.names_receivers = false;
         self
     }
 
@@ -64,8 +72,9 @@ impl Session {
     /// A receiver that puts its files in `out`, printing events.
     pub fn recv(&self, receiver: &Host, out: &Path) -> Command {
         let command = receiver.command(&self.program).arg("recv").arg(self.description()).arg("--out").arg(out);
+        let command = command.args(["--iface", receiver.interface(), "--json"]);
         // The hosts share a name and a home, and are different receivers.
-        command.args(["--iface", receiver.interface(), "--json", "--name", receiver.namespace()])
+        if self.names_receivers { command.args(["--name", receiver.namespace()]) } else { command }
     }
 
     fn send_command(&self, sender: &Host) -> Command {

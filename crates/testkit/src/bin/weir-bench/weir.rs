@@ -24,6 +24,7 @@ impl Weir<'_> {
         let receipts = ["--receipts".to_owned(), network.receivers().len().to_string()];
         let session = netns::Session::new(self.program, job.file, job.scratch).words(receipts);
         let session = session.words(self.send_words.iter().cloned());
+        let session = if network.receivers().len() == 1 { session.without_names() } else { session };
         session.describe(network.sender());
         let pairs = network.receivers().iter().zip(job.folders);
         let receivers: Vec<Process> = pairs.map(|(host, folder)| session.recv(host, folder).start()).collect();
