@@ -44,7 +44,7 @@ impl FdtCarousel {
         let symbols = symbols(tables, version, first_id, symbol_size);
         // A large table on the lowest channel alone would keep everybody waiting.
         let everywhere = everywhere || symbols.len() > QUICK_SYMBOLS;
-        let base_spacing = (interval / symbols.len() as u64).clamp(MIN_SPACING, 1 << 30) as u32;
+        let base_spacing = base_spacing(interval / symbols.len() as u64);
         let channels = (0..channels)
             .map(|channel| match channel {
                 0 => Turn { next: 0, spacing: Some(base_spacing), wait: 0, first_round: symbols.len() },
@@ -107,6 +107,12 @@ impl FdtCarousel {
     }
 }
 
+/// From one packet of the table to the next on channel 0, where the interval that was asked for has this many between them. Where that is
+/// cheap, the table comes more often: a receiver that joins is the sooner able to use what it gets.
+fn base_spacing(asked_for: u64) -> u32 {
+    asked_for.min(CHEAP_SPACING.max(asked_for / MOST_TURNS)).clamp(MIN_SPACING, 1 << 30) as u32
+}
+
 /// The packets of the tables.
 fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> Vec<(Content, Vec<u8>)> {
     let symbol_size = symbol_size - HEADER_DIFFERENCE;
@@ -133,9 +139,23 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
 const HEADER_DIFFERENCE: u16 = 4 + 16;
 /// At most one packet in ten of channel 0 is the table's.
 const MIN_SPACING: u64 = 10;
+/// One packet in a hundred costs little; four turns in the interval at most, as more would bring receivers nothing.
+const CHEAP_SPACING: u64 = 100;
+const MOST_TURNS: u64 = 4;
 /// On the other channels, where they carry it at all, one in 50.
 const OTHER_SPACING: u32 = 50;
 /// A table of at most this number of symbols is sent at once at the start; a larger one in every second packet.
 const QUICK_SYMBOLS: usize = 64;
 /// Instance ids have 20 bits.
 const ID_MASK: u32 = (1 << 20) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_comes_up_to_four_times_as_often_where_that_takes_a_packet_in_a_hundred() {
+        assert_eq!([1, 10, 99, 100].map(base_spacing), [10, 10, 99, 100], "as asked for, but a tenth at most");
+        assert_eq!([101, 399, 400, 4_000].map(base_spacing), [100, 100, 100, 1_000]);
+    }
+}
