@@ -1,7 +1,8 @@
 //! A round-trip probe: a receiver of a session asks the sender, and the sender sends the same back.
 //!
-//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 report), TSI 16 bits, clock 32 bits.
-//! A report has the part of what is sent that the path carries instead of the clock, and is not answered.
+//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 and 5 reports), TSI 16 bits, clock 32 bits.
+//! A report has something else instead of the clock, and is not answered: the part of what is sent that the path carries (4), or what the
+//! receiver wants (5).
 
 use crate::{DecodeError, take_array};
 
@@ -11,7 +12,7 @@ pub struct Probe {
     /// Whose, and why.
     pub kind: Kind,
     /// The receiver's clock when it sent the probe, in microseconds, modulo 2^32. Only the receiver makes anything of it: the
-    /// echo must repeat it. Of a report: the part that is carried, see [`Probe::flooded`].
+    /// echo must repeat it. Of a report: what it tells, see [`Probe::flooded`] and [`Probe::wanted`].
     pub clock_micros: u32,
 }
 
@@ -24,8 +25,26 @@ pub enum Kind {
     StartUp,
     /// From a receiver whose path is full whatever it leaves: a report.
     Flooded,
+    /// From any receiver: a report of what it wants.
+    Wants,
     /// From the sender: as long as the probe, so that a forged one gains nothing.
     Echo,
+}
+
+/// What a receiver wants of the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// A number that the receiver has drawn for the session, at most [`Wanted::MOST_RECEIVER`].
+    pub receiver: u32,
+    /// The channels below this level, at most [`Wanted::MOST_LEVEL`]; 0 when it leaves the session.
+    pub level: u16,
+}
+
+impl Wanted {
+    /// The highest number that a receiver can have.
+    pub const MOST_RECEIVER: u32 = (1 << LEVEL_SHIFT) - 1;
+    /// The highest level that a report can tell.
+    pub const MOST_LEVEL: u16 = u16::MAX >> (LEVEL_SHIFT - 16);
 }
 
 /// Bytes of a probe, and of an echo.
@@ -43,6 +62,19 @@ impl Probe {
         (self.kind == Kind::Flooded).then(|| f64::from(self.clock_micros) / f64::from(u32::MAX))
     }
 
+    /// A report of what a receiver wants.
+    pub fn wanted(wanted: Wanted) -> Probe {
+        let level = u32::from(wanted.level.min(Wanted::MOST_LEVEL));
+        let clock_micros = level << LEVEL_SHIFT | wanted.receiver.min(Wanted::MOST_RECEIVER);
+        Probe { kind: Kind::Wants, clock_micros }
+    }
+
+    /// What a receiver wants, if this is a report of that.
+    pub fn wants(&self) -> Option<Wanted> {
+        let (receiver, level) = (self.clock_micros & Wanted::MOST_RECEIVER, self.clock_micros >> LEVEL_SHIFT);
+        (self.kind == Kind::Wants).then_some(Wanted { receiver, level: level as u16 })
+    }
+
     /// The message of session `tsi`.
     pub fn encode(&self, tsi: u16) -> [u8; LEN] {
         let mut out = [0; LEN];
@@ -53,6 +85,7 @@ impl Probe {
             Kind::Echo => 2,
             Kind::StartUp => 3,
             Kind::Flooded => 4,
+            Kind::Wants => 5,
         };
         out[6..8].copy_from_slice(&tsi.to_be_bytes());
         out[8..].copy_from_slice(&self.clock_micros.to_be_bytes());
@@ -75,6 +108,7 @@ impl Probe {
             2 => Kind::Echo,
             3 => Kind::StartUp,
             4 => Kind::Flooded,
+            5 => Kind::Wants,
             _ => return Err(DecodeError::Value { field: "probe kind", value: u64::from(kind) }),
         };
         let tsi = u16::from_be_bytes(take_array(&mut rest, "probe TSI")?);
@@ -88,6 +122,8 @@ impl Probe {
 
 const MAGIC: &[u8; 4] = b"WRTT";
 const VERSION: u8 = 1;
+/// Of a report of what is wanted: the level lies above the receiver's number.
+const LEVEL_SHIFT: u32 = 20;
 
 #[cfg(test)]
 mod tests {
@@ -109,10 +145,24 @@ mod tests {
         assert_eq!(Probe { kind: Kind::Probe, ..report }.carried(), None);
     }
 
+    #[test]
+    fn a_report_of_what_is_wanted_has_the_level_in_twelve_bits_and_below_it_the_receiver() {
+        let wanted = Wanted { receiver: 0x0_1234, level: 0x805 };
+        assert_eq!(Probe::wanted(wanted).encode(0xa0b0)[4..], [1, 5, 0xa0, 0xb0, 0x80, 0x50, 0x12, 0x34]);
+        let most = Wanted { receiver: Wanted::MOST_RECEIVER, level: Wanted::MOST_LEVEL };
+        for wanted in [wanted, most, Wanted { level: 0, ..wanted }] {
+            assert_eq!(Probe::wanted(wanted).wants(), Some(wanted));
+        }
+        assert_eq!(Probe::wanted(Wanted { receiver: u32::MAX, level: u16::MAX }).wants(), Some(most));
+        assert_eq!(Probe { kind: Kind::Probe, ..Probe::wanted(wanted) }.wants(), None);
+        assert_eq!((Probe::wanted(wanted).carried(), Probe::flooded(1.0).wants()), (None, None));
+    }
+
     proptest! {
         #[test]
-        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..4) {
-            let probe = Probe { kind: [Kind::Probe, Kind::Echo, Kind::StartUp, Kind::Flooded][kind], clock_micros };
+        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..5) {
+            let kinds = [Kind::Probe, Kind::Echo, Kind::StartUp, Kind::Flooded, Kind::Wants];
+            let probe = Probe { kind: kinds[kind], clock_micros };
             let message = probe.encode(tsi);
             prop_assert_eq!(Probe::decode(&message), Ok((probe, tsi)));
             prop_assert!(Probe::decode(&message[..LEN - 1]).is_err());
