@@ -154,6 +154,28 @@ fn a_receiver_that_comes_when_the_others_are_done_gets_everything() {
     assert!(strays < 100_000, "{strays} bytes to a host that is done");
 }
 
+/// The ladder goes to 1 Gbit/s, a hundred times what the link carries. What is not wanted is sent for a second at most: until the receiver is heard.
+#[test]
+fn a_sender_sends_what_its_receiver_takes_and_little_more() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, SMALL.count(), 1);
+    let network = Network::new().links([Rate::from_mbps(10)]).fast_leave(false).build();
+    let session =
+        Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "256k..1G", "--receipts", "1"]);
+    session.describe(network.sender());
+    let receiver = session.recv(network.receiver(0), &scratch.folder("out")).start();
+    let sender = session.send(network.sender()).start();
+    let (taken, sent) = (receiver.wait(MINUTE), sender.wait(MINUTE));
+    assert_verified(&taken);
+    let [taken, sent] = [(&taken, "received_bytes"), (&sent, "sent_bytes")].map(|(end, field)| end.count(field));
+    eprintln!("{sent} bytes were sent, {taken} received");
+    assert!(sent * 2 < taken * 3, "{sent} bytes were sent, {taken} received");
+}
+
 #[test]
 fn two_percent_of_random_loss_cost_at_most_15_percent_of_time_at_the_same_level() {
     if !require_root() {

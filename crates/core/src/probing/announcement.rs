@@ -26,8 +26,10 @@ impl Interval {
         self.0.saturating_sub(Interval::LEAST.0).div_ceil(8)
     }
 
-    pub(crate) fn from_octaves(octaves: u16) -> Interval {
-        Interval::from_wire(octaves.min(15) * 8 + Interval::LEAST.0)
+    pub(crate) const fn from_octaves(octaves: u16) -> Interval {
+        let octaves = if octaves < 15 { octaves } else { 15 };
+        let code = octaves * 8 + Interval::LEAST.0;
+        Interval(if code < Interval::MOST { code } else { Interval::MOST })
     }
 
     pub(crate) fn span(self) -> Duration {

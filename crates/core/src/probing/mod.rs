@@ -6,6 +6,7 @@ mod announcement;
 mod receiver;
 
 use weir_units::{Bytes, Ecn};
+use weir_wire::probe::Wanted;
 use weir_wire::{Probe, probe};
 
 use crate::endpoint::{Action, Destination, Event, Header, Origin, Packet, PeerId};
@@ -28,6 +29,11 @@ pub(crate) fn report(carried: f64) -> Action {
     ask(Probe::flooded(carried))
 }
 
+/// A receiver reports what it wants.
+pub(crate) fn want(wanted: Wanted) -> Action {
+    ask(Probe::wanted(wanted))
+}
+
 /// The probe that came to the sender with this event, if one did. An answer must not be longer than what asked for it.
 pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
     sent_to_sender(event).filter(|asked| matches!(asked.kind, probe::Kind::Probe | probe::Kind::StartUp))
@@ -36,6 +42,11 @@ pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
 /// What a receiver reported to the sender with this event, if it did.
 pub(crate) fn reported(event: &Event<'_>) -> Option<f64> {
     sent_to_sender(event)?.carried()
+}
+
+/// What a receiver told the sender with this event that it wants, if it did.
+pub(crate) fn wanted(event: &Event<'_>) -> Option<Wanted> {
+    sent_to_sender(event)?.wants()
 }
 
 fn sent_to_sender(event: &Event<'_>) -> Option<Probe> {

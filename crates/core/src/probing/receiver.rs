@@ -72,6 +72,11 @@ impl Probing {
         self.interval
     }
 
+    /// A number from 0 to 1 for whoever sends something else at random times.
+    pub(crate) fn turn(&mut self) -> f64 {
+        self.random.unit()
+    }
+
     /// What the sender announces.
     pub(crate) fn on_interval(&mut self, interval: Interval) {
         self.interval = interval;

@@ -9,11 +9,13 @@ pub struct Config {
     pub margin: f64,
     /// When the sender sends bursts of twice a level's rate.
     pub start_up: StartUp,
+    /// How much of the ladder the sender sends.
+    pub offer: Offer,
     /// How often the sender schedules packets.
     pub period: Duration,
     /// The round-trip time of an empty path until a probe has told it; for good, if `probes` is false.
     pub round_trip: Duration,
-    /// Whether receivers measure their round trip.
+    /// Whether receivers measure their round trip, and tell what they want.
     pub probes: bool,
     /// Probes that the sender wants to answer in a second, of all receivers.
     pub probes_per_sec: u64,
@@ -38,11 +40,21 @@ pub enum StartUp {
     Never,
 }
 
+/// How much of the ladder the sender sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// What receivers have told that they want, and all where they cannot tell.
+    Wanted,
+    /// All of it.
+    All,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             margin: 1.03,
             start_up: StartUp::Asked,
+            offer: Offer::Wanted,
             period: Duration::from_millis(5),
             round_trip: Duration::from_millis(100),
             probes: true,

@@ -13,6 +13,8 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
+use super::announce::MOST_TOLD;
+
 use crate::layers::Ladder;
 
 /// τ: a slot.
@@ -45,6 +47,14 @@ pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
     let turns = (limits as u64).next_power_of_two();
     let turn = (cycle / 2 % turns).reverse_bits() >> (u64::BITS - turns.trailing_zeros()).min(u64::BITS - 1);
     Some(1 + (turn * limits as u64 / turns) as usize)
+}
+
+/// The same where it is known which `limits` tell somebody something: they take turns. Where none does, all cycles show all.
+pub(super) fn limit_among(cycle: u64, limits: &[usize]) -> Option<usize> {
+    if cycle.is_multiple_of(2) || limits.is_empty() {
+        return None;
+    }
+    limits.get((cycle / 2 % limits.len() as u64) as usize).copied().filter(|limit| *limit <= MOST_TOLD)
 }
 
 /// How long a start-up burst is, at the beginning of its slot.
@@ -119,7 +129,8 @@ pub(super) fn burst_rate(
     Rate::from_bps(rates.sum::<f64>() as u64)
 }
 
-const SLOW: Rate = Rate::from_mbps(10);
+/// Up to this rate a start-up burst has four times the rate.
+pub(super) const SLOW: Rate = Rate::from_mbps(10);
 const TELLING_EXCESS: f64 = 0.03;
 const STEP: Duration = Duration::from_millis(20);
 /// Beyond that, too little would be left for the other slots.
@@ -180,6 +191,14 @@ mod tests {
         }
         let first: Vec<_> = (1..16).step_by(2).filter_map(|cycle| limit(cycle, 65)).collect();
         assert_eq!(first, [1, 33, 17, 49, 9, 41, 25, 57]);
+    }
+
+    #[test]
+    fn limits_that_are_known_take_turns_in_every_second_cycle() {
+        let limits = |known: &[usize]| (0..6).map(|cycle| limit_among(cycle, known)).collect::<Vec<_>>();
+        assert_eq!(limits(&[19, 29]), [None, Some(19), None, Some(29), None, Some(19)]);
+        assert_eq!(limits(&[]), [None; 6]);
+        assert_eq!(limits(&[MOST_TOLD + 1]), [None; 6], "it cannot be told");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod burst;
 mod ceiling;
 mod config;
 mod cycle;
+mod demand;
 mod flood;
 mod others;
 mod pace;
@@ -22,7 +23,7 @@ mod sender;
 mod settings;
 mod share;
 
-pub use config::{Config, StartUp};
+pub use config::{Config, Offer, StartUp};
 pub use receiver::Receiver;
 pub use sender::Sender;
 

@@ -10,6 +10,7 @@ use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::demand::{self, Reporter};
 use super::flood::{Flood, SlotSeen};
 use super::queue::Queue;
 use super::rules::{Change, Rules, Seen};
@@ -38,6 +39,7 @@ pub struct Receiver {
     host: HostDrops,
     delay: QueuingDelay,
     probing: Probing,
+    reporter: Reporter,
     /// The least round trip of the empty path that was measured.
     round_trip: Option<Duration>,
     queue: Queue,
@@ -86,7 +88,7 @@ struct Slot {
 
 impl Receiver {
     /// A receiver of `session`.
-    pub fn new(session: &Session, config: Config, random: Random) -> Receiver {
+    pub fn new(session: &Session, config: Config, mut random: Random) -> Receiver {
         let ladder = session.ladder.clone();
         let rates = ladder.channel_rates();
         Receiver {
@@ -96,6 +98,7 @@ impl Receiver {
             stood: None,
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
+            reporter: Reporter::new(random.bits() as u32),
             probing: Probing::new(config.round_trip, random),
             round_trip: None,
             queue: Queue::default(),
@@ -123,15 +126,17 @@ impl Receiver {
     fn on_start(&mut self, now: Time) {
         self.state = State::Running;
         self.slot.begun = now;
-        let first = Rate::from_packets_per_sec(FIRST_PACKETS / SLOT.as_secs_f64(), self.packet_size);
+        let first = demand::first_rate(self.packet_size);
         let level = self.ladder.rates().partition_point(|rate| *rate <= first).max(1);
         self.go_to(now, level.min(self.most()), LevelCause::Start);
+        self.tell_wants(now);
     }
 
     fn on_finish(&mut self, now: Time) {
         self.state = State::Finished;
         self.probing.stop();
         self.go_to(now, 0, LevelCause::Finish);
+        self.tell_wants(now);
     }
 
     fn on_packet(&mut self, now: Time, from: Origin, packet: &Packet) {
@@ -206,6 +211,8 @@ impl Receiver {
         self.probing.on_interval(interval);
         if self.probing.deadline().is_none() {
             self.probe_soon(now);
+            // What it told before, the sender may not have been there to hear.
+            self.reporter.tell_again(self.probing.deadline());
         }
     }
 
@@ -399,6 +406,25 @@ impl Receiver {
             self.go_to(now, level.min(self.most()), cause);
         }
         self.ask_for_start_up(now);
+        self.tell_wants(now);
+    }
+
+    /// Tells the sender what the receiver wants, if it is time to.
+    fn tell_wants(&mut self, now: Time) {
+        if !self.config.probes {
+            return;
+        }
+        let level = match self.level {
+            level if level > 0 && self.rules.is_starting() => {
+                let round_trip = self.round_trip.unwrap_or(self.config.round_trip);
+                demand::wanted_in_start(&self.ladder, level, round_trip).min(self.most())
+            }
+            level => level,
+        };
+        let (interval, turn) = (self.probing.interval(), self.probing.turn());
+        if let Some(wanted) = self.reporter.on_wants(now, level, interval, turn) {
+            self.actions.push(probing::want(wanted));
+        }
     }
 
     /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
@@ -519,6 +545,9 @@ impl Receiver {
                 self.actions.push(probing::report(carried));
             }
         }
+        if self.reporter.deadline().is_some_and(|at| at <= now) {
+            self.tell_wants(now);
+        }
         if now >= self.slot_deadline() {
             match self.place {
                 // In silence the receiver's own clock goes on.
@@ -561,12 +590,10 @@ impl Endpoint for Receiver {
         if self.state != State::Running {
             return None;
         }
-        [self.probing.deadline(), Some(self.slot_deadline())].into_iter().flatten().min()
+        [self.probing.deadline(), self.reporter.deadline(), Some(self.slot_deadline())].into_iter().flatten().min()
     }
 }
 
-/// A receiver begins at the highest level that sends at most this many packets in a slot (RFC 6928's initial window, over 100 ms).
-const FIRST_PACKETS: f64 = 10.0;
 /// The empty path is remembered for so long.
 const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);

@@ -4,12 +4,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Ecn, Rate, Time};
+use weir_wire::probe::Wanted;
 use weir_wire::{CciForm, Layered, Probe, probe};
 
 use super::announce;
 use super::ceiling::{self, Ceiling};
-use super::config::{Config, StartUp};
+use super::config::{Config, Offer, StartUp};
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::demand::Demand;
 use super::pace::Pace;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
@@ -44,6 +46,8 @@ pub struct Sender {
     announcement: Announcement,
     ceiling: Ceiling,
     pace: Pace,
+    /// What receivers want; `None` if all is sent whatever they want.
+    demand: Option<Demand>,
     answers: Outbox,
     /// The channel whose packets are being emitted; beyond the last when there is nothing to emit.
     emitting: usize,
@@ -115,6 +119,7 @@ impl Sender {
             announcement: Announcement::new(config.probes_per_sec),
             ceiling: Ceiling::new(ladder),
             pace: Pace::new(ladder),
+            demand: (config.offer == Offer::Wanted).then(|| Demand::new(ladder, session.packet_size)),
             answers: Outbox::default(),
             stamp: Layered::default(),
         }
@@ -123,6 +128,9 @@ impl Sender {
     fn on_start(&mut self, now: Time) {
         self.start = Some(now);
         self.starting_until = now + FIRST_START_UP;
+        if let Some(demand) = &mut self.demand {
+            demand.on_start(now);
+        }
         self.begin_slot(now, 0);
         self.schedule(now, now, 1);
         self.next_period = Some(now + self.period);
@@ -135,11 +143,15 @@ impl Sender {
         if self.pace.on_periods(now, &self.ladder, 1 + missed, periods) {
             let cause =
                 if self.pace.levels() < self.ladder.levels() { CeilingCause::Busy } else { CeilingCause::Trial };
-            self.tell(Some((self.ladder.level_rate(self.levels()), cause)));
+            self.tell(Some((self.ladder.level_rate(self.offered()), cause)));
+        }
+        self.announcement.on_time(now);
+        let interval = self.announcement.interval();
+        if self.demand.as_mut().is_some_and(|demand| demand.on_time(now, interval)) {
+            self.silence_above();
         }
         self.schedule(now, due, periods as u32);
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
-        self.announcement.on_time(now);
         let change = self.ceiling.on_time(now);
         self.tell(change);
     }
@@ -158,7 +170,7 @@ impl Sender {
             slot: announce::field(
                 number,
                 self.announcement.interval(),
-                self.ladder.levels() - self.levels(),
+                self.ladder.levels() - self.offered(),
                 self.limit,
             ),
             clock_micros: now.as_micros(),
@@ -192,7 +204,10 @@ impl Sender {
     }
 
     fn begin_cycle(&mut self, number: u64) {
-        self.limit = cycle::limit(number, self.levels().min(announce::MOST_TOLD));
+        self.limit = match self.demand.as_ref().and_then(Demand::limits) {
+            Some(limits) => cycle::limit_among(number, &limits),
+            None => cycle::limit(number, self.levels().min(announce::MOST_TOLD)),
+        };
         for (number, channel) in self.channels.iter_mut().enumerate() {
             channel.plain_factor = match channel.next_level_factor {
                 Some(factor) => cycle::plain_factor(factor, channel.next_level_length),
@@ -202,19 +217,36 @@ impl Sender {
         }
     }
 
-    /// The ceiling is another from here on. Channels that are not sent any more owe nobody anything.
+    /// The ceiling is another from here on.
     fn tell(&mut self, change: ceiling::Change) {
         let Some((rate, cause)) = change else { return };
+        self.silence_above();
+        self.answers.push(Action::Observe(Observation::Ceiling { rate, cause }));
+    }
+
+    /// Channels that are not sent any more owe nobody anything.
+    fn silence_above(&mut self) {
         let levels = self.levels();
         for channel in &mut self.channels[levels..] {
             (channel.lacking, channel.due) = (0.0, 0);
         }
-        self.answers.push(Action::Observe(Observation::Ceiling { rate, cause }));
+    }
+
+    /// The levels that receivers may have. They need not hear of what is not sent because nobody wants it: who wants it tells.
+    fn offered(&self) -> usize {
+        self.ceiling.levels().min(self.pace.levels())
     }
 
     /// The levels that are sent.
     fn levels(&self) -> usize {
-        self.ceiling.levels().min(self.pace.levels())
+        self.demand.as_ref().map_or(usize::MAX, Demand::levels).min(self.offered())
+    }
+
+    fn on_wanted(&mut self, now: Time, wanted: Wanted) {
+        let Some(demand) = self.demand.as_mut().filter(|_| self.start.is_some()) else { return };
+        if demand.on_report(now, wanted, self.announcement.interval()) {
+            self.silence_above();
+        }
     }
 
     fn on_report(&mut self, now: Time, carried: f64) {
@@ -248,6 +280,8 @@ impl Endpoint for Sender {
                     self.on_probe(now, asked);
                 } else if let Some(carried) = probing::reported(&event) {
                     self.on_report(now, carried);
+                } else if let Some(wanted) = probing::wanted(&event) {
+                    self.on_wanted(now, wanted);
                 }
             }
             Event::Finish => {
@@ -306,7 +340,7 @@ mod tests {
 
     fn sender(start_up: StartUp) -> Sender {
         let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
-        Sender::new(&session, &Config { start_up, ..Config::default() })
+        Sender::new(&session, &Config { start_up, offer: Offer::All, ..Config::default() })
     }
 
     fn emitted(sender: &mut Sender, now: Time, event: Event<'_>) -> Vec<(Time, Layered)> {
@@ -392,6 +426,28 @@ mod tests {
         ask(&mut sender, probe::Kind::StartUp);
         assert!(bursts(&sent(&mut sender, Time::from_millis(6_500))) > 0);
         assert_eq!(bursts(&sent(&mut sender, Time::from_secs(9))[200..]), 0);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_not_sent_and_who_wants_more_has_it_in_the_next_period() {
+        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
+        let mut sender = Sender::new(&session, &Config::default());
+        let tell = |sender: &mut Sender, millis, level| {
+            let wanted = Probe::wanted(Wanted { receiver: 1, level });
+            let packet = Packet { header: Header::Probe(wanted), size: PROBE_SIZE, ecn: Ecn::NotEct };
+            sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
+        };
+        let highest = |sent: &[(Time, Layered)]| sent.iter().map(|(_, layered)| layered.channel).max();
+        let opened = sent(&mut sender, Time::from_millis(100));
+        assert!(highest(&opened) < Some(25), "{:?}", highest(&opened));
+        tell(&mut sender, 100, 12);
+        let all = sent(&mut sender, Time::from_secs(9));
+        assert_eq!(highest(&all), Some(11));
+        assert!((share(&all, 12, 1_000, 9_000) - 1.0).abs() < 0.02, "{}", share(&all, 12, 1_000, 9_000));
+        let withheld = |layered: &Layered| layered.slot & 7 == 2 && layered.slot >> 3 != 0;
+        assert!(!all.iter().any(|(_, layered)| withheld(layered)), "receivers need not hear of it");
+        tell(&mut sender, 9_000, 20);
+        assert_eq!(highest(&sent(&mut sender, Time::from_millis(9_050))), Some(19));
     }
 
     #[test]

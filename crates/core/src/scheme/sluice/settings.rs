@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::config::{Config, StartUp};
+use super::config::{Config, Offer, StartUp};
 use crate::error::ConfigError;
 use crate::settings::{self, Entry, Setting, SettingHelp, Table, YES_OR_NO, ms, secs};
 
@@ -41,6 +41,14 @@ const TABLE: Table<Config> = &[&[
         },
     },
     Entry {
+        key: "offer",
+        help: "how much of the ladder the sender sends",
+        value: &OneOf {
+            words: &[("wanted", "what receivers tell that they want", Offer::Wanted), ("all", "all of it", Offer::All)],
+            field: |c| &mut c.offer,
+        },
+    },
+    Entry {
         key: "period",
         help: "how often the sender schedules packets",
         value: &Span { range: ms(1)..=ms(20), field: |c| &mut c.period },
@@ -52,7 +60,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "probes",
-        help: "whether receivers measure their round trip",
+        help: "whether receivers measure their round trip, and tell what they want",
         value: &OneOf { words: YES_OR_NO, field: |c| &mut c.probes },
     },
     Entry {

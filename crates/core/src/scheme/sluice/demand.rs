@@ -1,0 +1,302 @@
+//! How much of the ladder anybody wants: receivers tell their levels, and the sender sends no more than the highest of them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use weir_units::{Bytes, Rate, Time};
+use weir_wire::probe::Wanted;
+
+use super::cycle::{self, SLOT, START_UP_BURST};
+use crate::layers::Ladder;
+use crate::probing::Interval;
+
+/// The sender's side: what receivers have told.
+///
+/// Until somebody is heard, the sender opens its ladder as fast as a receiver that starts can climb it, so that one that cannot tell gets
+/// everything. In a group so large that each receiver speaks seldom, all is sent as well.
+#[derive(Debug)]
+pub(super) struct Demand {
+    ladder: Ladder,
+    packet_size: Bytes,
+    started: Time,
+    /// The level that each wants, and when it said so.
+    receivers: BTreeMap<u32, (usize, Time)>,
+    was_heard: bool,
+    /// Levels that are worth sending.
+    levels: usize,
+    /// Whether these are what receivers have told.
+    is_followed: bool,
+}
+
+impl Demand {
+    pub(super) fn new(ladder: &Ladder, packet_size: Bytes) -> Demand {
+        Demand {
+            ladder: ladder.clone(),
+            packet_size,
+            started: Time::ZERO,
+            receivers: BTreeMap::new(),
+            was_heard: false,
+            levels: ladder.levels(),
+            is_followed: false,
+        }
+    }
+
+    /// The levels that are worth sending.
+    pub(super) const fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// The limits of bursts that tell a receiver something, lowest first: one below each level that somebody has, but for the lowest such
+    /// level. `None` if levels are not known.
+    pub(super) fn limits(&self) -> Option<Vec<usize>> {
+        let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
+        self.is_followed.then(|| levels.into_iter().skip(1).map(|level| level - 1).collect())
+    }
+
+    pub(super) fn on_start(&mut self, now: Time) {
+        self.started = now;
+        self.levels = self.opened(now);
+    }
+
+    /// A receiver has told what it wants. Whether other levels are worth sending now.
+    pub(super) fn on_report(&mut self, now: Time, wanted: Wanted, interval: Interval) -> bool {
+        self.was_heard = true;
+        if wanted.level == 0 {
+            self.receivers.remove(&wanted.receiver);
+        } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
+            self.receivers.insert(wanted.receiver, (usize::from(wanted.level).min(self.ladder.levels()), now));
+        }
+        self.look(now, interval)
+    }
+
+    /// Time passes. Whether other levels are worth sending now.
+    pub(super) fn on_time(&mut self, now: Time, interval: Interval) -> bool {
+        let remembered = interval.span() * REMEMBERED_INTERVALS;
+        self.receivers.retain(|_, (_, at)| now.since(*at) < remembered);
+        self.look(now, interval)
+    }
+
+    fn look(&mut self, now: Time, interval: Interval) -> bool {
+        let highest = self.receivers.values().map(|(level, _)| *level).max();
+        let are_few = interval <= LONGEST_FOLLOWED && self.receivers.len() < MOST_RECEIVERS;
+        self.is_followed = are_few && self.was_heard;
+        let levels = match highest {
+            _ if !are_few => self.ladder.levels(),
+            _ if !self.was_heard => self.opened(now),
+            Some(level) => level,
+            None => self.opened(self.started),
+        };
+        core::mem::replace(&mut self.levels, levels) != levels
+    }
+
+    /// As far as somebody who began when the sender did may climb in this slot.
+    fn opened(&self, now: Time) -> usize {
+        let slots = now.since(self.started).as_millis() / SLOT.as_millis();
+        highest_within(&self.ladder, climbed(first_rate(self.packet_size), 1 + slots.min(MOST_SLOTS) as u32))
+    }
+}
+
+/// The receiver's side: when it tells what it wants.
+///
+/// It tells when that changes, unless the group is so large that nobody is followed, and now and then.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    receiver: u32,
+    /// What it told last.
+    told: u16,
+    next: Option<Time>,
+}
+
+impl Reporter {
+    /// Reports of the receiver with this number, which should be another than that of any other.
+    pub(super) fn new(receiver: u32) -> Reporter {
+        Reporter { receiver: receiver & Wanted::MOST_RECEIVER, told: 0, next: None }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// The next report is due then.
+    pub(super) fn tell_again(&mut self, at: Option<Time>) {
+        self.next = at;
+    }
+
+    /// The report that is due when it wants this level, if one is. `turn` is a number between 0 and 1, drawn by chance.
+    pub(super) fn on_wants(&mut self, now: Time, level: usize, interval: Interval, turn: f64) -> Option<Wanted> {
+        let level = level.min(usize::from(Wanted::MOST_LEVEL)) as u16;
+        let is_due = self.next.is_some_and(|next| next <= now);
+        let is_told_at_once = interval <= LONGEST_FOLLOWED || level == 0;
+        if !is_due && (level == self.told || !is_told_at_once) {
+            return None;
+        }
+        self.told = level;
+        self.next = (level > 0).then(|| now + (interval.span() * REPORT_INTERVALS).mul_f64(0.5 + turn));
+        Some(Wanted { receiver: self.receiver, level })
+    }
+}
+
+/// The level that a receiver wants that starts and is at this level: the sender hears of it half a `round_trip` after its join, and what it
+/// sends is there half a round trip later. Until then the receiver climbs, after the burst of each slot.
+pub(super) fn wanted_in_start(ladder: &Ladder, level: usize, round_trip: Duration) -> usize {
+    let bursts = (round_trip + START_UP_BURST * 2).as_millis() / SLOT.as_millis();
+    highest_within(ladder, climbed(ladder.level_rate(level), bursts.min(MOST_SLOTS) as u32)).max(level)
+}
+
+/// What a receiver at this rate may have after so many bursts.
+fn climbed(rate: Rate, bursts: u32) -> Rate {
+    (0..bursts).fold(rate, |rate, _| rate.scale(if rate <= cycle::SLOW { 4.0 } else { 2.0 }))
+}
+
+fn highest_within(ladder: &Ladder, rate: Rate) -> usize {
+    ladder.rates().partition_point(|of| *of <= rate).max(1)
+}
+
+/// The rate at which receivers begin: ten packets in a slot (RFC 6928's initial window, over 100 ms).
+pub(super) fn first_rate(packet_size: Bytes) -> Rate {
+    Rate::from_packets_per_sec(FIRST_PACKETS / SLOT.as_secs_f64(), packet_size)
+}
+
+const FIRST_PACKETS: f64 = 10.0;
+/// By then any ladder is open.
+const MOST_SLOTS: u128 = 30;
+/// Between reports of a receiver lie so many of the sender's intervals, give or take half.
+const REPORT_INTERVALS: u32 = 4;
+/// Who was not heard for so long is gone, or three of its reports were lost.
+const REMEMBERED_INTERVALS: u32 = 20;
+/// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
+const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);
+/// More than are followed. Somebody who makes up receivers has all sent.
+const MOST_RECEIVERS: usize = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    const SIZE: Bytes = Bytes::new(1484);
+    const SHORT: Interval = Interval::LEAST;
+
+    fn ladder() -> Ladder {
+        Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(1000), 1.15).expect("valid")
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn demand() -> Demand {
+        let mut demand = Demand::new(&ladder(), SIZE);
+        demand.on_start(Time::ZERO);
+        demand
+    }
+
+    fn mbps(demand: &Demand) -> f64 {
+        ladder().level_rate(demand.levels()).bps() as f64 / 1e6
+    }
+
+    fn tell(demand: &mut Demand, millis: u64, receiver: u32, level: u16) {
+        demand.on_report(at(millis), Wanted { receiver, level }, SHORT);
+    }
+
+    #[test]
+    fn a_sender_that_hears_nobody_opens_its_ladder_at_the_pace_of_a_start() {
+        let mut demand = demand();
+        let opened: Vec<f64> = (0..=8)
+            .map(|slot| {
+                demand.on_time(at(slot * 100), SHORT);
+                mbps(&demand)
+            })
+            .collect();
+        // 1.1872 Mbit/s by four, by four again, and then by two.
+        for (slot, opened) in opened.iter().enumerate() {
+            let wanted = if slot == 0 { 4.75 } else { (9.5 * f64::powi(2.0, slot as i32)).min(1_000.0) };
+            assert!((0.86..=1.0).contains(&(opened / wanted)), "slot {slot}: {opened} of {wanted}");
+        }
+        demand.on_time(Time::from_secs(3600), SHORT);
+        assert_eq!(demand.levels(), ladder().levels());
+    }
+
+    #[test]
+    fn the_highest_receiver_has_its_level() {
+        let mut demand = demand();
+        tell(&mut demand, 1_000, 1, 30);
+        tell(&mut demand, 1_000, 2, 20);
+        assert_eq!(demand.levels(), 30);
+        tell(&mut demand, 2_000, 2, 31);
+        assert_eq!(demand.levels(), 31);
+        tell(&mut demand, 2_100, 2, 19);
+        assert_eq!(demand.levels(), 30);
+        tell(&mut demand, 2_100, 1, Wanted::MOST_LEVEL);
+        assert_eq!(demand.levels(), ladder().levels(), "there is nothing above");
+    }
+
+    #[test]
+    fn who_leaves_or_is_not_heard_for_twenty_intervals_wants_nothing_and_a_sender_without_receivers_waits_low() {
+        let mut demand = demand();
+        tell(&mut demand, 1_000, 1, 40);
+        tell(&mut demand, 2_000, 2, 30);
+        tell(&mut demand, 3_000, 1, 0);
+        assert_eq!(demand.levels(), 30);
+        assert!(!demand.on_time(at(21_900), SHORT));
+        assert!(demand.on_time(at(22_000), SHORT));
+        assert!((4.0..=4.75).contains(&mbps(&demand)), "{}", mbps(&demand));
+        assert!(!demand.on_time(at(900_000), SHORT));
+    }
+
+    #[test]
+    fn bursts_have_the_limits_that_tell_receivers_of_those_above_them() {
+        let mut demand = demand();
+        assert_eq!(demand.limits(), None, "nobody was heard");
+        tell(&mut demand, 1_000, 1, 30);
+        assert_eq!(demand.limits(), Some(vec![]), "nobody is above it");
+        for (receiver, level) in [(2, 30), (3, 12), (4, 20)] {
+            tell(&mut demand, 1_000, receiver, level);
+        }
+        assert_eq!(demand.limits(), Some(vec![19, 29]));
+        demand.on_time(at(1_100), Interval::from_octaves(3));
+        assert_eq!(demand.limits(), None, "nobody is followed");
+    }
+
+    #[test]
+    fn a_large_group_gets_all_and_so_does_one_that_somebody_makes_up() {
+        let mut demand = demand();
+        tell(&mut demand, 1_000, 1, 3);
+        assert!(demand.on_time(at(1_100), Interval::from_octaves(3)));
+        assert_eq!(demand.levels(), ladder().levels());
+        assert!(demand.on_time(at(1_200), Interval::from_octaves(2)));
+        assert_eq!(demand.levels(), 3);
+        (0..5_000).for_each(|number| tell(&mut demand, 1_300, number, 1));
+        assert_eq!(demand.levels(), ladder().levels());
+        assert!(demand.receivers.len() <= MOST_RECEIVERS);
+    }
+
+    #[test]
+    fn a_receiver_tells_of_each_change_and_else_every_four_intervals_or_so() {
+        let mut reporter = Reporter::new(u32::MAX);
+        let mut tells = |millis: u64, level, interval| reporter.on_wants(at(millis), level, interval, 0.5).is_some();
+        assert!(tells(0, 9, SHORT));
+        assert!(tells(100, 15, SHORT) && !tells(200, 15, SHORT) && tells(300, 14, SHORT));
+        assert!(!tells(4_200, 14, SHORT) && tells(4_300, 14, SHORT));
+        let long = Interval::from_octaves(3);
+        assert!(!tells(4_400, 16, long), "nobody is followed");
+        assert!(tells(4_500, 0, long), "it leaves");
+        reporter.tell_again(Some(at(5_000)));
+        let named = reporter.on_wants(at(5_000), 1, long, 0.0);
+        assert_eq!(named, Some(Wanted { receiver: Wanted::MOST_RECEIVER, level: 1 }));
+    }
+
+    #[test]
+    fn in_the_start_a_receiver_wants_what_it_may_climb_to_within_a_round_trip() {
+        let of = |mbps: u64, millis| {
+            let level = highest_within(&ladder(), Rate::from_mbps(mbps));
+            let wanted = wanted_in_start(&ladder(), level, Duration::from_millis(millis));
+            let times = ladder().level_rate(wanted).bps() as f64 / ladder().level_rate(level).bps() as f64;
+            weir_units::math::log2(times).round()
+        };
+        assert_eq!([of(50, 1), of(50, 59), of(50, 60), of(50, 160), of(50, 300)], [0.0, 0.0, 1.0, 2.0, 3.0]);
+        assert_eq!((of(5, 100), of(600, 300)), (2.0, 1.0), "slow ones climb by four, and none beyond the top");
+    }
+}
