@@ -13,16 +13,19 @@ use crate::probing::Interval;
 
 /// The sender's side: what receivers have told.
 ///
-/// Until somebody is heard, the sender opens its ladder as fast as a receiver that starts can climb it, so that one that cannot tell gets
-/// everything. In a group so large that each receiver speaks seldom, all is sent as well.
+/// While nobody is heard, the sender opens its ladder as fast as a receiver that starts can climb it, so that one that cannot tell gets
+/// everything, and a report that a stranger makes up costs it seconds. In a group so large that each receiver speaks seldom, all is sent as
+/// well.
 #[derive(Debug)]
 pub(super) struct Demand {
     ladder: Ladder,
     packet_size: Bytes,
-    started: Time,
     /// The level that each wants, and when it said so.
     receivers: BTreeMap<u32, (usize, Time)>,
-    was_heard: bool,
+    /// When somebody was heard last; `None` if that is long ago.
+    heard: Option<Time>,
+    /// Since when nobody is, or when that began before.
+    opens: Time,
     /// Levels that are worth sending.
     levels: usize,
     /// Whether these are what receivers have told.
@@ -34,9 +37,9 @@ impl Demand {
         Demand {
             ladder: ladder.clone(),
             packet_size,
-            started: Time::ZERO,
             receivers: BTreeMap::new(),
-            was_heard: false,
+            heard: None,
+            opens: Time::ZERO,
             levels: ladder.levels(),
             is_followed: false,
         }
@@ -55,13 +58,13 @@ impl Demand {
     }
 
     pub(super) fn on_start(&mut self, now: Time) {
-        self.started = now;
+        self.opens = now;
         self.levels = self.opened(now);
     }
 
     /// A receiver has told what it wants. Whether other levels are worth sending now.
     pub(super) fn on_report(&mut self, now: Time, wanted: Wanted, interval: Interval) -> bool {
-        self.was_heard = true;
+        self.heard = Some(now);
         if wanted.level == 0 {
             self.receivers.remove(&wanted.receiver);
         } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
@@ -74,25 +77,28 @@ impl Demand {
     pub(super) fn on_time(&mut self, now: Time, interval: Interval) -> bool {
         let remembered = interval.span() * REMEMBERED_INTERVALS;
         self.receivers.retain(|_, (_, at)| now.since(*at) < remembered);
+        if self.heard.take_if(|at| now.since(*at) >= remembered).is_some() {
+            self.opens = now;
+        }
         self.look(now, interval)
     }
 
     fn look(&mut self, now: Time, interval: Interval) -> bool {
         let highest = self.receivers.values().map(|(level, _)| *level).max();
         let are_few = interval <= LONGEST_FOLLOWED && self.receivers.len() < MOST_RECEIVERS;
-        self.is_followed = are_few && self.was_heard;
-        let levels = match highest {
+        self.is_followed = are_few && self.heard.is_some();
+        let levels = match (highest, self.heard) {
             _ if !are_few => self.ladder.levels(),
-            _ if !self.was_heard => self.opened(now),
-            Some(level) => level,
-            None => self.opened(self.started),
+            (_, None) => self.opened(now),
+            (Some(level), _) => level,
+            (None, _) => self.opened(self.opens),
         };
         core::mem::replace(&mut self.levels, levels) != levels
     }
 
-    /// As far as somebody who began when the sender did may climb in this slot.
+    /// As far as somebody may climb in this slot who began when the ladder did to open.
     fn opened(&self, now: Time) -> usize {
-        let slots = now.since(self.started).as_millis() / SLOT.as_millis();
+        let slots = now.since(self.opens).as_millis() / SLOT.as_millis();
         highest_within(&self.ladder, climbed(first_rate(self.packet_size), 1 + slots.min(MOST_SLOTS) as u32))
     }
 }
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_or_is_not_heard_for_twenty_intervals_wants_nothing_and_a_sender_without_receivers_waits_low() {
+    fn who_leaves_or_is_not_heard_for_twenty_intervals_wants_nothing() {
         let mut demand = demand();
         tell(&mut demand, 1_000, 1, 40);
         tell(&mut demand, 2_000, 2, 30);
@@ -243,7 +249,18 @@ mod tests {
         assert!(!demand.on_time(at(21_900), SHORT));
         assert!(demand.on_time(at(22_000), SHORT));
         assert!((4.0..=4.75).contains(&mbps(&demand)), "{}", mbps(&demand));
-        assert!(!demand.on_time(at(900_000), SHORT));
+    }
+
+    #[test]
+    fn twenty_intervals_after_somebody_was_heard_last_the_ladder_opens_again() {
+        let mut demand = demand();
+        tell(&mut demand, 1_000, 1, 3);
+        demand.on_time(at(20_900), SHORT);
+        assert_eq!(demand.levels(), 3, "one report of a stranger costs receivers that cannot tell so long");
+        demand.on_time(at(21_000), SHORT);
+        assert!((4.0..=4.75).contains(&mbps(&demand)), "{}", mbps(&demand));
+        demand.on_time(at(22_000), SHORT);
+        assert_eq!(demand.levels(), ladder().levels());
     }
 
     #[test]
