@@ -24,7 +24,7 @@ pub(super) struct Demand {
     receivers: BTreeMap<u32, (usize, Time)>,
     /// When somebody was heard last; `None` if that is long ago.
     heard: Option<Time>,
-    /// Since when nobody is, or when that began before.
+    /// When the ladder began to open.
     opens: Time,
     /// Levels that are worth sending.
     levels: usize,
