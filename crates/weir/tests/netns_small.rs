@@ -58,7 +58,8 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
     let lives = [&first, &second, &third].map(received);
     eprintln!("without a kill {whole} bytes; with two {lives:?}, {there} files there at the second; {needed} needed");
     assert!(lives[0] * 10 > whole * 4, "it was killed half way");
-    assert!(lives.iter().sum::<u64>() * 100 <= whole * 105, "{lives:?} bytes in three lives, {whole} in one");
+    // A twentieth for each kill, as for one file (`netns_delivery.rs`). Five runs had 0.99, 1.03, 1.03, 1.04 and 1.06 of one life's.
+    assert!(lives.iter().sum::<u64>() * 100 <= whole * 110, "{lives:?} bytes in three lives, {whole} in one");
     assert!(whole * 100 <= needed * 115, "{whole} bytes received for {needed}: every file was an object of its own");
 }
 
