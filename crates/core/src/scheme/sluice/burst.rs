@@ -50,10 +50,11 @@ impl Measuring {
         since > 0 && Duration::from_micros(since as u64) >= self.length + grace
     }
 
-    /// A packet of a burst came that was sent at `clock` and waited so long.
+    /// A packet of a burst came that was sent at `clock` and waited for so many seconds more than one over the path that was empty when the
+    /// burst began. One that is notably earlier than that path lets it is not the sender's.
     pub(super) fn on_packet(&mut self, clock: u32, waited: f64) {
         let since = clock.wrapping_sub(self.begun) as i32;
-        if since < 0 || Duration::from_micros(since as u64) >= self.length {
+        if since < 0 || Duration::from_micros(since as u64) >= self.length || waited < -LEAST_GROWTH.as_secs_f64() {
             return;
         }
         self.packets += 1;
@@ -204,5 +205,16 @@ mod tests {
         (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
         measuring.on_packet(999, 9.0);
         assert_eq!(measuring.verdict(SIZE), None);
+    }
+
+    #[test]
+    fn packets_that_are_earlier_than_the_path_lets_them_do_not_count() {
+        let mut measuring = Measuring::new(Burst::NextLevel, None, Rate::from_mbps(20), Duration::from_millis(100), 0);
+        for i in 0..200 {
+            measuring.on_packet(i * 500, f64::from(i) * 5e-6);
+            measuring.on_packet(i * 500, -45e-3);
+        }
+        let verdict = measuring.verdict(SIZE).expect("enough packets");
+        assert!((verdict.slope - 0.01).abs() < 1e-9 && verdict.packets == 200.0, "{verdict:?}");
     }
 }

@@ -49,9 +49,13 @@ pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
     Some(1 + (turn * limits as u64 / turns) as usize)
 }
 
-/// The same where it is known which `limits` tell somebody something: they take turns. Where none does, all cycles show all.
+/// The same where it is known which `limits` tell somebody something: they take turns. Where none does, each fourth cycle has a burst for
+/// nobody: bursts cost others on the path a queue.
 pub(super) fn limit_among(cycle: u64, limits: &[usize]) -> Option<usize> {
-    if cycle.is_multiple_of(2) || limits.is_empty() {
+    if limits.is_empty() {
+        return (cycle % 4 == 3).then_some(1);
+    }
+    if cycle.is_multiple_of(2) {
         return None;
     }
     limits.get((cycle / 2 % limits.len() as u64) as usize).copied().filter(|limit| *limit <= MOST_TOLD)
@@ -197,7 +201,7 @@ mod tests {
     fn limits_that_are_known_take_turns_in_every_second_cycle() {
         let limits = |known: &[usize]| (0..6).map(|cycle| limit_among(cycle, known)).collect::<Vec<_>>();
         assert_eq!(limits(&[19, 29]), [None, Some(19), None, Some(29), None, Some(19)]);
-        assert_eq!(limits(&[]), [None; 6]);
+        assert_eq!(limits(&[]), [None, None, None, Some(1), None, None], "all but each fourth show all");
         assert_eq!(limits(&[MOST_TOLD + 1]), [None; 6], "it cannot be told");
     }
 

@@ -17,7 +17,7 @@ use super::rules::{Change, Rules, Seen};
 use super::share::Share;
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
-use crate::estimate::{DelaySample, DelayWindow, QueuingDelay};
+use crate::estimate::{DelaySample, DelayWindow, QueuingDelay, TimestampDifference};
 use crate::layers::Ladder;
 use crate::membership::{Fall, HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
@@ -58,6 +58,8 @@ pub struct Receiver {
     slot: Slot,
     /// The bursts under way: that of the start-up, and the one that stands for the next level.
     measuring: [Option<Measuring>; 2],
+    /// The least timestamp difference when they began, microseconds: what somebody forges in a burst must not change what it tells.
+    least_before: i64,
     /// What came of the slots that have ended.
     arrivals: Arrivals,
     allotment: Option<Allotment>,
@@ -113,6 +115,7 @@ impl Receiver {
             place: None,
             slot: Slot::default(),
             measuring: [None; 2],
+            least_before: 0,
             arrivals: Arrivals::default(),
             allotment: None,
             actions: Outbox::default(),
@@ -249,6 +252,7 @@ impl Receiver {
             (Burst::StartUp, _) => (None, START_UP_BURST),
         };
         let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, limit, self.packet_size);
+        self.least_before = self.delay.minimum().map_or(0, |least| least.0);
         self.measuring[kind as usize] = Some(Measuring::new(kind, limit, rate, length, header.clock_micros as u32));
     }
 
@@ -267,12 +271,17 @@ impl Receiver {
             self.queue = Queue::default();
             self.measuring = [None; 2];
         }
+        let (DelaySample::Taken(TimestampDifference(difference))
+        | DelaySample::Restarted(TimestampDifference(difference))) = sample
+        else {
+            return;
+        };
         let waited = self.delay.short_term();
         self.queue.on_any_packet(waited);
         self.slot.has_burst |= header.signal;
         if header.signal {
             for measuring in self.measuring.iter_mut().flatten() {
-                measuring.on_packet(header.clock_micros as u32, waited.as_secs_f64());
+                measuring.on_packet(header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
             }
         } else if !self.is_after_next_level() {
             self.queue.on_packet(waited);
