@@ -72,7 +72,7 @@ impl Probing {
         self.interval
     }
 
-    /// A number from 0 to 1 for whoever sends something else at random times.
+    /// A random number from 0 to 1, for a scheme that spreads its other reports over time.
     pub(crate) fn turn(&mut self) -> f64 {
         self.random.unit()
     }

@@ -50,8 +50,8 @@ impl Measuring {
         since > 0 && Duration::from_micros(since as u64) >= self.length + grace
     }
 
-    /// A packet of a burst came that was sent at `clock` and waited for so many seconds more than one over the path that was empty when the
-    /// burst began. One that is notably earlier than that path lets it is not the sender's.
+    /// A packet of the burst arrived. It was sent at `clock`, and its delay exceeds that of the empty path, as known when the burst began, by
+    /// `waited` seconds. A packet that is notably faster than the empty path was forged, and is ignored.
     pub(super) fn on_packet(&mut self, clock: u32, waited: f64) {
         let since = clock.wrapping_sub(self.begun) as i32;
         if since < 0 || Duration::from_micros(since as u64) >= self.length || waited < -LEAST_GROWTH.as_secs_f64() {

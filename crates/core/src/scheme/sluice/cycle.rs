@@ -14,7 +14,6 @@ use core::time::Duration;
 use weir_units::{Bytes, Rate};
 
 use super::announce::MOST_TOLD;
-
 use crate::layers::Ladder;
 
 /// τ: a slot.

@@ -150,7 +150,7 @@ pub(super) fn wanted_in_start(ladder: &Ladder, level: usize, round_trip: Duratio
     highest_within(ladder, climbed(ladder.level_rate(level), bursts.min(MOST_SLOTS) as u32)).max(level)
 }
 
-/// What a receiver at this rate may have after so many bursts.
+/// The rate that a receiver may reach from this one after this many start-up bursts.
 fn climbed(rate: Rate, bursts: u32) -> Rate {
     (0..bursts).fold(rate, |rate, _| rate.scale(if rate <= cycle::SLOW { 4.0 } else { 2.0 }))
 }
@@ -167,9 +167,9 @@ pub(super) fn first_rate(packet_size: Bytes) -> Rate {
 const FIRST_PACKETS: f64 = 10.0;
 /// By then any ladder is open.
 const MOST_SLOTS: u128 = 30;
-/// Between reports of a receiver lie so many of the sender's intervals, give or take half.
+/// A receiver reports once in this many probe intervals, give or take half.
 const REPORT_INTERVALS: u32 = 4;
-/// Who was not heard for so long is gone, or three of its reports were lost.
+/// A receiver that has not reported for this many probe intervals has gone, or at least three of its reports were lost.
 const REMEMBERED_INTERVALS: u32 = 20;
 /// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
 const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);

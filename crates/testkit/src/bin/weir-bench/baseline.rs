@@ -78,7 +78,7 @@ pub(crate) fn measure(options: &BaselineOptions, weir: &Path, baseline: &Path) -
         let mut pairs = Vec::new();
         for pair in 0..options.baseline_pairs {
             eprintln!("{name}, pair {} of {}", pair + 1, options.baseline_pairs);
-            // What the first leaves behind in the machine the second finds, so that each is first as often.
+            // The first run of a pair leaves warm caches to the second, so the programs take turns at being first.
             let (own, other) = if pair % 2 == 0 {
                 let own = work.run(weir, &network, &file)?;
                 (own, work.run(baseline, &network, &file)?)
@@ -123,7 +123,7 @@ impl Work {
     }
 }
 
-/// A live stream takes what the path carries, and begins again from what is lost: nothing to compare it with at its end.
+/// The viewer's output is not compared with the file: a live stream gives up packets that come too late.
 fn live(weir: &Path, network: &Network, file: &Path) -> Result<Cost, String> {
     let started = Instant::now();
     let stream = LiveStream::start(network, weir, 0, file, "/dev/null");
