@@ -88,9 +88,10 @@ fn forged_clocks_each_tenth_of_a_second_cost_no_scheme_its_rate() {
             let small = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1, in_a_row: 1 };
             shares.compare(&format!("{}: clocks {millis} ms ahead", scheme.name), undisturbed, rate(scheme, small));
         }
-        for millis in [45, 9] {
-            let pairs = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1, in_a_row: 2 };
-            shares.compare(&format!("{}: pairs {millis} ms ahead", scheme.name), undisturbed, rate(scheme, pairs));
+        for (millis, in_a_row) in [(45, 2), (45, 3), (45, 5), (9, 2)] {
+            let what = format!("{}: {in_a_row} clocks in a row {millis} ms ahead", scheme.name);
+            let forged = Disturbance::Forged { clock: millis * SECOND / 1_000, ahead: 1, in_a_row };
+            shares.compare(&what, undisturbed, rate(scheme, forged));
         }
     }
     shares.assert();

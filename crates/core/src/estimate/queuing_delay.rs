@@ -129,6 +129,20 @@ impl QueuingDelay {
         DelaySample::Taken(self.take(now, wire, tsd))
     }
 
+    /// A packet came of `channel` whose number has come before or is far off: one of the two was forged, and it may be the other. It counts
+    /// for nothing, but where it contradicts a packet of its channel that lowered the minimum, more like that one do not confirm it.
+    #[cold]
+    pub fn on_repeated(&mut self, now: Time, channel: u16, clock_micros: u64) {
+        if self.fallen != Some(channel) {
+            return;
+        }
+        self.look_back(channel, clock_micros);
+        if self.difference(now, clock_micros).is_some_and(|TimestampDifference(tsd)| self.doubt.fall.is_denied_by(tsd))
+        {
+            self.fallen = None;
+        }
+    }
+
     /// Whether nothing has come for as long as a sender takes to start again.
     #[inline]
     pub fn was_silent(&self, now: Time) -> bool {

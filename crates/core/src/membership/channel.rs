@@ -135,7 +135,10 @@ impl Membership {
             delay.on_new_sender();
         }
         let measured = is_member && was_sent_since(delay, self.joined, now, header.clock_micros);
-        let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else { return None };
+        let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else {
+            delay.on_repeated(now, header.channel, header.clock_micros);
+            return None;
+        };
         if !is_member {
             return Some(Received::Stray);
         }

@@ -62,13 +62,18 @@ impl Fall {
         Some(self.before)
     }
 
+    /// Whether a packet with this difference is closer to what the minimum was than to what it fell to.
+    pub(super) fn is_denied_by(&self, tsd: i64) -> bool {
+        tsd - self.tsd > (self.least_before - self.tsd) / 2
+    }
+
     /// The next packet of the channel comes.
     pub(super) fn on_next(&mut self, now: Time, tsd: i64) -> Verdict {
         if !self.is_taken_back {
             let is_old = self.since.is_none_or(|since| now.since(since) >= TOGETHER);
             return if is_old { Verdict::Over } else { Verdict::Open };
         }
-        if tsd - self.tsd > (self.least_before - self.tsd) / 2 {
+        if self.is_denied_by(tsd) {
             return Verdict::Over;
         }
         self.agreeing += 1;
