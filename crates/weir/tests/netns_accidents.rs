@@ -1,5 +1,5 @@
-//! What a packet can say of a session without any symbol: numbers, clocks and that it is over. From a stranger, under the sender's
-//! address and under his own.
+//! What a packet can say of a session without any symbol: numbers, clocks, that it is over, and to its sender what receivers want. From a
+//! stranger, under the sender's address and under his own.
 //!
 //! Needs root; see `weir_testkit::netns::require_root`.
 
@@ -7,8 +7,10 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_testkit::netns::{Air, Delivery, Network, Stranger, pause, require_root};
+use weir_testkit::netns::{Air, Delivery, Network, Session, Stranger, pause, require_root};
 use weir_units::{Bytes, Rate};
+use weir_wire::Probe;
+use weir_wire::probe::Wanted;
 
 /// All sessions run side by side, each on a network of its own, so that the undisturbed one has the same machine.
 #[test]
@@ -91,6 +93,72 @@ fn what_comes_under_another_address_than_the_sender_s_is_not_taken() {
     let (forged, ignored) = (stranger.stop(), done.count("ignored_packets"));
     eprintln!("{ignored} of {forged} packets were ignored");
     assert!(ignored > 10 && ignored <= forged, "{ignored} of {forged}");
+}
+
+/// Reports to the sender's control port. Where nothing is sealed, a stranger who says again and again that the network floods has the sender
+/// send little for seconds, until it hears no more of that; what he says once changes nothing.
+#[test]
+fn forged_reports_of_floods_and_wishes_cost_no_session_its_rate() {
+    if !require_root() {
+        return;
+    }
+    let plain: &[&str] = &[];
+    let group: &[&str] = &["--authenticate", "group"];
+    let attacks: [(&str, &[&str], Attack, f64); 6] = [
+        ("undisturbed", plain, |_| {}, 1.0),
+        ("one report of a flood", plain, |air| report(air, 1, floods), 1.5),
+        ("ten reports of floods a second", plain, |air| report(air, u32::MAX, floods), 6.0),
+        ("ten reports of floods a second, sealed", group, |air| report(air, u32::MAX, floods), 1.5),
+        ("ten low wishes a second", plain, |air| report(air, u32::MAX, |receiver| wants(receiver, 1)), 1.5),
+        ("ten leaves a second", plain, |air| report(air, u32::MAX, |receiver| wants(receiver, 0)), 1.5),
+    ];
+    let networks: Vec<Network> = attacks.iter().map(|_| network()).collect();
+    let under_attack: Vec<(Delivery, Stranger)> = attacks
+        .iter()
+        .zip(&networks)
+        .map(|((_, words, forge, _), network)| {
+            let words = ["--rates", "2M..16M", "--cc", "sluice"].iter().chain(*words);
+            let delivery = Delivery::start(network, Path::new(WEIR), FILE, words.copied());
+            let forge = *forge;
+            let stranger = Stranger::start(network.receiver(1), delivery.control(), move |air| {
+                air.pause(SECOND);
+                forge(air);
+            });
+            (delivery, stranger)
+        })
+        .collect();
+    let mut undisturbed = None;
+    let mut slow = Vec::new();
+    for ((name, _, _, most), (delivery, stranger)) in attacks.iter().zip(under_attack) {
+        let took = delivery.verified(0, MINUTE).seconds();
+        let forged = stranger.stop();
+        let times = took / *undisturbed.get_or_insert(took);
+        eprintln!("{name}: {times:.2} times the undisturbed time, {forged} reports");
+        assert!(forged > 0 || *name == "undisturbed", "{name} never struck");
+        if times > *most {
+            slow.push(format!("{name}: {times:.2} times the undisturbed time"));
+        }
+    }
+    assert!(slow.is_empty(), "{slow:#?}");
+}
+
+fn floods(_number: u32) -> Probe {
+    Probe::flooded(0.0)
+}
+
+fn wants(receiver: u32, level: u16) -> Probe {
+    Probe::wanted(Wanted { receiver, level })
+}
+
+/// Sends so many reports, ten a second.
+fn report(air: &mut Air, reports: u32, forged: fn(u32) -> Probe) {
+    for number in 0..reports {
+        if air.is_over() {
+            return;
+        }
+        air.say(&forged(number).encode(Session::DEFAULT.1));
+        air.pause(SECOND / 10);
+    }
 }
 
 /// What a stranger does.

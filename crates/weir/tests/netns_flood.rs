@@ -13,7 +13,7 @@ use weir_units::{Bytes, Rate};
 /// ideal. Where all is sent (below) it took 3.6 times its ideal.
 #[test]
 fn a_receiver_on_a_slow_port_of_a_switch_that_floods_has_its_rate_once_the_others_are_done() {
-    let Some((_turn, network, delivery)) = to_a_slow_and_a_fast_port("wanted") else { return };
+    let Some((_turn, network, delivery)) = to_a_slow_and_a_fast_port("wanted", BYTES) else { return };
     let of_fast = delivery.verified(1, START).last_event("end")["seconds"].as_f64().expect("the end has its seconds");
     let flooded = network.link_counters(0).dropped_packets;
     let ideal = (BYTES / SLOW).as_secs_f64();
@@ -28,11 +28,11 @@ fn a_receiver_on_a_slow_port_of_a_switch_that_floods_has_its_rate_once_the_other
 }
 
 /// The sender offers the whole ladder, as it does to large groups. The session's top is eleven times what the slow port carries. The search for what it carries takes seconds for each factor of two, so the file
-/// takes 3.6 times its ideal, and both ends say so after 4.7 s. On a machine that does three other things at once packets are read late, and these are
-/// up to 5.1 times and 7.5 s: the limits are twice what a quiet machine should take.
+/// takes 5.1 to 6.1 times its ideal, and both ends say so after 4.8 s. On a machine that does three other things at once packets are read late: the limits
+/// are twice what a quiet machine takes.
 #[test]
 fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
-    let Some((_turn, network, delivery)) = to_a_slow_and_a_fast_port("all") else { return };
+    let Some((_turn, network, delivery)) = to_a_slow_and_a_fast_port("all", HALF) else { return };
     let begun = seconds(&delivery.receivers[0].event("level", START, |_| true));
     let told = delivery.receivers[0].event("error", START, |error| text(error).contains("IGMP snooping"));
     let after = seconds(&told) - begun;
@@ -47,8 +47,8 @@ fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
     let still = later - after_cut;
     assert!(still * 10 < flooding, "the slow port is still flooded: {still} packets dropped in 3 s, {flooding} before");
     eprintln!("{flooding} packets dropped until it was told, {still} in 3 s afterwards");
-    let ideal = (BYTES / SLOW).as_secs_f64();
-    let end = delivery.verified(0, Duration::from_secs_f64(ideal * 8.0)).last_event("end");
+    let ideal = (HALF / SLOW).as_secs_f64();
+    let end = delivery.verified(0, Duration::from_secs_f64(ideal * 12.0)).last_event("end");
     let times = end["seconds"].as_f64().expect("the end has its seconds") / ideal;
     eprintln!("told after {after:.1} s; {times:.2} times the ideal, {} packets lost", end["lost_packets"]);
     delivery.verified(1, START);
@@ -57,7 +57,7 @@ fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
 
 /// A file on its way through a switch that floods; the first receiver is behind the slow port. None where namespaces are left out. One at a
 /// time: next to the other test a flood was told after 18.8 s once, instead of 4.7 s; why is not known.
-fn to_a_slow_and_a_fast_port(offer: &str) -> Option<(MutexGuard<'static, ()>, Network, Delivery)> {
+fn to_a_slow_and_a_fast_port(offer: &str, bytes: Bytes) -> Option<(MutexGuard<'static, ()>, Network, Delivery)> {
     if !require_root() {
         return None;
     }
@@ -66,7 +66,7 @@ fn to_a_slow_and_a_fast_port(offer: &str) -> Option<(MutexGuard<'static, ()>, Ne
     network.set_snooping(false);
     let offer = format!("offer={offer}");
     let words = ["--cc", "sluice", "--cc-set", &offer, "--receipts", "2"];
-    let delivery = Delivery::start(&network, Path::new(WEIR), BYTES, words);
+    let delivery = Delivery::start(&network, Path::new(WEIR), bytes, words);
     Some((turn, network, delivery))
 }
 
@@ -82,4 +82,6 @@ static TURN: Mutex<()> = Mutex::new(());
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const SLOW: Rate = Rate::from_mbps(8);
 const BYTES: Bytes = Bytes::new(10_000_000);
+/// Enough to last until the flood has ended.
+const HALF: Bytes = Bytes::new(5_000_000);
 const START: Duration = Duration::from_secs(30);

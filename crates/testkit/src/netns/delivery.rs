@@ -1,5 +1,6 @@
 //! A file on its way from the sender to every receiver of a network, for as long as it is watched.
 
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,13 @@ impl Delivery {
     /// The session's description.
     pub fn description(&self) -> PathBuf {
         self.session.description()
+    }
+
+    /// Where the sender takes messages of receivers.
+    pub fn control(&self) -> SocketAddrV4 {
+        let description = std::fs::read_to_string(self.description()).expect("it was described");
+        let control = description.lines().find_map(|line| line.strip_prefix("a=weir-control:"));
+        control.and_then(|address| address.parse().ok()).expect("the description has a control port")
     }
 
     /// Waits until receiver `index` has ended. Panics if it has not verified its file, or if that is another.

@@ -10,7 +10,7 @@ use crate::observation::CeilingCause;
 
 /// How many levels are sent: all, unless receivers report that their paths are full whatever they leave.
 ///
-/// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is
+/// One report changes nothing, as anybody may have made it up: the first cut is made when another one follows. Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is
 /// carried, and again if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
 /// flood, and other traffic fills the path: all levels are sent again, and reports count for nothing for a while. Where reports stay
 /// away, twice the rate is tried, less and less often if it is too much.
@@ -19,6 +19,8 @@ pub(super) struct Ceiling {
     ladder: Ladder,
     /// Levels that are sent.
     levels: usize,
+    /// A report that no other has confirmed: when it came, and what it said is carried.
+    unconfirmed: Option<(Time, f64)>,
     cut: Option<Cut>,
     /// When more is tried, and how long the next wait is if it turns out to be too much.
     try_at: Option<Time>,
@@ -50,6 +52,7 @@ impl Ceiling {
         Ceiling {
             ladder: ladder.clone(),
             levels: ladder.levels(),
+            unconfirmed: None,
             cut: None,
             try_at: None,
             wait: FIRST_WAIT,
@@ -71,12 +74,16 @@ impl Ceiling {
         self.ladder.levels() - self.levels
     }
 
-    /// A receiver's path is full whatever it leaves, and carries only this part of what is sent.
-    pub(super) fn on_report(&mut self, now: Time, carried: f64) -> Change {
+    /// A receiver's path is full whatever it leaves, and carries only this part of what is sent. Receivers report once in an `interval`,
+    /// give or take half.
+    pub(super) fn on_report(&mut self, now: Time, carried: f64, interval: Duration) -> Change {
         if now < self.ignores_until || !(0.0..=1.0).contains(&carried) {
             return None;
         }
-        let Some(cut) = self.cut else { return self.cut(now, self.rate(), carried) };
+        let Some(cut) = self.cut else {
+            let carried = self.confirmed(now, carried, interval)?;
+            return self.cut(now, self.rate(), carried);
+        };
         let age = now.since(cut.at);
         if age < ROUND {
             // Others measured in the same time.
@@ -96,6 +103,18 @@ impl Ceiling {
         }
         // Half of this was not too much, so a report of less is that of a receiver that has not found its rate yet.
         self.cut(now, self.rate(), if self.is_found { carried.max(0.5 / SHARE) } else { carried })
+    }
+
+    /// The milder of two reports that are as far apart as those of one receiver, or less if several report, but no pair that somebody sends at
+    /// once.
+    fn confirmed(&mut self, now: Time, carried: f64, interval: Duration) -> Option<f64> {
+        let since_first = self.unconfirmed.map(|(at, _)| now.since(at));
+        if since_first.is_some_and(|since| since < APART) {
+            return None;
+        }
+        let confirms = since_first.is_some_and(|since| since <= interval * 2);
+        let before = self.unconfirmed.replace((now, carried)).filter(|_| confirms);
+        before.map(|(_, before)| before.max(carried))
     }
 
     /// Time passes.
@@ -148,6 +167,8 @@ impl Ceiling {
 const ALL: f64 = 0.85;
 /// The receivers' loss, at one packet in ten and more, is measured to within some per cent, and the queue must become empty.
 const SHARE: f64 = 0.9;
+/// Receivers' reports are at least so far apart.
+const APART: Duration = Duration::from_millis(500);
 /// The least report of so long counts; for as long again, reports may be of before the cut.
 const ROUND: Duration = Duration::from_secs(1);
 /// A receiver whose path stayed full after a cut says so within this time. Later it was empty meanwhile, so the cut helped.
@@ -164,6 +185,8 @@ const FIRST_IGNORING: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
+    const INTERVAL: Duration = Duration::from_secs(1);
+
     fn ladder() -> Ladder {
         Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("valid")
     }
@@ -178,57 +201,61 @@ mod tests {
         assert!((part / 1.16..=part * 1.15).contains(&(sent / top)), "{} and not {part}", sent / top);
     }
 
+    /// A ceiling that has been cut to what carries this part, at five seconds.
+    fn cut(carried: f64) -> Ceiling {
+        let mut ceiling = Ceiling::new(&ladder());
+        assert_eq!(ceiling.on_report(at(4_000), carried, INTERVAL), None, "one report says nothing");
+        assert_eq!(cause(ceiling.on_report(at(5_000), carried, INTERVAL)), Some(CeilingCause::Flooded));
+        ceiling
+    }
+
     fn cause(change: Change) -> Option<CeilingCause> {
         change.map(|(_, cause)| cause)
     }
 
     #[test]
     fn the_slowest_port_decides_however_late_in_the_second_it_reports() {
-        let mut ceiling = Ceiling::new(&ladder());
-        assert_eq!(cause(ceiling.on_report(at(5_000), 0.5)), Some(CeilingCause::Flooded));
+        let mut ceiling = cut(0.5);
         assert_sent(&ceiling, 0.9 * 0.5);
-        assert_eq!(cause(ceiling.on_report(at(5_900), 0.1)), Some(CeilingCause::Flooded));
+        assert_eq!(cause(ceiling.on_report(at(5_900), 0.1, INTERVAL)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.1);
-        assert_eq!(ceiling.on_report(at(5_950), 0.5), None);
-        assert_eq!(ceiling.on_report(at(6_500), 0.1), None, "it may be of before");
+        assert_eq!(ceiling.on_report(at(5_950), 0.5, INTERVAL), None);
+        assert_eq!(ceiling.on_report(at(6_500), 0.1, INTERVAL), None, "it may be of before");
         assert_eq!(ceiling.withheld(), ladder().levels() - ceiling.levels());
     }
 
     #[test]
     fn a_cut_that_did_not_suffice_is_followed_by_another() {
-        let mut ceiling = Ceiling::new(&ladder());
-        ceiling.on_report(at(5_000), 0.2);
-        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6)), Some(CeilingCause::Flooded));
+        let mut ceiling = cut(0.2);
+        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6, INTERVAL)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2 / 1.15 * 0.9 * 0.6);
     }
 
     #[test]
     fn who_gets_all_that_is_sent_and_still_reports_has_a_path_full_of_something_else_and_is_not_heard_for_a_minute() {
-        let mut ceiling = Ceiling::new(&ladder());
-        ceiling.on_report(at(5_000), 0.1);
-        assert_eq!(cause(ceiling.on_report(at(10_000), 0.97)), Some(CeilingCause::Futile));
+        let mut ceiling = cut(0.1);
+        assert_eq!(cause(ceiling.on_report(at(10_000), 0.97, INTERVAL)), Some(CeilingCause::Futile));
         assert_eq!(ceiling.withheld(), 0);
-        assert_eq!(ceiling.on_report(at(69_000), 0.1), None);
-        assert!(ceiling.on_report(at(70_000), 0.1).is_some());
+        assert_eq!(ceiling.on_report(at(69_000), 0.1, INTERVAL), None);
+        assert_eq!(ceiling.on_report(at(70_000), 0.1, INTERVAL), None);
+        assert!(ceiling.on_report(at(71_000), 0.1, INTERVAL).is_some());
     }
 
     #[test]
     fn who_loses_most_of_the_lowest_level_alone_has_such_a_path_too() {
-        let mut ceiling = Ceiling::new(&ladder());
-        ceiling.on_report(at(5_000), 0.0);
+        let mut ceiling = cut(0.0);
         assert_eq!(ceiling.levels(), 1);
-        assert_eq!(cause(ceiling.on_report(at(10_000), 0.1)), Some(CeilingCause::Futile));
+        assert_eq!(cause(ceiling.on_report(at(10_000), 0.1, INTERVAL)), Some(CeilingCause::Futile));
     }
 
     #[test]
     fn more_is_tried_after_seven_seconds_and_if_it_is_too_much_after_twice_that() {
-        let mut ceiling = Ceiling::new(&ladder());
-        ceiling.on_report(at(5_000), 0.1);
+        let mut ceiling = cut(0.1);
         let carried = ceiling.levels();
         assert_eq!(ceiling.on_time(at(11_900)), None);
         assert_eq!(cause(ceiling.on_time(at(12_000))), Some(CeilingCause::Trial));
         assert_sent(&ceiling, 2.0 * 0.9 * 0.1 / 1.15);
-        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6)), Some(CeilingCause::Flooded));
+        assert_eq!(cause(ceiling.on_report(at(14_000), 0.6, INTERVAL)), Some(CeilingCause::Flooded));
         assert_eq!(ceiling.levels(), carried);
         assert_eq!(ceiling.on_time(at(27_900)), None);
         assert_eq!(cause(ceiling.on_time(at(28_000))), Some(CeilingCause::Trial));
@@ -236,19 +263,29 @@ mod tests {
 
     #[test]
     fn where_nobody_reports_any_more_all_is_sent_again() {
-        let mut ceiling = Ceiling::new(&ladder());
-        ceiling.on_report(at(5_000), 0.1);
+        let mut ceiling = cut(0.1);
         (0..1_000).for_each(|tenth| _ = ceiling.on_time(at(5_000 + tenth * 100)));
         assert_eq!(ceiling.withheld(), 0);
+    }
+
+    #[test]
+    fn one_report_changes_nothing_nor_do_several_at_once_or_long_after_each_other() {
+        let mut ceiling = Ceiling::new(&ladder());
+        for millis in [5_000, 5_000, 5_490, 7_500, 9_501] {
+            assert_eq!(ceiling.on_report(at(millis), 0.1, INTERVAL), None, "at {millis} ms");
+        }
+        assert!(ceiling.on_report(at(11_501), 0.3, INTERVAL).is_some());
+        assert_sent(&ceiling, 0.9 * 0.3);
     }
 
     #[test]
     fn reports_that_cannot_be_change_nothing() {
         let mut ceiling = Ceiling::new(&ladder());
         for part in [f64::NAN, -0.1, 7.0] {
-            assert_eq!(ceiling.on_report(at(5_000), part), None);
+            for millis in [5_000, 6_000] {
+                assert_eq!(ceiling.on_report(at(millis), part, INTERVAL), None);
+            }
         }
-        assert!(ceiling.on_report(at(5_000), 0.0).is_some(), "nothing is carried");
-        assert_eq!(ceiling.levels(), 1);
+        assert_eq!(cut(0.0).levels(), 1, "nothing is carried");
     }
 }

@@ -252,7 +252,7 @@ impl Sender {
     fn on_report(&mut self, now: Time, carried: f64) {
         if self.start.is_some() {
             self.announcement.on_probe(now);
-            let change = self.ceiling.on_report(now, carried);
+            let change = self.ceiling.on_report(now, carried, self.announcement.interval().span());
             self.tell(change);
         }
     }
