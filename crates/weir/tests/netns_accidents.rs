@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_testkit::netns::{Air, Delivery, Network, Session, Stranger, pause, require_root};
 use weir_units::{Bytes, Rate};
 use weir_wire::Probe;
-use weir_wire::probe::Wanted;
+use weir_wire::probe::{Kind, Wanted};
 
 /// All sessions run side by side, each on a network of its own, so that the undisturbed one has the same machine.
 #[test]
@@ -95,22 +95,23 @@ fn what_comes_under_another_address_than_the_sender_s_is_not_taken() {
     assert!(ignored > 10 && ignored <= forged, "{ignored} of {forged}");
 }
 
-/// Reports to the sender's control port. Where nothing is sealed, a stranger who says again and again that the network floods has the sender
+/// Messages to the sender's control port. Where nothing is sealed, a stranger who says again and again that the network floods has the sender
 /// send little for seconds, until it hears no more of that; what he says once changes nothing.
 #[test]
-fn forged_reports_of_floods_and_wishes_cost_no_session_its_rate() {
+fn forged_reports_of_floods_wishes_and_starts_cost_no_session_its_rate() {
     if !require_root() {
         return;
     }
     let plain: &[&str] = &[];
     let group: &[&str] = &["--authenticate", "group"];
-    let attacks: [(&str, &[&str], Attack, f64); 6] = [
+    let attacks: [(&str, &[&str], Attack, f64); 7] = [
         ("undisturbed", plain, |_| {}, 1.0),
         ("one report of a flood", plain, |air| report(air, 1, floods), 1.5),
         ("ten reports of floods a second", plain, |air| report(air, u32::MAX, floods), 6.0),
         ("ten reports of floods a second, sealed", group, |air| report(air, u32::MAX, floods), 1.5),
         ("ten low wishes a second", plain, |air| report(air, u32::MAX, |receiver| wants(receiver, 1)), 1.5),
         ("ten leaves a second", plain, |air| report(air, u32::MAX, |receiver| wants(receiver, 0)), 1.5),
+        ("ten starts a second", plain, |air| report(air, u32::MAX, starts), 1.5),
     ];
     let networks: Vec<Network> = attacks.iter().map(|_| network()).collect();
     let under_attack: Vec<(Delivery, Stranger)> = attacks
@@ -144,6 +145,10 @@ fn forged_reports_of_floods_and_wishes_cost_no_session_its_rate() {
 
 fn floods(_number: u32) -> Probe {
     Probe::flooded(0.0)
+}
+
+fn starts(number: u32) -> Probe {
+    Probe { kind: Kind::StartUp, clock_micros: number }
 }
 
 fn wants(receiver: u32, level: u16) -> Probe {
