@@ -13,7 +13,6 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
-use super::announce::MOST_TOLD;
 use crate::layers::Ladder;
 
 /// τ: a slot.
@@ -57,7 +56,7 @@ pub(super) fn limit_among(cycle: u64, limits: &[usize]) -> Option<usize> {
     if cycle.is_multiple_of(2) {
         return None;
     }
-    limits.get((cycle / 2 % limits.len() as u64) as usize).copied().filter(|limit| *limit <= MOST_TOLD)
+    limits.get((cycle / 2 % limits.len() as u64) as usize).copied()
 }
 
 /// How long a start-up burst is, at the beginning of its slot.
@@ -201,7 +200,6 @@ mod tests {
         let limits = |known: &[usize]| (0..6).map(|cycle| limit_among(cycle, known)).collect::<Vec<_>>();
         assert_eq!(limits(&[19, 29]), [None, Some(19), None, Some(29), None, Some(19)]);
         assert_eq!(limits(&[]), [None, None, None, Some(1), None, None], "all but each fourth show all");
-        assert_eq!(limits(&[MOST_TOLD + 1]), [None; 6], "it cannot be told");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use core::time::Duration;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::probe::Wanted;
 
+use super::announce::MOST_TOLD;
 use super::cycle::{self, SLOT, START_UP_BURST};
 use crate::layers::Ladder;
 use crate::probing::Interval;
@@ -51,10 +52,11 @@ impl Demand {
     }
 
     /// The limits of bursts that tell a receiver something, lowest first: one below each level that somebody has, but for the lowest such
-    /// level. `None` if levels are not known.
+    /// level. What the wire cannot say is left out. `None` if levels are not known.
     pub(super) fn limits(&self) -> Option<Vec<usize>> {
         let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
-        self.is_followed.then(|| levels.into_iter().skip(1).map(|level| level - 1).collect())
+        let limits = levels.into_iter().skip(1).map(|level| level - 1).filter(|limit| *limit <= MOST_TOLD);
+        self.is_followed.then(|| limits.collect())
     }
 
     pub(super) fn on_start(&mut self, now: Time) {
