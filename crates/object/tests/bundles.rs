@@ -125,8 +125,7 @@ fn a_receiver_that_is_killed_again_and_again_loses_nothing_and_fetches_hardly_an
         arrived += u64::from(content.toi != 0);
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
         if arrived % 20 == 0 {
-            // As often as gives files their names.
-            (0..10).for_each(|_| store.flush().expect("the disk works"));
+            store.flush().and_then(|()| store.commit()).expect("the disk works");
             while store.unpack_some().expect("the disk works") {}
             has_table = store.progress().manifest_complete;
         }
@@ -233,7 +232,7 @@ fn nothing_is_left_of_bundles_that_the_sender_no_longer_offers() {
     while store.progress().files_done < 300 {
         let (_, content, symbol) = before.next();
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
-        store.flush().expect("the disk works");
+        store.flush().and_then(|()| store.commit()).expect("the disk works");
     }
     drop(store);
     assert!(working(out.path()).len() > of_other.len() + 4, "whole bundles and parts of some");
@@ -306,7 +305,7 @@ fn files_are_written_while_their_blocks_still_come() {
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
         arrived += u64::from(content.toi != 0);
         if arrived % 20 == 0 {
-            (0..10).for_each(|_| store.flush().expect("the disk works"));
+            store.flush().and_then(|()| store.commit()).expect("the disk works");
             while store.unpack_some().expect("the disk works") {}
         }
         if arrived == symbols / 2 {
@@ -366,7 +365,8 @@ fn a_disk_that_is_full_in_the_middle_of_unpacking_is_told_and_costs_nothing_agai
     let mut store = open(temporary.path(), &StoreOptions::default());
     let error = (0..4 * symbols).find_map(|_| {
         let (_, content, symbol) = sender.next();
-        store.add(&content, &symbol, ORIGIN).and_then(|()| store.flush()).and_then(|()| store.unpack_some()).err()
+        let added = store.add(&content, &symbol, ORIGIN).and_then(|()| store.flush());
+        added.and_then(|()| store.commit()).and_then(|()| store.unpack_some()).err()
     });
     let text = error.map(|error| error.to_string()).unwrap_or_default();
     let before = store.progress();
@@ -399,7 +399,7 @@ fn a_forged_index_is_not_read_and_the_true_one_is_learned_from_its_block() {
         // One symbol of the index, of the sender's own address.
         symbol[9] ^= u8::from(content.toi != 0 && arrived == 10);
         store.add(&content, &symbol, ORIGIN).expect("the disk works");
-        store.flush().expect("the disk works");
+        store.flush().and_then(|()| store.commit()).expect("the disk works");
         while store.unpack_some().expect("the disk works") {}
         if arrived == stats.head_symbols + 100 {
             assert_eq!((store.progress().files_done, store.progress().files_refused), (0, 0));

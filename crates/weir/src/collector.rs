@@ -275,7 +275,7 @@ fn collect(
     mut date: impl FnMut() -> u64,
 ) -> Store {
     let clock = Clock::new();
-    let mut written = Time::ZERO;
+    let mut schedule = Schedule::default();
     loop {
         let next = next_batch(full, &mut store);
         let (begun, computed) = (clock.now(), thread_time());
@@ -288,27 +288,56 @@ fn collect(
             Ok(Err(RecvTimeoutError::Disconnected)) => break,
             Err(error) => Err(error),
         };
-        let now = clock.now();
-        let is_due = now.since(written) >= WRITE_INTERVAL;
-        let outcome = if is_due { outcome.and_then(|()| store.flush()) } else { outcome };
+        let has_written = outcome.and_then(|()| schedule.write(&clock, &mut store));
         shared.effort.note(clock.now().since(begun), thread_time().saturating_sub(computed));
         // The receiving side decides whether to go on without the disk; if it has gone, so do we.
-        if outcome.is_err_and(|error| events.send(Err(error)).is_err()) {
-            break;
-        }
+        let has_written = match has_written {
+            Ok(has_written) => has_written,
+            Err(error) => {
+                if events.send(Err(error)).is_err() {
+                    break;
+                }
+                false
+            }
+        };
         while let Some(event) = store.poll_event() {
             if events.send(Ok(event)).is_err() {
                 return store;
             }
         }
         let is_complete = store.is_complete();
-        if is_due || is_complete {
-            written = now;
+        if has_written || is_complete {
             *shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = store.progress();
         }
         shared.is_complete.store(is_complete, Ordering::Release);
     }
     store
+}
+
+/// When what has come goes to the disk.
+#[derive(Debug, Default)]
+struct Schedule {
+    written: Time,
+    interval: Duration,
+    named: Time,
+}
+
+impl Schedule {
+    /// Writes what has come, if it is time to. Whether it was.
+    fn write(&mut self, clock: &Clock, store: &mut Store) -> Result<bool, StoreError> {
+        let now = clock.now();
+        if now.since(self.written) < self.interval {
+            return Ok(false);
+        }
+        self.written = now;
+        store.flush()?;
+        self.interval = (clock.now().since(now) * WRITING_PART).clamp(SHORTEST_WRITE_INTERVAL, WRITE_INTERVAL);
+        if now.since(self.named) >= NAME_INTERVAL {
+            self.named = now;
+            store.commit()?;
+        }
+        Ok(true)
+    }
 }
 
 /// The next symbols. While there are none, files of bundles are written that are there already.
@@ -344,8 +373,13 @@ fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Re
 /// A batch goes over when it holds this much, or when the receive path looks up from its work.
 const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
-/// What was received this long ago is on disk, and in the account of progress.
+/// What was received this long ago is on disk, and in the account of progress: a receiver that is killed has to fetch the rest again.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// The same where that takes little: at most one part of so many of the time.
+const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(20);
+const WRITING_PART: u32 = 50;
+/// Files of bundles take their names so often.
+const NAME_INTERVAL: Duration = Duration::from_secs(1);
 /// While little comes, it is looked this often for decoded blocks: threads have a few blocks before them, which take longer.
 const DECODED_INTERVAL: Duration = Duration::from_millis(10);
 

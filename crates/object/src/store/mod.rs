@@ -358,8 +358,6 @@ pub struct Store {
     files: Vec<FileState>,
     /// What bundles have in common.
     bundles: Bundles,
-    /// Calls of [`Store::flush`].
-    flushes: u32,
     /// How many of them are incoming.
     unfinished: usize,
     by_name: HashMap<Name, u32>,
@@ -452,7 +450,6 @@ impl Store {
             told_complete: false,
             files: Vec::new(),
             bundles: Bundles::default(),
-            flushes: 0,
             unfinished: 0,
             by_name: HashMap::new(),
             objects: HashMap::new(),
@@ -583,17 +580,14 @@ impl Store {
         self.budget.give(bytes);
     }
 
-    /// Writes everything that is in memory to the files and journals. Call it at least every quarter of a second: what a
-    /// killed process loses is what came since.
+    /// Writes everything that is in memory to the files and journals. Call it several times a second: what a killed process loses is what
+    /// came since.
     ///
     /// # Errors
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.take_decoded()?;
-        self.write_out()?;
-        self.flushes = self.flushes.wrapping_add(1);
-        // Files of bundles that come slowly do not wait for others.
-        if self.flushes.is_multiple_of(FLUSHES_PER_BATCH) { self.commit() } else { Ok(()) }
+        self.write_out()
     }
 
     fn write_out(&mut self) -> Result<(), StoreError> {
@@ -742,5 +736,3 @@ const TABLES_SHARE: u64 = 4;
 /// What a kept packet takes beyond its symbol.
 const EARLY_OVERHEAD: usize = 128;
 const MAX_EVENTS: usize = 1_200_000;
-/// One call of [`Store::flush`] in this number has files of bundles take their names: about one a second.
-const FLUSHES_PER_BATCH: u32 = 10;

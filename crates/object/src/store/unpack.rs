@@ -390,8 +390,12 @@ impl Store {
         }
     }
 
-    /// Files that are written take their names, and those that took them before are done: what is told of them outlives the machine.
-    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
+    /// Has files of bundles that are written take their names, and those that took them before count as done: what is told of them outlives
+    /// a loss of power. Call it about once a second, so that files that come slowly do not wait for others; enough of them do without.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn commit(&mut self) -> Result<(), StoreError> {
         if !self.bundles.has_batch() {
             return Ok(());
         }
