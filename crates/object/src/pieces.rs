@@ -61,6 +61,41 @@ pub(crate) fn whole_leaf(piece: &Range<u64>) -> Option<u64> {
     (piece.end - piece.start == LEAF).then_some(piece.start / LEAF)
 }
 
+/// The value of one piece of a block in the making; it is given its bytes from the first to the last.
+#[derive(Debug, Clone)]
+pub(crate) struct PieceHasher {
+    hasher: blake3::Hasher,
+    is_leaf: bool,
+}
+
+impl PieceHasher {
+    /// Before the first byte. Of a file that `is_file`, one block, the last piece is a leaf as well, however short.
+    pub(crate) fn new(piece: &Range<u64>, is_file: bool) -> PieceHasher {
+        let is_leaf = is_file || whole_leaf(piece).is_some();
+        let mut hasher = blake3::Hasher::new();
+        if is_leaf {
+            hasher.set_input_offset(piece.start);
+        }
+        PieceHasher { hasher, is_leaf }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// When it has had all bytes, and at least one.
+    pub(crate) fn value(&self) -> [u8; 32] {
+        if self.is_leaf { self.hasher.finalize_non_root() } else { *self.hasher.finalize().as_bytes() }
+    }
+}
+
+/// The value of a piece whose bytes are these.
+pub(crate) fn piece_value(piece: &Range<u64>, is_file: bool, bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = PieceHasher::new(piece, is_file);
+    hasher.update(bytes);
+    hasher.value()
+}
+
 /// The digest of one block in the making; it is given the pieces in their order.
 #[derive(Debug)]
 pub(crate) struct BlockHasher(blake3::Hasher);
@@ -70,14 +105,9 @@ impl BlockHasher {
         BlockHasher(blake3::Hasher::new_derive_key(CONTEXT))
     }
 
-    /// Takes the value of a piece that is a whole leaf.
-    pub(crate) fn whole(&mut self, value: &ChainingValue) {
+    /// Takes the value of a piece.
+    pub(crate) fn piece(&mut self, value: &[u8; 32]) {
         self.0.update(value);
-    }
-
-    /// Takes the bytes of a piece that is none.
-    pub(crate) fn part(&mut self, bytes: &[u8]) {
-        self.0.update(blake3::hash(bytes).as_bytes());
     }
 
     pub(crate) fn finish(&self) -> BlockDigest {
@@ -91,10 +121,7 @@ pub(crate) fn block_digest(block: Range<u64>, bytes: &[u8]) -> BlockDigest {
     let mut hasher = BlockHasher::new();
     for piece in pieces(block.clone()) {
         let content = &bytes[(piece.start - block.start) as usize..(piece.end - block.start) as usize];
-        match whole_leaf(&piece) {
-            Some(_) => hasher.whole(&leaf(piece.start, content)),
-            None => hasher.part(content),
-        }
+        hasher.piece(&piece_value(&piece, false, content));
     }
     hasher.finish()
 }

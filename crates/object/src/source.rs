@@ -240,15 +240,12 @@ impl SourceFile {
             for piece in pieces::pieces(block) {
                 let value = pieces::whole_leaf(&piece).and_then(|number| self.leaves.get(number as usize));
                 if let Some(value) = value {
-                    hasher.whole(value);
+                    hasher.piece(value);
                     continue;
                 }
                 let bytes = &mut buffer[..(piece.end - piece.start) as usize];
                 self.read(&mut open, bytes, piece.start)?;
-                match pieces::whole_leaf(&piece) {
-                    Some(_) => hasher.whole(&pieces::leaf(piece.start, bytes)),
-                    None => hasher.part(bytes),
-                }
+                hasher.piece(&pieces::piece_value(&piece, false, bytes));
             }
             digests.push(hasher.finish());
         }

@@ -67,6 +67,33 @@ fn a_file_of_several_objects_arrives() {
     assert_same(sender.folder.path(), out.path());
 }
 
+/// Each block comes in sixteen turns, with all others between, so that its stretches and its map leave memory before they are whole. To read
+/// that back for its digest, when all blocks become whole in the last turn, kept a disk from writing what came.
+#[test]
+fn what_came_in_turns_is_not_read_back_to_be_hashed() {
+    let bytes = content(12_000_000, 14);
+    let cut = CarouselOptions { symbol_size: 512, block_symbols: 400, ..options(ladder(1, 2.0)) };
+    let options = CarouselOptions { memory_limit: 1 << 20, ..cut };
+    let mut sender = Sender::new(&[("big", &bytes)], &options);
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &StoreOptions { memory_limit: 1_300_000, ..StoreOptions::default() });
+    // By this thread: the sender reads on one of its own.
+    let before = bytes_read();
+    receive(&mut sender, &mut store, 1, 0.0, 1);
+    let read = bytes_read() - before;
+    assert_same(sender.folder.path(), out.path());
+    assert_eq!(store.progress().decoded_blocks, 0);
+    // Maps, which are read again each time, are a sixth of it.
+    assert!(read * 4 < bytes.len() as u64, "{read} of {} bytes were read back", bytes.len());
+}
+
+/// What this thread has read from files, maps of blocks included.
+fn bytes_read() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").expect("Linux tells");
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|bytes| bytes.parse().ok()).expect("it is a number")
+}
+
 #[test]
 fn a_file_larger_than_the_sender_s_memory_is_sent_in_windows() {
     let bytes = content(4_000_000, 4);

@@ -197,7 +197,11 @@ impl Worker {
     /// round ends where the receivers of some level have all they need, if that is in its second half, so that they need not wait for the next.
     fn step(&self, progress: u64, round: u64) -> u64 {
         let longest = self.plan.windows.iter().map(|window| self.window_symbols(window)).max().unwrap_or(1);
-        let even = if self.plan.keep_encoders { 1 } else { FIRST_CYCLE_VISITS };
+        let even = if self.plan.keep_encoders {
+            1
+        } else {
+            first_cycle_visits(self.plan.symbols * self.plan.symbol_size as u64)
+        };
         // Each visit with repair symbols makes the encoders again.
         let is_repair = self.is_continued && !self.plan.keep_encoders;
         let visits = if is_repair { 0 } else { longest.div_ceil(self.plan.batch_symbols).max(even) };
@@ -409,13 +413,25 @@ impl Worker {
     }
 }
 
+/// In how many visits the first cycle of a window is sent, at least, where a set of so many bytes has several.
+///
+/// The more there are, the less of the first blocks late receivers miss that they need not miss; and as source symbols are only read, visits
+/// cost the sender nothing. But all blocks become whole in the last one, and then a receiver has to read back what it could not hash from
+/// memory, up to a piece for each block and visit. Where its operating system has not kept that either, disks cannot do it in a sixteenth of
+/// the time.
+fn first_cycle_visits(bytes: u64) -> u64 {
+    (MOST_VISITS * IN_MEMORY / bytes.max(1)).clamp(FEWEST_VISITS, MOST_VISITS)
+}
+
 /// Source symbols of one block that follow each other in a channel: a receiver writes them at one go.
 const SOURCE_RUN: u32 = 16;
 /// Repair symbols gain nothing by that, and single ones spread more evenly over a short round.
 const REPAIR_RUN: u32 = 1;
-/// In how many visits the first cycle of a window is sent when there are several: late receivers then miss the same of
-/// each. It costs nothing, since source symbols are only read.
-const FIRST_CYCLE_VISITS: u64 = 16;
+const MOST_VISITS: u64 = 16;
+/// What is read back in the last of four is at most some quarter of what comes then.
+const FEWEST_VISITS: u64 = 4;
+/// Bytes of files that receivers' operating systems keep in memory, about.
+const IN_MEMORY: u64 = 8_000_000_000;
 /// The last of these visits, where it ends with repair symbols. One worker encodes four times as fast then as it would have to on average, and
 /// late receivers miss that much more of some blocks.
 const LAST_VISIT: u64 = CYCLE / 4;
@@ -442,6 +458,12 @@ mod tests {
     use super::*;
     use crate::carousel::CarouselOptions;
     use crate::source::SourceSet;
+
+    #[test]
+    fn sets_that_receivers_cannot_keep_in_memory_come_in_fewer_visits() {
+        let visits = [0, 1, 8, 16, 20, 100].map(|gigabytes| first_cycle_visits(gigabytes * 1_000_000_000));
+        assert_eq!(visits, [16, 16, 16, 8, 6, 4]);
+    }
 
     #[test]
     fn no_visit_of_the_first_cycle_is_much_longer_than_two_batches_also_where_losses_are_expected() {

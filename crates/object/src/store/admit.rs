@@ -111,7 +111,7 @@ impl Store {
         self.changed.clear();
         self.decoders.begin_set();
         self.window.clear();
-        self.loaded_bytes = 0;
+        (self.loaded_bytes, self.value_bytes) = (0, 0);
         self.folder.begin_set();
         self.folders.clear();
         self.links.clear();
@@ -184,6 +184,7 @@ impl Store {
         self.budget.give(incoming.memory());
         self.give_for_set(incoming.spec.lasting_memory());
         self.loaded_bytes -= incoming.map_memory();
+        self.value_bytes -= incoming.value_memory();
         let name = incoming.spec.name;
         self.open_files.retain(|open| *open != file);
         self.by_name.remove(&name);

@@ -79,7 +79,7 @@ impl Store {
         let Some(expected) = incoming.spec.expected(index) else { return Ok(true) };
         let block = &incoming.blocks[index as usize];
         let mut content = Content::Memory(block.start, decoded);
-        let is_right = digest::is_block(&expected, block.range(), block.leaves.as_deref(), &mut content);
+        let is_right = digest::is_block(&expected, block.range(), block.values.as_deref(), &mut content);
         is_right.map_err(|source| self.file_error(file, source))
     }
 
@@ -90,15 +90,16 @@ impl Store {
         let range = incoming.blocks[index as usize].range();
         for number in stretches(&range) {
             if let Some(place) = self.window.find(file, number) {
+                self.hash_stretch(place);
                 self.write_stretch(place)?;
             }
         }
         self.open_handles(file)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(true) };
         let handles = incoming.handles.as_ref().expect("was just opened");
-        let leaves = incoming.blocks[index as usize].leaves.as_deref();
+        let values = incoming.blocks[index as usize].values.as_deref();
         let mut content = Content::File(&handles.data, &mut self.scratch);
-        let is_right = digest::is_block(&expected, range, leaves, &mut content);
+        let is_right = digest::is_block(&expected, range, values, &mut content);
         is_right.map_err(|source| self.file_error(file, source))
     }
 
@@ -106,10 +107,11 @@ impl Store {
     /// sender stay, as far as anybody can tell who that is, and the rest is collected again.
     pub(super) fn reject_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
-        let has_digest = incoming.spec.expected(index).is_some();
+        let expected = incoming.spec.expected(index);
         let block = &mut incoming.blocks[index as usize];
-        if let Some(leaves) = &mut block.leaves {
-            **leaves = digest::Leaves::of(&(block.start..block.start + block.length));
+        let range = block.range();
+        if let (Some(values), Some(expected)) = (&mut block.values, &expected) {
+            **values = digest::Values::of(range, expected);
         }
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
         let origins: Vec<(Origin, u32)> = slots.senders().collect();
@@ -120,7 +122,7 @@ impl Store {
             preferred = self.senders.preferred(&origins, block.tried());
         }
         let is_coded = part.layout.codec().is_some() && forged::can_search(2 * block.symbols);
-        let can_search = has_digest && is_coded && block.wanted_extra.is_none();
+        let can_search = expected.is_some() && is_coded && block.wanted_extra.is_none();
         match origins[..] {
             [(sole, _)] if preferred == Some(sole) && can_search => self.search_block(file, index, part, sole),
             [(sole, _)] => {

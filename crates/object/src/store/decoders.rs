@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::digest::{self, Content, Expected, Leaves};
+use super::digest::{self, Content, Expected, Values};
 use super::forged::Symbol;
 use super::incoming::Part;
 use super::missing;
@@ -38,7 +38,7 @@ pub(super) struct Task {
     /// The bytes of the file in it, what they must be, and what of that is known.
     length: u64,
     expected: Option<Expected>,
-    leaves: Option<Box<Leaves>>,
+    values: Option<Box<Values>>,
 }
 
 /// What came of a task.
@@ -50,7 +50,7 @@ pub(super) struct Decoded {
     set: u64,
     /// How many symbols beyond those in its slots it was tried with.
     extras: usize,
-    leaves: Option<Box<Leaves>>,
+    values: Option<Box<Values>>,
     /// Bytes of the block.
     bytes: u64,
     /// The source symbols, if the symbols were enough, and whether they are what the manifest says.
@@ -68,8 +68,8 @@ impl Task {
         let outcome =
             outcome.unwrap_or_else(|_| Err(io::Error::other("decoding failed, which is a fault of this program")));
         let (bytes, extras) = (self.bytes(), self.extra.len());
-        let Task { file, index, part, set, leaves, .. } = self;
-        Decoded { file, index, part, set, extras, leaves, bytes, outcome }
+        let Task { file, index, part, set, values, .. } = self;
+        Decoded { file, index, part, set, extras, values, bytes, outcome }
     }
 
     fn decode(&self) -> io::Result<Option<(Vec<u8>, bool)>> {
@@ -91,7 +91,7 @@ impl Task {
         let Some(expected) = &self.expected else { return Ok(Some((decoded, true))) };
         let mut content = Content::Memory(self.start, &decoded);
         let range = self.start..self.start + self.length;
-        let is_right = digest::is_block(expected, range, self.leaves.as_deref(), &mut content)?;
+        let is_right = digest::is_block(expected, range, self.values.as_deref(), &mut content)?;
         Ok(Some((decoded, is_right)))
     }
 }
@@ -310,21 +310,21 @@ impl Store {
         let expected = incoming.spec.expected(index);
         let block = &mut incoming.blocks[index as usize];
         let slots = block.slots.as_ref().expect("was just loaded").symbols().to_vec();
-        let (start, length, extra, leaves) = (block.start, block.length, block.extra.clone(), block.leaves.take());
+        let (start, length, extra, values) = (block.start, block.length, block.extra.clone(), block.values.take());
         let data = data.map_err(|source| self.file_error(file, source))?;
-        Ok(Some(Task { file, index, part, set, start, slots, extra, data, length, expected, leaves }))
+        Ok(Some(Task { file, index, part, set, start, slots, extra, data, length, expected, values }))
     }
 
     /// A block has been decoded, or could not be.
     fn settle_decoded(&mut self, decoded: Decoded) -> Result<(), StoreError> {
-        let Decoded { file, index, part, set, extras, leaves, outcome, .. } = decoded;
+        let Decoded { file, index, part, set, extras, values, outcome, .. } = decoded;
         let Some(FileState::Incoming(incoming)) = self.files.get_mut(file as usize) else { return Ok(()) };
         if set != self.decoders.set || !std::mem::take(&mut incoming.blocks[index as usize].is_decoding) {
             return Ok(());
         }
         let outcome = outcome.map_err(|source| self.file_error(file, source))?;
         self.keep_slots(file, index, &part)?;
-        self.incoming(file).blocks[index as usize].leaves = leaves;
+        self.incoming(file).blocks[index as usize].values = values;
         let Some((decoded, is_right)) = outcome else {
             let more = self.incoming(file).blocks[index as usize].extra.len();
             return match () {

@@ -1,16 +1,14 @@
 //! Whether a block, or a whole file, is what the sender signed.
 //!
-//! The leaves of a block are hashed as soon as they are complete, mostly while they are in memory (see [`crate::pieces`]). What
-//! was not hashed from memory is read back when the block is complete.
+//! The pieces of a block (see [`crate::pieces`]) are hashed from memory, as far as their bytes leave it in order. The rest is read back when
+//! the block is complete: of a file that is larger than memory that means from the disk, whose other work it is to write what comes.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use blake3::hazmat::ChainingValue;
-
-use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
+use crate::pieces::{self, BlockDigest, BlockHasher, LEAF, PieceHasher};
 
 /// What the manifest says of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,36 +19,88 @@ pub(crate) enum Expected {
     File([u8; 32]),
 }
 
-/// The values of a block's leaves, as far as they are known.
-#[derive(Debug)]
-pub(crate) struct Leaves {
-    first: u64,
-    values: Box<[Option<ChainingValue>]>,
+impl Expected {
+    /// Whether the block is all of its file.
+    fn is_file(&self) -> bool {
+        matches!(self, Expected::File(_))
+    }
 }
 
-impl Leaves {
-    /// None of the leaves of a block that takes these bytes of its file.
-    pub(crate) fn of(block: &Range<u64>) -> Leaves {
-        let first = block.start / LEAF;
-        let count = block.end.div_ceil(LEAF) - first;
-        Leaves { first, values: vec![None; count as usize].into() }
+/// The values of a block's pieces, as far as they are known.
+#[derive(Debug)]
+pub(crate) struct Values {
+    block: Range<u64>,
+    is_file: bool,
+    values: Box<[Option<[u8; 32]>]>,
+    /// One of which only the beginning has been hashed.
+    begun: Option<Box<Begun>>,
+}
+
+/// A piece that has been hashed up to some place of the file.
+#[derive(Debug)]
+struct Begun {
+    number: usize,
+    until: u64,
+    hasher: PieceHasher,
+}
+
+impl Values {
+    /// None of the pieces of a block that takes these bytes of its file.
+    pub(crate) fn of(block: Range<u64>, expected: &Expected) -> Values {
+        let count = block.end.div_ceil(LEAF) - block.start / LEAF;
+        Values { block, is_file: expected.is_file(), values: vec![None; count as usize].into(), begun: None }
     }
 
-    /// Bytes of memory for the leaves of a block of so many bytes, about.
+    /// Bytes of memory for the values of a block of so many bytes, about.
     pub(crate) fn memory(length: u64) -> u64 {
-        (length / LEAF + 2) * size_of::<Option<ChainingValue>>() as u64
+        (length / LEAF + 2) * size_of::<Option<[u8; 32]>>() as u64 + size_of::<Begun>() as u64
     }
 
-    /// Takes all the bytes of the leaf that starts at `start`. What is known already is not hashed again.
-    pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
-        let number = (start / LEAF).wrapping_sub(self.first) as usize;
-        if let Some(value @ None) = self.values.get_mut(number) {
-            *value = Some(pieces::leaf(start, bytes));
+    /// Takes bytes of one piece, which are at `at` of the file and will not change. What is known already, and what does not follow what was
+    /// taken of its piece, changes nothing.
+    pub(crate) fn take(&mut self, at: u64, bytes: &[u8]) {
+        let number = self.number(at);
+        let piece = self.piece(number);
+        if self.values[number].is_some() || bytes.is_empty() {
+            return;
+        }
+        if at == piece.start && bytes.len() as u64 == piece.end - piece.start {
+            self.values[number] = Some(pieces::piece_value(&piece, self.is_file, bytes));
+            return;
+        }
+        let follows = self.begun.as_ref().is_some_and(|begun| begun.number == number && begun.until == at);
+        if !follows && at != piece.start {
+            return;
+        }
+        if !follows {
+            let hasher = PieceHasher::new(&piece, self.is_file);
+            self.begun = Some(Box::new(Begun { number, until: at, hasher }));
+        }
+        let begun = self.begun.as_mut().expect("it was or has just begun");
+        begun.hasher.update(bytes);
+        begun.until += bytes.len() as u64;
+        if begun.until == piece.end {
+            self.values[number] = Some(begun.hasher.value());
+            self.begun = None;
         }
     }
 
-    fn known(&self, leaf: u64) -> Option<&ChainingValue> {
-        self.values.get(leaf.checked_sub(self.first)? as usize)?.as_ref()
+    /// The number of the piece with the byte at `at` of the file.
+    fn number(&self, at: u64) -> usize {
+        (at / LEAF - self.block.start / LEAF) as usize
+    }
+
+    fn piece(&self, number: usize) -> Range<u64> {
+        let leaf = self.block.start / LEAF + number as u64;
+        (leaf * LEAF).max(self.block.start)..((leaf + 1) * LEAF).min(self.block.end)
+    }
+
+    fn known(&self, piece: &Range<u64>) -> Option<[u8; 32]> {
+        self.values[self.number(piece.start)]
+    }
+
+    fn begun(&self, piece: &Range<u64>) -> Option<&Begun> {
+        self.begun.as_deref().filter(|begun| begun.number == self.number(piece.start))
     }
 }
 
@@ -76,39 +126,47 @@ impl Content<'_> {
     }
 }
 
-/// Whether a block that takes the bytes `block` of a file is what was expected. What `leaves` do not know is read.
+/// Whether a block that takes the bytes `block` of a file is what was expected. What `values` do not know is read.
 pub(crate) fn is_block(
     expected: &Expected,
     block: Range<u64>,
-    leaves: Option<&Leaves>,
+    values: Option<&Values>,
     content: &mut Content<'_>,
 ) -> io::Result<bool> {
-    let known = |leaf| leaves.and_then(|leaves| leaves.known(leaf));
+    let is_file = expected.is_file();
+    let pieces = pieces::pieces(block.clone());
     match expected {
         Expected::File(digest) if block.end <= LEAF => Ok(blake3::hash(content.read(block)?) == *digest),
         Expected::File(digest) => {
-            let mut values = Vec::with_capacity((block.end / LEAF) as usize + 1);
-            for piece in pieces::pieces(block.clone()) {
-                values.push(match known(piece.start / LEAF) {
-                    Some(value) => *value,
-                    None => pieces::leaf(piece.start, content.read(piece)?),
-                });
-            }
-            Ok(pieces::file_digest(block.end, &values) == *digest)
+            let values: io::Result<Vec<_>> = pieces.map(|piece| value(&piece, is_file, values, content)).collect();
+            Ok(pieces::file_digest(block.end, &values?) == *digest)
         }
         Expected::Block(digest) => {
             let mut hasher = BlockHasher::new();
-            for piece in pieces::pieces(block) {
-                let number = pieces::whole_leaf(&piece);
-                match number.and_then(known) {
-                    Some(value) => hasher.whole(value),
-                    None if number.is_some() => hasher.whole(&pieces::leaf(piece.start, content.read(piece)?)),
-                    None => hasher.part(content.read(piece)?),
-                }
+            for piece in pieces {
+                hasher.piece(&value(&piece, is_file, values, content)?);
             }
             Ok(hasher.finish() == *digest)
         }
     }
+}
+
+/// The value of a piece; what is not known of it is read.
+fn value(
+    piece: &Range<u64>,
+    is_file: bool,
+    values: Option<&Values>,
+    content: &mut Content<'_>,
+) -> io::Result<[u8; 32]> {
+    if let Some(value) = values.and_then(|values| values.known(piece)) {
+        return Ok(value);
+    }
+    let (mut hasher, until) = match values.and_then(|values| values.begun(piece)) {
+        Some(begun) => (begun.hasher.clone(), begun.until),
+        None => (PieceHasher::new(piece, is_file), piece.start),
+    };
+    hasher.update(content.read(until..piece.end)?);
+    Ok(hasher.value())
 }
 
 /// BLAKE3 over the first `length` bytes of a file.
@@ -133,10 +191,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whichever leaves were seen in memory, and wherever the block lies.
+        /// Whichever parts of pieces were seen in memory, and wherever the block lies.
         #[test]
-        fn leaves_from_memory_and_from_the_file_make_one_digest(
-            start in 0u64..3 * LEAF, length in 1u64..6 * LEAF, seen in proptest::collection::vec(any::<bool>(), 10),
+        fn pieces_from_memory_and_from_the_file_make_one_digest(
+            start in 0u64..3 * LEAF, length in 1u64..6 * LEAF, seen in proptest::collection::vec((any::<bool>(), any::<[u64; 2]>()), 10),
             whole_file in any::<bool>(), damage in proptest::option::of(any::<prop::sample::Index>()),
         ) {
             let block = if whole_file { 0..length } else { start..start + length };
@@ -149,11 +207,16 @@ mod tests {
             if let Some(at) = damage {
                 content[at] ^= 1;
             }
-            let mut leaves = Leaves::of(&block);
-            for (number, bytes) in content.chunks(LEAF as usize).enumerate().filter(|(number, _)| seen[*number % 10]) {
-                leaves.add(number as u64 * LEAF, bytes);
+            let mut values = Values::of(block.clone(), &expected);
+            for (piece, (stays, cut)) in pieces::pieces(block.clone()).zip(seen.iter().cycle()) {
+                // Its first bytes, then some that follow, with or without a gap.
+                let cut = cut.map(|cut| piece.start + cut % (piece.end - piece.start));
+                let parts = [piece.start..cut[0], cut[0].max(cut[1])..piece.end];
+                for part in parts.into_iter().filter(|_| *stays) {
+                    values.take(part.start, &content[part.start as usize..part.end as usize]);
+                }
             }
-            let is_right = is_block(&expected, block, Some(&leaves), &mut Content::Memory(0, &content));
+            let is_right = is_block(&expected, block, Some(&values), &mut Content::Memory(0, &content));
             prop_assert_eq!(is_right.expect("in memory"), damage.is_none());
         }
     }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use nix::fcntl::{Flock, FlockArg};
 
-use super::digest::{Expected, Leaves};
+use super::digest::{Expected, Values};
 use super::folder::{self, How, OutFolder};
 use super::journal::{BlockState, Header, Journal, Session, Unusable};
 use super::senders::Origin;
@@ -199,8 +199,12 @@ pub(crate) struct Block {
     /// Bytes of the file in it.
     pub(crate) length: u64,
     pub(crate) slots: Option<Box<Slots>>,
-    /// The leaves that were hashed from memory; none where the block has no digest.
-    pub(crate) leaves: Option<Box<Leaves>>,
+    /// The values of pieces that were hashed from memory; none where the block has no digest.
+    pub(crate) values: Option<Box<Values>>,
+    /// Whether memory is taken for them: they may be with who decodes the block.
+    pub(crate) has_values: bool,
+    /// Whether they stay when the map leaves memory.
+    pub(crate) keeps_values: bool,
     /// Symbols beyond those in the slots, after a decoding that failed.
     pub(crate) extra: Vec<(u32, Vec<u8>)>,
     /// It was wrong, and is collected again.
@@ -220,9 +224,14 @@ impl Block {
         self.is_decoding && self.extra.len() >= SPARE_SYMBOLS
     }
 
-    /// Bytes of memory for its map and its leaves.
-    pub(crate) fn memory(&self) -> u64 {
-        Slots::memory(self.symbols) + Leaves::memory(self.length)
+    /// Bytes of memory that its map takes.
+    pub(crate) fn map_memory(&self) -> u64 {
+        if self.slots.is_some() { Slots::memory(self.symbols) } else { 0 }
+    }
+
+    /// Bytes of memory that its values take.
+    pub(crate) fn value_memory(&self) -> u64 {
+        if self.has_values { Values::memory(self.length) } else { 0 }
     }
 }
 
@@ -396,7 +405,8 @@ impl Incoming {
         let block = &mut self.blocks[index];
         block.done = true;
         block.slots = None;
-        block.leaves = None;
+        block.values = None;
+        block.has_values = false;
         block.extra = Vec::new();
         self.left -= 1;
     }
@@ -421,12 +431,21 @@ impl Incoming {
     /// Bytes of memory that it takes, maps and symbols that wait included.
     pub(crate) fn memory(&self) -> u64 {
         let index = self.unpacking.as_ref().map_or(0, |unpacking| unpacking.memory());
-        self.spec.memory() + self.map_memory() + self.blocks.iter().map(Block::extra_bytes).sum::<u64>() + index
+        self.spec.memory()
+            + self.map_memory()
+            + self.value_memory()
+            + self.blocks.iter().map(Block::extra_bytes).sum::<u64>()
+            + index
     }
 
     /// Bytes of memory that the maps of its blocks take.
     pub(crate) fn map_memory(&self) -> u64 {
-        self.blocks.iter().filter(|block| block.slots.is_some()).map(Block::memory).sum()
+        self.blocks.iter().map(Block::map_memory).sum()
+    }
+
+    /// Bytes of memory that the values of its blocks' pieces take.
+    pub(crate) fn value_memory(&self) -> u64 {
+        self.blocks.iter().map(Block::value_memory).sum()
     }
 
     /// Symbols that are in the file.
@@ -472,7 +491,9 @@ fn blocks(spec: &Spec) -> Vec<Block> {
                 start: part.offset + offset,
                 length: padded.min(part.layout.transfer_length() - offset),
                 slots: None,
-                leaves: None,
+                values: None,
+                has_values: false,
+                keeps_values: false,
                 extra: Vec::new(),
                 recollection: None,
                 wanted_extra: None,

@@ -384,6 +384,8 @@ pub struct Store {
     /// Blocks whose maps are in memory, in the order in which they came.
     loaded: VecDeque<(u32, u32)>,
     loaded_bytes: u64,
+    /// Bytes of memory that the values of blocks' pieces take.
+    value_bytes: u64,
     /// Blocks that changed since they were last written down.
     changed: Vec<(u32, u32)>,
     events: VecDeque<Event>,
@@ -466,6 +468,7 @@ impl Store {
             open_files: VecDeque::new(),
             loaded: VecDeque::new(),
             loaded_bytes: 0,
+            value_bytes: 0,
             changed: Vec::new(),
             events: VecDeque::new(),
             counts: Progress::default(),

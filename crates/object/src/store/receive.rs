@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use weir_wire::alc::Content;
 
 use super::decoders::MAX_EXTRA;
-use super::digest::Leaves;
+use super::digest::Values;
 use super::forged::Symbol;
 use super::incoming::{Incoming, Part};
 use super::journal::BlockState;
@@ -14,7 +14,6 @@ use super::slots::{ENTRY, Slots};
 use super::window::STRETCH;
 use super::{FileState, Origin, Store, StoreError};
 use crate::name::Name;
-use crate::pieces::LEAF;
 use crate::sparse;
 
 impl Incoming {
@@ -24,15 +23,18 @@ impl Incoming {
         (self.symbols() * size).min(self.spec.length)
     }
 
-    /// Hashes the stretch of the file that starts at `start`, if it is a leaf of one block alone.
-    fn take_leaf(&mut self, start: u64, bytes: &[u8]) {
-        let is_only_block = self.blocks.len() == 1;
-        let Some(block) = self.block_at(start) else { return };
-        let rest = block.range().end.saturating_sub(start);
-        // A file of one leaf is hashed otherwise.
-        let is_leaf = rest >= LEAF || (is_only_block && rest > 0 && block.length > LEAF);
-        if let Some(leaves) = block.leaves.as_mut().filter(|_| is_leaf) {
-            leaves.add(start, &bytes[..rest.min(LEAF) as usize]);
+    /// Has the blocks hash bytes of one stretch of the file, which are at `at` and will not change.
+    fn hash(&mut self, mut at: u64, mut bytes: &[u8]) {
+        while let Some(block) = self.block_at(at) {
+            let count = block.range().end.saturating_sub(at).min(bytes.len() as u64) as usize;
+            if count == 0 {
+                // Nothing is left, or what fills up the file's last symbol.
+                return;
+            }
+            if let Some(values) = &mut block.values {
+                values.take(at, &bytes[..count]);
+            }
+            (at, bytes) = (at + count as u64, &bytes[count..]);
         }
     }
 }
@@ -154,10 +156,11 @@ impl Store {
 
     /// Brings the map of a block into memory, and others out of it.
     pub(super) fn load_slots(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
-        let (blank, first_slot, symbols, memory) = {
+        let (blank, first_slot, symbols) = {
             let block = &self.incoming(file).blocks[index as usize];
-            (block.have == 0, block.first_slot, block.symbols, block.memory())
+            (block.have == 0, block.first_slot, block.symbols)
         };
+        let memory = Slots::memory(symbols);
         self.make_room_for_maps(memory)?;
         let slots = if blank {
             Slots::new(symbols)
@@ -179,11 +182,17 @@ impl Store {
         self.budget.force(memory);
         self.loaded.push_back((file, index));
         let incoming = self.incoming(file);
-        let has_digest = incoming.spec.expected(index).is_some();
+        let expected = incoming.spec.expected(index);
         let block = &mut incoming.blocks[index as usize];
         block.slots = Some(Box::new(slots));
-        block.leaves = has_digest.then(|| Box::new(Leaves::of(&block.range())));
         let range = block.range();
+        if let (Some(expected), false) = (expected, block.has_values) {
+            block.values = Some(Box::new(Values::of(range.clone(), &expected)));
+            block.has_values = true;
+            let memory = block.value_memory();
+            self.value_bytes += memory;
+            self.budget.force(memory);
+        }
         if !blank {
             self.note_arrived(file, range);
         }
@@ -208,18 +217,27 @@ impl Store {
             if block.slots.as_ref().is_some_and(|slots| slots.is_dirty()) {
                 self.write_out()?;
             }
+            // A map can be read again; for the values of a block's pieces, all of them would have to be. Where there is no room for all
+            // blocks' values, some have theirs, rather than none for long enough.
+            let has_room = self.value_bytes <= self.options.memory_limit / 10 * VALUES_TENTHS;
             let block = &mut self.incoming(file).blocks[index as usize];
-            (block.slots, block.leaves) = (None, None);
-            let memory = block.memory();
-            self.give_map(memory);
+            let map = block.map_memory();
+            block.keeps_values |= has_room;
+            let values = if block.keeps_values { 0 } else { block.value_memory() };
+            block.slots = None;
+            if !block.keeps_values {
+                (block.values, block.has_values) = (None, false);
+            }
+            self.give_map(map, values);
         }
         Ok(())
     }
 
-    /// A map has left memory.
-    pub(super) fn give_map(&mut self, memory: u64) {
-        self.loaded_bytes -= memory;
-        self.budget.give(memory);
+    /// A map has left memory, or values of pieces have.
+    pub(super) fn give_map(&mut self, map: u64, values: u64) {
+        self.loaded_bytes -= map;
+        self.value_bytes -= values;
+        self.budget.give(map + values);
     }
 
     /// A block has as many symbols as it needs.
@@ -258,16 +276,14 @@ impl Store {
         let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return };
         let is_known = incoming.spec.expected(index).is_some();
         let block = &incoming.blocks[index as usize];
-        let memory = block.memory();
+        let (map, values) = (block.map_memory(), block.value_memory());
         self.budget.give(block.extra_bytes());
         let slots = incoming.blocks[index as usize].slots.take();
         incoming.mark_done(index as usize);
-        if let Some(slots) = slots {
-            if is_known {
-                self.senders.note_block(slots.senders());
-            }
-            self.give_map(memory);
+        if let Some(slots) = slots.filter(|_| is_known) {
+            self.senders.note_block(slots.senders());
         }
+        self.give_map(map, values);
     }
 
     /// Keeps a symbol of a block that has enough of them and yet could not be decoded, and tries again.
@@ -343,7 +359,7 @@ impl Store {
         let block = &mut incoming.blocks[index as usize];
         let start = block.start;
         // It is known now; what is written back need not be hashed again.
-        block.leaves = None;
+        block.values = None;
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
         let is_there = |slot: &u32| !all && part.layout.in_order() && slots.is_in_place(*slot);
         let missing: Vec<u32> = (0..slots.len()).filter(|slot| !is_there(slot)).collect();
@@ -396,6 +412,7 @@ impl Store {
 
     fn make_room_for_stretch(&mut self) -> Result<(), StoreError> {
         let Some(place) = self.window.crowded_out() else { return Ok(()) };
+        self.hash_stretch(place);
         self.write_stretch(place)?;
         self.window.close(place);
         Ok(())
@@ -403,14 +420,21 @@ impl Store {
 
     /// Hashes and writes a stretch that is complete, and lets it go.
     fn finish_stretch(&mut self, place: usize) -> Result<(), StoreError> {
-        let Some(bytes) = self.window.complete(place) else { return Ok(()) };
-        let (file, number) = self.window.identity(place);
-        if let FileState::Incoming(incoming) = &mut self.files[file as usize] {
-            incoming.take_leaf(number * STRETCH as u64, bytes);
+        if !self.window.is_complete(place) {
+            return Ok(());
         }
+        self.hash_stretch(place);
         self.write_stretch(place)?;
         self.window.close(place);
         Ok(())
+    }
+
+    /// Hashes what has its final values in a stretch. What was hashed before is not hashed again.
+    pub(super) fn hash_stretch(&mut self, place: usize) {
+        let (file, _) = self.window.identity(place);
+        if let FileState::Incoming(incoming) = &mut self.files[file as usize] {
+            self.window.finals(place, |at, bytes| incoming.hash(at, bytes));
+        }
     }
 
     pub(super) fn write_stretch(&mut self, place: usize) -> Result<(), StoreError> {
@@ -517,5 +541,8 @@ fn fits(part: &Part, content: &Content, symbol: &[u8]) -> bool {
         && symbol.len() < layout.symbol_size()
 }
 
+/// So many tenths of the memory are for values of blocks whose maps have left it: with what a receiver has by default, of 22 GB. Of blocks
+/// beyond that, more is read back.
+const VALUES_TENTHS: u64 = 3;
 /// Each file takes two descriptors.
 pub(super) const MAX_OPEN_FILES: usize = 100;

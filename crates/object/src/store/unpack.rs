@@ -471,6 +471,7 @@ impl Store {
         self.unfinished -= 1;
         self.budget.give(incoming.memory());
         self.loaded_bytes -= incoming.map_memory();
+        self.value_bytes -= incoming.value_memory();
         let (done, refused, bytes) =
             incoming.unpacking.as_ref().map_or((0, 0, 0), |it| (it.done, it.refused, it.bytes));
         self.files[file as usize] = FileState::Unpacked { done, refused, bytes };

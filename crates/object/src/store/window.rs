@@ -38,6 +38,8 @@ struct Stretch {
     /// Bytes that have to get their final values, and those that got them since it came into memory.
     length: usize,
     complete: usize,
+    /// Where those are.
+    finals: Vec<(u32, u32)>,
     /// What has not been written.
     dirty: Vec<(u32, u32)>,
     touched: u64,
@@ -80,6 +82,7 @@ impl Window {
             bytes,
             length,
             complete: 0,
+            finals: Vec::with_capacity(8),
             dirty: Vec::with_capacity(8),
             touched: self.now,
         });
@@ -95,13 +98,21 @@ impl Window {
         content.copy_from_slice(symbol);
         filling.fill(0);
         stretch.touched = self.now;
+        let (start, end) = (start as u32, (start + size) as u32);
         if is_final {
             stretch.complete += size;
+            append(&mut stretch.finals, start, end);
         }
-        let (start, end) = (start as u32, (start + size) as u32);
-        match stretch.dirty.last_mut() {
-            Some(last) if last.1 == start => last.1 = end,
-            _ => stretch.dirty.push((start, end)),
+        append(&mut stretch.dirty, start, end);
+    }
+
+    /// Calls `take` with all that got its final values, from the first byte to the last: where in the file it is, and bytes that follow each
+    /// other.
+    pub(crate) fn finals(&mut self, place: usize, mut take: impl FnMut(u64, &[u8])) {
+        let stretch = &mut self.stretches[place];
+        stretch.finals.sort_unstable();
+        for (start, end) in joined(&stretch.finals) {
+            take(stretch.number * STRETCH as u64 + u64::from(start), &stretch.bytes[start as usize..end as usize]);
         }
     }
 
@@ -110,10 +121,10 @@ impl Window {
         (self.stretches[place].file, self.stretches[place].number)
     }
 
-    /// The bytes of a stretch that all have their final values.
-    pub(crate) fn complete(&self, place: usize) -> Option<&[u8]> {
+    /// Whether all bytes of a stretch have their final values.
+    pub(crate) fn is_complete(&self, place: usize) -> bool {
         let stretch = &self.stretches[place];
-        (stretch.complete == stretch.length).then(|| &stretch.bytes[..stretch.length])
+        stretch.complete == stretch.length
     }
 
     /// The places with something that has not been written.
@@ -131,8 +142,7 @@ impl Window {
         let stretch = &mut self.stretches[place];
         let offset = stretch.number * STRETCH as u64;
         stretch.dirty.sort_unstable();
-        for piece in stretch.dirty.chunk_by(|one, next| one.1 >= next.0) {
-            let (start, end) = (piece[0].0, piece.iter().map(|range| range.1).max().unwrap_or(0));
+        for (start, end) in joined(&stretch.dirty) {
             write(&stretch.bytes[start as usize..end as usize], offset + u64::from(start))?;
         }
         stretch.dirty.clear();
@@ -173,6 +183,19 @@ impl Window {
             self.close(self.stretches.len() - 1);
         }
     }
+}
+
+fn append(ranges: &mut Vec<(u32, u32)>, start: u32, end: u32) {
+    match ranges.last_mut() {
+        Some(last) if last.1 == start => last.1 = end,
+        _ => ranges.push((start, end)),
+    }
+}
+
+/// Sorted ranges, those that touch as one.
+fn joined(ranges: &[(u32, u32)]) -> impl Iterator<Item = (u32, u32)> {
+    let touching = ranges.chunk_by(|one, next| one.1 >= next.0);
+    touching.map(|ranges| (ranges[0].0, ranges.iter().map(|range| range.1).max().unwrap_or(0)))
 }
 
 /// Symbols may lie in two stretches, and a block in several.
@@ -235,10 +258,16 @@ mod tests {
             let place = window.open(0, 0, 3200);
             let content: Vec<u8> = (0..3200).map(|i| (i / 7) as u8).collect();
             for (done, symbol) in order.iter().enumerate() {
-                prop_assert!(window.complete(place).is_none(), "after {done}");
+                prop_assert!(!window.is_complete(place), "after {done}");
                 window.put(place, symbol * 100, &content[symbol * 100..][..100], 100, true);
+                let (mut finals, mut next) = (0, 0);
+                window.finals(place, |at, bytes| {
+                    assert!(at >= next && bytes == &content[at as usize..][..bytes.len()]);
+                    (finals, next) = (finals + bytes.len(), at + bytes.len() as u64 + 1);
+                });
+                prop_assert_eq!(finals, (done + 1) * 100);
             }
-            prop_assert_eq!(window.complete(place), Some(&content[..]));
+            prop_assert!(window.is_complete(place));
         }
 
         #[test]
