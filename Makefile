@@ -13,7 +13,7 @@
 # make static     one file that runs on every Linux: target/x86_64-unknown-linux-musl/release/weir
 # make package-test  the package and the static program in bare Debian systems, from one to the other (needs root)
 
-.PHONY: demo demo-live test test-in-time test-computed test-lints test-documentation test-no-std test-golden python python-test python-test-build python-test-run python-bench python-docs bench churn reproduce yardstick build install uninstall install-files deb static package-test
+.PHONY: demo demo-live test test-in-time test-lints test-documentation test-no-std test-golden python python-test python-test-build python-test-run python-bench python-docs bench churn reproduce yardstick build install uninstall install-files deb static package-test
 .PHONY: need-cargo need-python need-ffmpeg need-test-tools need-bench-tools need-package-tools
 
 FILE ?=
@@ -34,16 +34,15 @@ demo-live: need-ffmpeg build
 build: need-cargo
 	cargo build --release --locked -p weir
 
-# Many tests wait for packets in real time. What only computes runs next to them, on processors that nobody else wants, and tells afterwards.
+# Most tests wait for packets in real time. What only computes runs next to them, on processors that nobody else wants, and tells afterwards.
 # The tests of the package start sessions of their own, where that priority does not hold.
 IDLY := $(if $(shell command -v chrt),chrt --idle 0,nice -n 19)
 CARGO_TEST := cargo test --locked --workspace --no-fail-fast
-LANE = --config 'target."cfg(unix)".runner = ["$(CURDIR)/crates/testkit/lane", "$(1)"]'
 COMPUTED := target/computed.log
 test: need-cargo need-python need-test-tools
 	cargo fmt --all --check
 	$(CARGO_TEST) --lib --bins --tests --no-run
-	@$(IDLY) $(MAKE) --no-print-directory test-golden test-computed test-lints test-documentation test-no-std python-test-build >$(COMPUTED) 2>&1 & computing=$$!; \
+	@$(IDLY) $(MAKE) --no-print-directory test-golden test-lints test-documentation test-no-std python-test-build >$(COMPUTED) 2>&1 & computing=$$!; \
 		$(MAKE) --no-print-directory test-in-time; in_time=$$?; \
 		wait $$computing; computed=$$?; cat $(COMPUTED); \
 		[ $$computed = 0 ] && exit $$in_time
@@ -53,10 +52,7 @@ test-lints:
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test-in-time:
-	$(CARGO_TEST) --lib --bins --tests $(call LANE,waits)
-
-test-computed:
-	$(CARGO_TEST) --lib --bins --tests $(call LANE,computes)
+	$(CARGO_TEST) --lib --bins --tests
 
 test-documentation: export RUSTDOCFLAGS = -D warnings
 test-documentation:

@@ -413,12 +413,11 @@ impl Worker {
     }
 }
 
-/// In how many visits the first cycle of a window is sent, at least, where a set of so many bytes has several.
+/// In how many visits the first cycle of a window is sent, at least, where a set of so many bytes has several windows.
 ///
-/// The more there are, the less of the first blocks late receivers miss that they need not miss; and as source symbols are only read, visits
-/// cost the sender nothing. But all blocks become whole in the last one, and then a receiver has to read back what it could not hash from
-/// memory, up to a piece for each block and visit. Where its operating system has not kept that either, disks cannot do it in a sixteenth of
-/// the time.
+/// With more visits, a receiver that joins late misses about as much of each block, and needs little more than that again. They cost the
+/// sender nothing, as source symbols are only read. But all blocks become whole in the last visit. A receiver then reads back what it could
+/// not hash from memory, up to one piece for each visit to a block, and a disk cannot do that in a sixteenth of the time.
 fn first_cycle_visits(bytes: u64) -> u64 {
     (MOST_VISITS * IN_MEMORY / bytes.max(1)).clamp(FEWEST_VISITS, MOST_VISITS)
 }
