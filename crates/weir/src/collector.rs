@@ -375,7 +375,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
 /// What was received this long ago is on disk, and in the account of progress: a receiver that is killed has to fetch the rest again.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
-/// The same where that takes little: at most one part of so many of the time.
+/// The interval when writing is quick. It grows so that writing takes at most one part in [`WRITING_PART`] of the time.
 const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(20);
 const WRITING_PART: u32 = 50;
 /// Files of bundles take their names so often.

@@ -155,7 +155,7 @@ fn wants(receiver: u32, level: u16) -> Probe {
     Probe::wanted(Wanted { receiver, level })
 }
 
-/// Sends so many reports, ten a second.
+/// Sends up to `reports` forged reports, ten a second.
 fn report(air: &mut Air, reports: u32, forged: fn(u32) -> Probe) {
     for number in 0..reports {
         if air.is_over() {

@@ -129,8 +129,8 @@ impl QueuingDelay {
         DelaySample::Taken(self.take(now, wire, tsd))
     }
 
-    /// A packet came of `channel` whose number has come before or is far off: one of the two was forged, and it may be the other. It counts
-    /// for nothing, but where it contradicts a packet of its channel that lowered the minimum, more like that one do not confirm it.
+    /// A packet of `channel` arrived whose number was seen before or is far off. It is not measured. But the earlier packet with that number may
+    /// be the forged one, so a repeated packet can deny that the minimum fell, as any other of its channel can.
     #[cold]
     pub fn on_repeated(&mut self, now: Time, channel: u16, clock_micros: u64) {
         if self.fallen != Some(channel) {

@@ -413,7 +413,7 @@ impl Worker {
     }
 }
 
-/// In how many visits the first cycle of a window is sent, at least, where a set of so many bytes has several windows.
+/// The least number of visits in which each window's first cycle is sent, for a set of `bytes` bytes that takes several windows.
 ///
 /// With more visits, a receiver that joins late misses about as much of each block, and needs little more than that again. They cost the
 /// sender nothing, as source symbols are only read. But all blocks become whole in the last visit. A receiver then reads back what it could

@@ -51,7 +51,7 @@ impl Values {
         Values { block, is_file: expected.is_file(), values: vec![None; count as usize].into(), begun: None }
     }
 
-    /// Bytes of memory for the values of a block of so many bytes, about.
+    /// About how many bytes of memory the values of a block of `length` bytes take.
     pub(crate) fn memory(length: u64) -> u64 {
         (length / LEAF + 2) * size_of::<Option<[u8; 32]>>() as u64 + size_of::<Begun>() as u64
     }

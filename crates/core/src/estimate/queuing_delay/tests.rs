@@ -170,10 +170,9 @@ fn forged_packets_in_a_row_do_not_confirm_each_other() {
 #[test]
 fn forged_packets_are_denied_by_those_whose_numbers_they_took() {
     let mut delay = estimator(DelayWindow::Everything);
-    let all_at = |millis: u64| (Time::from_millis(millis), millis * 1_000);
     delay.on_packet(Time::from_millis(0), 1, 0);
     for tenth in 1..100 {
-        let (came, clock) = all_at(tenth * 100);
+        let (came, clock) = (Time::from_millis(tenth * 100), tenth * 100_000);
         delay.on_packet(came, 1, clock);
         (0..2).for_each(|_| _ = delay.on_packet(came, 0, clock + 45_000));
         delay.on_packet(came, 1, clock);

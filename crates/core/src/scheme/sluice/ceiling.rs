@@ -10,8 +10,10 @@ use crate::observation::CeilingCause;
 
 /// How many levels are sent: all, unless receivers report that their paths are full whatever they leave.
 ///
-/// One report changes nothing, as anybody may have made it up: the first cut is made when another one follows. Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is
-/// carried, and again if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
+/// Anybody can make up a report, so the sender waits for a second one before it cuts.
+///
+/// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is carried, and again
+/// if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
 /// flood, and other traffic fills the path: all levels are sent again, and reports count for nothing for a while. Where reports stay
 /// away, twice the rate is tried, less and less often if it is too much.
 #[derive(Debug)]
@@ -105,8 +107,8 @@ impl Ceiling {
         self.cut(now, self.rate(), if self.is_found { carried.max(0.5 / SHARE) } else { carried })
     }
 
-    /// The milder of two reports that are as far apart as those of one receiver, or less if several report, but no pair that somebody sends at
-    /// once.
+    /// The milder of this report and the one before it, if their distance is what receivers' probe intervals allow: not a burst of reports, and
+    /// not one long after another.
     fn confirmed(&mut self, now: Time, carried: f64, interval: Duration) -> Option<f64> {
         let since_first = self.unconfirmed.map(|(at, _)| now.since(at));
         if since_first.is_some_and(|since| since < APART) {
@@ -167,7 +169,7 @@ impl Ceiling {
 const ALL: f64 = 0.85;
 /// The receivers' loss, at one packet in ten and more, is measured to within some per cent, and the queue must become empty.
 const SHARE: f64 = 0.9;
-/// Receivers' reports are at least so far apart.
+/// A receiver sends its reports at least half of the shortest probe interval apart.
 const APART: Duration = Duration::from_millis(500);
 /// The least report of so long counts; for as long again, reports may be of before the cut.
 const ROUND: Duration = Duration::from_secs(1);
