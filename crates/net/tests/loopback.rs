@@ -17,11 +17,11 @@ fn what_a_sender_sends_arrives_once_and_in_full() {
     let sending = send(&description, Beacon::new(3, 50, 20), &config());
     let (ledger, statistics) = receive(&description, 0..3, &config());
     let sent = sending.join().expect("no panic");
-    assert_eq!(sent.sent.packets, 3_000 + 9, "and three closing packets a channel");
+    assert_eq!(sent.sent.packets, 3_000 + 3 * 6, "and six closing packets a channel");
     assert_eq!((statistics.received.packets, statistics.delivered, statistics.host_dropped), (3_000, 3_000, 0));
     for channel in 0..3 {
         assert_eq!(ledger.of_channel(channel), (0..1_000).collect::<Vec<_>>());
-        assert_eq!(sent.channels[usize::from(channel)].packets, 1_003);
+        assert_eq!(sent.channels[usize::from(channel)].packets, 1_006);
     }
     assert_eq!((ledger.wrong, ledger.problems.len(), ledger.is_closed), (0, 0, true));
     // 28 bytes of IP and UDP, 28 of ALC, 1000 of symbol; closing packets have no symbol.
@@ -37,7 +37,7 @@ fn the_same_arrives_without_offload() {
     let config = SessionConfig { socket, tenant: TenantConfig { sockets, ..tenant_config() }, ..config() };
     let sending = send(&description, Beacon::new(1, 100, 5), &config);
     let (ledger, _) = receive(&description, [0], &config);
-    assert_eq!(sending.join().expect("no panic").sent.packets, 503);
+    assert_eq!(sending.join().expect("no panic").sent.packets, 506);
     assert_eq!(ledger.of_channel(0), (0..500).collect::<Vec<_>>());
 }
 
@@ -61,7 +61,7 @@ fn groups_that_only_another_program_joined_do_not_arrive() {
     let sending = send(&description, Beacon::new(2, 10, 10), &config());
     let (ledger, statistics) = receive(&description, [0], &config());
     let sent = sending.join().expect("no panic");
-    assert_eq!(sent.channels[1].packets, 103, "the second channel was sent");
+    assert_eq!(sent.channels[1].packets, 106, "the second channel was sent");
     assert_eq!((ledger.of_channel(0).len(), ledger.of_channel(1).len()), (100, 0));
     assert_eq!(statistics.ignored.foreign, 0, "the kernel kept the other group away");
 }

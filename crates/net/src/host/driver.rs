@@ -36,6 +36,8 @@ struct Closing {
     /// Packets that close the session, still to be sent on each channel.
     rounds: usize,
     next: Time,
+    /// From the next ones to those behind them.
+    wait: Duration,
 }
 
 /// What one read of all sockets was.
@@ -103,7 +105,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             Progress::Stop => {
                 self.party.finish(now)?;
                 self.party.peers.leave_all();
-                self.closing = Some(Closing { rounds: CLOSE_ROUNDS, next: now });
+                self.closing = Some(Closing { rounds: CLOSE_ROUNDS, next: now, wait: FIRST_CLOSE_WAIT });
             }
         }
         while let Some(event) = self.party.application.next_event(now) {
@@ -121,7 +123,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         let Some(closing) = self.closing.as_mut().filter(|closing| closing.rounds > 0 && closing.next <= now) else {
             return Ok(());
         };
-        *closing = Closing { rounds: closing.rounds - 1, next: now + CLOSE_INTERVAL };
+        *closing = Closing { rounds: closing.rounds - 1, next: now + closing.wait, wait: closing.wait * 2 };
         let (clock, Party { sessions, outgoing, statistics, .. }) = (self.party.clock, &mut self.party);
         let write = |channel: ChannelId, last: Option<&Header>, leaves, out: &mut [u8]| {
             let session = sessions.of_channel(channel);
@@ -272,6 +274,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
 const LINK_PATIENCE: Duration = Duration::from_millis(5);
 /// A read of less than this share of a socket's buffer was little: what comes during a rest fits easily.
 const QUIET_SHARE: u64 = 16;
-/// A closing packet may be lost, so there are several.
-const CLOSE_ROUNDS: usize = 3;
-const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
+/// A closing packet may be lost, or come while a receiver changes from one channel to another, so there are several, with twice the time between
+/// them each time: the last goes 620 ms after the first.
+const CLOSE_ROUNDS: usize = 6;
+const FIRST_CLOSE_WAIT: Duration = Duration::from_millis(20);
