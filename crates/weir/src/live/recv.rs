@@ -68,6 +68,7 @@ pub fn run(args: &Recv, address: &str, observer: &mut dyn Observer<LiveReceiverE
         ends: args.duration.map(|duration| started + duration),
         idle_timeout: args.idle_timeout,
         last_packet: started,
+        looked: started,
         shown: started,
         shown_bytes: 0,
         shown_packets: 0,
@@ -130,6 +131,8 @@ struct LiveViewer<'a> {
     ends: Option<Time>,
     idle_timeout: Option<Duration>,
     last_packet: Time,
+    /// When it was looked last at what is due.
+    looked: Time,
     shown: Time,
     shown_bytes: u64,
     shown_packets: u64,
@@ -320,9 +323,11 @@ impl LiveViewer<'_> {
         Ok(())
     }
 
-    /// When something can go out though nothing more comes.
+    /// When something can go out though nothing more comes. What is due soon after the last look goes together: a look and a write for each
+    /// packet of a fast stream would cost more than the packets.
     fn next_due(&self) -> Option<Time> {
-        self.viewing.as_ref().map_or_else(|| self.order.deadline(), Viewing::deadline)
+        let due = self.viewing.as_ref().map_or_else(|| self.order.deadline(), Viewing::deadline);
+        due.map(|due| due.max(self.looked + SHORTEST_WAIT))
     }
 
     /// Puts out pictures whose time has come.
@@ -336,6 +341,7 @@ impl LiveViewer<'_> {
 
     /// Puts out what is in order by now.
     fn give_out(&mut self, now: Time) {
+        self.looked = now;
         self.show_pictures(now);
         let mut given = false;
         while let Some(Taken { header, payload, due }) = self.order.pop(now) {
@@ -450,3 +456,5 @@ fn word(why: Departure) -> &'static str {
 /// Longest wait of a packet for earlier ones: packets that overtake others do so by some milliseconds at most, and a player
 /// notices 30 ms less than a hole.
 const HOLD: Duration = Duration::from_millis(30);
+/// From one look at what is due to the next: no player notices a millisecond.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);

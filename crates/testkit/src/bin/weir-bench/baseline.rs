@@ -123,16 +123,19 @@ impl Work {
     }
 }
 
-/// The viewer's output is not compared with the file: a live stream gives up packets that come too late.
+/// The cost of what arrived: a live stream gives up packets that come too late, and the more it loses the sooner it is done.
 fn live(weir: &Path, network: &Network, file: &Path) -> Result<Cost, String> {
     let started = Instant::now();
     let stream = LiveStream::start(network, weir, 0, file, "/dev/null");
     let (sent, seen) = (stream.sender.wait(RUN_LIMIT), stream.viewer.wait(RUN_LIMIT));
     let time = started.elapsed().as_secs_f64();
-    match sent.is_success() && seen.is_success() {
-        true => Ok(Cost { time, sender: sent.usage.cpu().as_secs_f64(), receiver: seen.usage.cpu().as_secs_f64() }),
-        false => Err(format!("{}\n{}", sent.told(), seen.told())),
+    if !(sent.is_success() && seen.is_success()) {
+        return Err(format!("{}\n{}", sent.told(), seen.told()));
     }
+    let size = file.metadata().map_err(|error| error.to_string())?.len() as f64;
+    let arrived = seen.last_event("end")["payload_bytes"].as_f64().unwrap_or_default() / size;
+    let [sender, receiver] = [&sent, &seen].map(|end| end.usage.cpu().as_secs_f64() / arrived);
+    Ok(Cost { time: time / arrived, sender, receiver })
 }
 
 impl Cost {
