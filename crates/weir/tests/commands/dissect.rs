@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use weir_testkit::netns::{Command, Finished, Scratch, free_port, generated_file, in_path, same_content};
 
+use super::WEIR;
+
 #[test]
 fn captures_of_a_session_are_dissected_as_alc_without_error_or_warning() {
     let captured = capture(&["--rates", "1M..8M"]);
@@ -188,7 +190,6 @@ fn assert_done(done: &Finished) {
     assert!(done.is_success(), "{}", done.told());
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const TSI: &str = "4711";
 const SENT: &str = "sent.pcapng";
 const RECEIVED: &str = "received.pcapng";

@@ -8,6 +8,8 @@ use weir_media::{SplitOptions, Splitter};
 use weir_testkit::av1::{TopLayer, av1_layers};
 use weir_testkit::netns::{decoded, generated_clip};
 
+use super::WEIR;
+
 #[test]
 fn layers_from_files_of_their_own_arrive_as_the_whole_clip_would() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -241,5 +243,3 @@ fn split(clip: &Path, folder: &Path) -> Vec<PathBuf> {
     };
     files.iter().enumerate().map(name).collect()
 }
-
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");

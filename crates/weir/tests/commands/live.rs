@@ -7,6 +7,8 @@ use std::time::Duration;
 use weir_testkit::netns::{Command, Finished, Scratch, free_port};
 use weir_wire::rtp::Rtp;
 
+use super::WEIR;
+
 #[test]
 fn rtp_from_a_program_reaches_a_player_with_all_but_its_numbers_and_source() {
     let scratch = Scratch::new();
@@ -171,7 +173,6 @@ fn recv(address: &str, out: &Path) -> Command {
 }
 
 /// A point of the curve: RFC 8032 §7.1, test 1.
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(20);
 /// Exit codes, as `weir recv --help` lists them.
 const DONE: i32 = 0;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use weir_testkit::netns::{Command, Scratch, free_port, generated_file};
 
+use super::WEIR;
+
 #[test]
 fn a_scraper_sees_a_session_run_and_end_at_both_ends() {
     let scratch = Scratch::new();
@@ -69,7 +71,6 @@ fn value(page: &str, name: &str, labels: &str) -> Option<f64> {
     page.lines().find(is_it)?.rsplit(' ').next()?.parse().ok()
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// The exit code, as `weir send file --help` has it.
 const NETWORK: i32 = 4;
 const LIMIT: Duration = Duration::from_secs(30);

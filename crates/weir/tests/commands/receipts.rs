@@ -7,6 +7,8 @@ use std::time::Duration;
 use weir_testkit::netns::{Command, Process, Scratch, free_port, generated_file, same_content};
 use weir_wire::receipt::{Kind, LEN, Receipt};
 
+use super::WEIR;
+
 #[test]
 fn a_receiver_whose_sender_changes_to_other_files_proves_that_it_has_those() {
     let scratch = Scratch::new();
@@ -87,7 +89,6 @@ impl Session {
     }
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// The exit code, as `weir send file --help` has it.
 const RECEIPTS: i32 = 8;
 const LIMIT: Duration = Duration::from_secs(30);

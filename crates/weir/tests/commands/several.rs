@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_testkit::netns::{Command, Finished, Process, Scratch, free_port, generated_file, pause, same_content};
 
+use super::WEIR;
+
 #[test]
 fn the_session_with_the_higher_priority_has_more_layers_and_a_swap_turns_that_round() {
     let scratch = Scratch::new();
@@ -124,7 +126,6 @@ fn mean_level(levels: &[(f64, u64)], from: f64, to: f64) -> f64 {
     spans.sum::<f64>() / (to - from)
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const NAMES: [&str; 2] = ["video", "audio"];
 /// The link of the paper's experiments.
 const LINK: &str = "rate=450k,delay=20ms,buffer=30p,queue=fq(drop=own)";

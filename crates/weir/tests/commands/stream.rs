@@ -9,6 +9,8 @@ use std::time::Duration;
 use weir::{Exit, Recv, SendStream, SessionSource, StreamReader, StreamWriter};
 use weir_testkit::netns::{Command, Finished, Process, Scratch, free_port, generated_file, same_content};
 
+use super::WEIR;
+
 #[test]
 fn every_receiver_gets_the_same_bytes_below_the_sender_and_below_an_agent() {
     let scratch = Scratch::new();
@@ -274,7 +276,6 @@ fn recv(address: &str, out: &Path) -> Command {
 
 /// A point of the curve that is nobody's key here: RFC 8032 §7.1, test 1.
 const OTHER_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(40);
 /// Exit codes, as `weir send stream --help` lists them.
 const DONE: i32 = 0;

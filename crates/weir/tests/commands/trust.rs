@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use weir_testkit::netns::{Command, Finished, Scratch, free_port, generated_file, unsigned};
 
+use super::WEIR;
+
 #[test]
 fn the_key_of_a_web_address_is_remembered_and_another_is_refused_until_the_user_says_so() {
     let scratch = Scratch::new();
@@ -128,7 +130,6 @@ fn serve(text: Arc<Mutex<String>>) -> String {
     url
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
 const USAGE: i32 = 2;
 const SESSION: i32 = 3;

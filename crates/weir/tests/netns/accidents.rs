@@ -12,6 +12,8 @@ use weir_units::{Bytes, Rate};
 use weir_wire::Probe;
 use weir_wire::probe::{Kind, Wanted};
 
+use super::{MINUTE, WEIR};
+
 /// All sessions run side by side, each on a network of its own, so that the undisturbed one has the same machine.
 #[test]
 fn forged_numbers_and_clocks_cost_no_session_its_rate() {
@@ -182,10 +184,8 @@ fn network() -> Network {
     Network::new().links([Rate::from_mbps(16)]).receivers(1).build()
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const GROUP: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(239, 255, 0, 1), 5004);
 const FILE: Bytes = Bytes::new(8_000_000);
 const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
 /// On a machine that does other things at the same time.
 const ROOM: f64 = 3.0;

@@ -10,6 +10,8 @@ use weir_testkit::netns::{
 };
 use weir_units::{Bytes, Rate};
 
+use super::MINUTE;
+
 /// Two sessions of one sender, one after the other's start; then a restart of the first with another file.
 #[test]
 fn announced_sessions_come_to_folders_of_their_own_once_for_each_start() {
@@ -180,5 +182,3 @@ impl Site {
 fn weir() -> &'static str {
     env!("CARGO_BIN_EXE_weir")
 }
-
-const MINUTE: Duration = Duration::from_secs(60);

@@ -13,6 +13,8 @@ use weir_units::{Bytes, Rate};
 use weir_wire::alc::{Alc, Content, FdtInstance};
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
 
+use super::{MINUTE, WEIR};
+
 /// The sessions of a round run side by side, each with a receiver of its own, so that the undisturbed one has the same machine. As machines are
 /// busy now and then, what took too long for its time is tried again, and has to take too long each time.
 #[test]
@@ -319,13 +321,11 @@ fn text(event: &Value) -> &str {
     event["message"].as_str().unwrap_or_default()
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const RECEIPTS: [&str; 2] = ["--receipts", "1"];
 const FILE: Bytes = Bytes::new(8_000_000);
 const LINK: Rate = Rate::from_mbps(16);
 const TENTH: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
 /// Of the undisturbed packets, and of the undisturbed time in one of the rounds.
 const MOST_TIMES: f64 = 1.5;
 const ROUNDS: usize = 4;

@@ -14,6 +14,8 @@ use weir_testkit::netns::{
 };
 use weir_units::{Bytes, Rate};
 
+use super::{MINUTE, WEIR, number};
+
 #[test]
 fn over_unequal_links_each_receiver_takes_at_most_2_2_times_its_ideal_at_ratio_1_5() {
     assert_times("1.5");
@@ -356,17 +358,10 @@ fn assert_failed(done: &Finished, code: i32, words: &[&str]) {
     }
 }
 
-fn number(event: &Value, field: &str) -> u64 {
-    event[field].as_u64().unwrap_or_else(|| panic!("{field} is a count: {event}"))
-}
-
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-
 /// Receivers are there before the sender, as in every figure that is published.
 const HEAD_START: Duration = Duration::from_secs(1);
 
 const SHORT: Duration = Duration::from_secs(15);
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// Exit codes, as `weir recv --help` lists them.
 const NETWORK: i32 = 4;

@@ -11,6 +11,8 @@ use weir_testkit::netns::{
 };
 use weir_units::Rate;
 
+use super::WEIR;
+
 /// 1.5 Mbit/s in three layers over 2 Mbit/s and 40 ms; a TCP takes its part for half of each period.
 #[test]
 fn the_base_layer_never_starves_while_a_tcp_comes_and_goes() {
@@ -203,5 +205,3 @@ fn ways(there: &str) -> [LinkConfig; 2] {
 
 /// Between two pictures of the base layer: four of thirty a second.
 const BASE_MS: f64 = 4e3 / 30.0;
-
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
 use weir_link::LinkConfig;
 use weir_testkit::netns::{Network, Programme, Scratch, Stranger, decoded, generated_clip, pause, require_root};
 use weir_units::Rate;
@@ -13,6 +12,8 @@ use weir_wire::Layered;
 use weir_wire::media::{Media, PicturePlace, filled};
 use weir_wire::rtcp::is_rtcp;
 use weir_wire::rtp::Rtp;
+
+use super::{MINUTE, WEIR, number};
 
 /// Its layers need about 0.9, 1.7 and 3.4 Mbit/s. Leaves act after two seconds, as on switches as they come.
 #[test]
@@ -215,10 +216,4 @@ fn is_part_of(part: &[String], whole: &[String]) -> bool {
     part.iter().all(|digest| rest.any(|other| other == digest))
 }
 
-fn number(event: &Value, field: &str) -> u64 {
-    event[field].as_u64().unwrap_or_else(|| panic!("{field} of {event}"))
-}
-
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-const MINUTE: Duration = Duration::from_secs(60);
 const SIZE: &str = "400x224";

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use weir_testkit::netns::{Command, Finished, Host, Network, Scratch, Session, generated_file, require_root};
 use weir_units::Rate;
+
+use super::{MINUTE, WEIR};
 
 #[test]
 fn a_folder_goes_from_a_pipe_to_a_pipe_under_loss_and_leaves_no_working_folder() {
@@ -226,6 +227,4 @@ fn content_of(folders: &[&Path], root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-const MINUTE: Duration = Duration::from_secs(60);
 const HOLES: u64 = 16 << 20;

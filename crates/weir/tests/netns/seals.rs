@@ -13,6 +13,8 @@ use weir_testkit::netns::{Air, Network, Process, Scratch, Stranger, Transfer, re
 use weir_units::{Bytes, Rate};
 use weir_wire::alc::Alc;
 
+use super::{MINUTE, WEIR};
+
 /// All five kinds of seals side by side, each with a receiver and a stranger of its own.
 #[test]
 fn a_stranger_s_packets_touch_no_sealed_session() {
@@ -212,8 +214,6 @@ fn transfer(scratch: &Scratch, index: usize, words: &[&str]) -> Transfer {
 /// Of a packet with the short form of congestion control information and 16 bits of TSI and TOI.
 const FIRST_EXTENSION: usize = 12;
 const EXT_AUTH: u8 = 1;
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const FILE: Bytes = Bytes::new(6_000_000);
 const LINK: Rate = Rate::from_mbps(16);
 const TENTH: Duration = Duration::from_millis(100);
-const MINUTE: Duration = Duration::from_secs(60);

@@ -11,6 +11,8 @@ use weir_testkit::netns::{
 use weir_wire::rtcp::Bye;
 use weir_wire::rtp::Rtp;
 
+use super::{MINUTE, WEIR};
+
 #[test]
 fn forged_packets_touch_no_encrypted_stream_and_nobody_reads_it() {
     if !require_root() {
@@ -109,7 +111,5 @@ fn recv(network: &Network, memory: &Path, out: &Path) -> Command {
     command.args(["recv", &address, "--json", "--out"]).arg(out)
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const PORT: u16 = 5004;
 const BYTES: u64 = 4_000_000;
-const MINUTE: Duration = Duration::from_secs(60);

@@ -9,6 +9,8 @@ use serde_json::Value;
 use weir_testkit::netns::{Network, Process, Scratch, Session, generated_file, require_root, same_content, unsigned};
 use weir_units::Rate;
 
+use super::WEIR;
+
 /// One network, one sender, and a receiver for each way to wait for nothing.
 #[test]
 fn a_waiting_receiver_says_what_it_saw_and_what_to_check() {
@@ -240,7 +242,6 @@ fn message(told: &Value) -> &str {
     told["message"].as_str().unwrap_or_default()
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
 const NETWORK: i32 = 4;
 const UNVERIFIED: i32 = 6;

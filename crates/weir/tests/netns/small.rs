@@ -10,6 +10,8 @@ use serde_json::Value;
 use weir_testkit::netns::{Finished, Network, Scratch, Session, generated_file, pause, require_root};
 use weir_units::Rate;
 
+use super::{MINUTE, WEIR};
+
 #[test]
 fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_they_are_unpacked() {
     if !require_root() {
@@ -58,7 +60,7 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
     let lives = [&first, &second, &third].map(received);
     eprintln!("without a kill {whole} bytes; with two {lives:?}, {there} files there at the second; {needed} needed");
     assert!(lives[0] * 10 > whole * 4, "it was killed half way");
-    // A twentieth for each kill, as for one file (`netns_delivery.rs`). Five runs had 0.99, 1.03, 1.03, 1.04 and 1.06 of one life's.
+    // A twentieth for each kill, as for one file (`delivery.rs`). Five runs had 0.99, 1.03, 1.03, 1.04 and 1.06 of one life's.
     assert!(lives.iter().sum::<u64>() * 100 <= whole * 110, "{lives:?} bytes in three lives, {whole} in one");
     assert!(whole * 100 <= needed * 115, "{whole} bytes received for {needed}: every file was an object of its own");
 }
@@ -91,9 +93,7 @@ fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const FILES: u64 = 3000;
 /// Of 0 to 4000.
 const MEAN_BYTES: u64 = 2000;
 const HEAD_START: Duration = Duration::from_millis(500);
-const MINUTE: Duration = Duration::from_secs(60);
