@@ -321,6 +321,29 @@ fn files_are_written_while_their_blocks_still_come() {
 }
 
 #[test]
+fn where_threads_decode_files_wait_for_time_and_that_nothing_is_missing_is_known_before() {
+    let small = files(2_000, 14);
+    let mut sender = sender(&small, &options());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let options = StoreOptions { sync: false, decoding_threads: 1, ..StoreOptions::default() };
+    let mut store = open(out.path(), &options);
+    while !store.progress().has_everything {
+        if store.progress().only_decodes {
+            store.take_decoded().expect("the disk works");
+        } else {
+            let (_, content, symbol) = sender.next();
+            store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        }
+    }
+    assert!(store.progress().files_done == 0 && !store.is_complete());
+    while store.unpack_some().expect("the disk works") {}
+    assert!(store.is_complete() && store.progress().has_everything);
+    assert_eq!(done(&events(&mut store)).len(), 2_000);
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
 fn the_index_goes_first_in_every_run_and_is_missing_in_no_cycle() {
     let small = files(2_000, 11);
     let first = |skipped_cycles| {

@@ -131,6 +131,8 @@ pub(crate) struct FileReceiver<'a> {
     completed: Option<Time>,
     /// Nothing is missing but decoding, and the scheme has been told to take as little as it can.
     only_decodes: bool,
+    /// All has come, and the channels are left while it is written.
+    has_left: bool,
     /// What the scheme is to be told of that.
     allotment: Option<Allotment>,
     /// What tells the sender how far this receiver is, if it wants to know.
@@ -233,6 +235,7 @@ impl Application<Content> for FileReceiver<'_> {
         self.drain_store(now);
         self.look_for_surplus();
         if self.completed.is_none()
+            && !self.has_left
             && let Some(waiting) = self.silence.look(now, statistics, &self.collector.progress())
         {
             self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
@@ -248,6 +251,7 @@ impl Application<Content> for FileReceiver<'_> {
             }
         }
         match (self.outcome, &self.receipt) {
+            (None, _) if self.has_left => host::Progress::Finish,
             (None, _) => host::Progress::Continue,
             (Some(_), Some(receipt)) if receipt.is_confirming() && !self.observer.is_interrupted() => {
                 host::Progress::Finish
@@ -303,6 +307,7 @@ impl<'a> FileReceiver<'a> {
             came: Came::default(),
             completed: None,
             only_decodes: false,
+            has_left: false,
             allotment: None,
             receipt,
             out: wanted.out.clone(),
@@ -326,6 +331,14 @@ impl FileReceiver<'_> {
         } else if self.ends.is_some_and(|ends| now >= ends) {
             self.trouble(now, "the time is up and something is still missing".to_owned(), Some(Exit::Incomplete));
             Some(Exit::Incomplete)
+        } else if self.has_left {
+            if self.collector.progress().has_everything {
+                return None;
+            }
+            let message = "all had come, and some of it has changed since: the sender offers something else now, or the partial files were \
+                           written to; start the receiver again for the rest";
+            self.trouble(now, message.to_owned(), Some(Exit::Incomplete));
+            Some(Exit::Incomplete)
         } else if self.idle_timeout.is_some_and(|timeout| idle >= timeout) {
             self.trouble(now, format!("no packet has come for {} s", idle.as_secs()), Some(Exit::Incomplete));
             Some(Exit::Incomplete)
@@ -340,9 +353,12 @@ impl FileReceiver<'_> {
     }
 
     /// What comes while blocks are only decoded is surplus: the receiver then has the lowest level, for a block that cannot be decoded
-    /// after all, and the processor for decoding.
+    /// after all, and the processor for decoding. It leaves the session once all blocks are here and right: files of bundles may still be
+    /// written for a while.
     fn look_for_surplus(&mut self) {
-        let only_decodes = self.completed.is_none() && self.collector.progress().only_decodes;
+        let progress = self.collector.progress();
+        self.has_left |= self.completed.is_none() && progress.has_everything;
+        let only_decodes = self.completed.is_none() && progress.only_decodes;
         if only_decodes != std::mem::replace(&mut self.only_decodes, only_decodes) {
             let least = Allotment { level: 1, ..Allotment::EVERYTHING };
             self.allotment = Some(if only_decodes { least } else { Allotment::EVERYTHING });

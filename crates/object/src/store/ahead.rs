@@ -32,7 +32,8 @@ impl Incoming {
 
 impl Store {
     /// Writes a few files of bundles that are there already, if there are any; whether there may be more. To be called when there is
-    /// nothing else to do: all of them are written anyway when their blocks are complete.
+    /// nothing else to do. Where threads decode blocks ([`super::StoreOptions::decoding_threads`]) nothing else writes files of bundles;
+    /// elsewhere [`Store::add`] does when their blocks are complete.
     ///
     /// # Errors
     /// As [`Store::add`].
@@ -59,7 +60,37 @@ impl Store {
                 return Ok(true);
             }
         }
-        Ok(false)
+        self.finish_some(room)
+    }
+
+    /// Writes a few files of the bundles of which nothing is missing; whether there may be more.
+    fn finish_some(&mut self, room: usize) -> Result<bool, StoreError> {
+        let Some(file) = self.bundles.whole.front().copied() else { return Ok(false) };
+        let waiting = match &self.files[file as usize] {
+            FileState::Incoming(incoming) if incoming.left == 0 => {
+                incoming.unpacking.as_ref().and_then(|it| it.waiting())
+            }
+            // A block was wrong after all, or the set is another.
+            _ => {
+                self.bundles.whole.pop_front();
+                return Ok(true);
+            }
+        };
+        match waiting {
+            Some(first) => self.unpack(file, first..first + room)?,
+            None => {
+                self.bundles.whole.pop_front();
+                self.finish_bundle(file)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Nothing is missing of a bundle.
+    pub(super) fn note_whole(&mut self, file: u32) {
+        if !self.bundles.whole.contains(&file) {
+            self.bundles.whole.push_back(file);
+        }
     }
 
     /// Reads the index of a bundle as soon as it is there, and has what came before it looked at.

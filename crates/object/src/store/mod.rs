@@ -90,7 +90,8 @@ pub struct StoreOptions {
     pub max_fdt_bytes: usize,
     /// Bytes of symbols that are kept while nothing is known of their object.
     pub early_bytes: usize,
-    /// Threads that decode blocks, so that what comes meanwhile is kept; without any, [`Store::add`] does, and takes milliseconds then.
+    /// Threads that decode blocks, so that what comes meanwhile is kept; [`Store::unpack_some`] then writes the files of bundles. Without any,
+    /// [`Store::add`] does both, and takes milliseconds then.
     pub decoding_threads: usize,
     /// Whether a finished file is written through to the disk before it takes its name.
     pub sync: bool,
@@ -135,6 +136,8 @@ pub struct Progress {
     pub bytes_useful: u64,
     /// Nothing is missing but decoding: every block that is not done has symbols enough, and some to spare.
     pub only_decodes: bool,
+    /// Nothing is missing at all: every block of every file is here and known to be right, and files are still to be written.
+    pub has_everything: bool,
     /// Symbols that were of use when they came.
     pub useful_symbols: u64,
     /// Symbols that were not: duplicates, or of blocks and files that are complete.
@@ -647,11 +650,27 @@ impl Store {
         self.manifest_complete() && self.without_oti.is_empty() && self.unfinished > 0 && self.files.iter().all(waits)
     }
 
+    /// Whether every block is here and right.
+    fn has_everything(&self) -> bool {
+        let is_here = |file: &FileState| match file {
+            FileState::Incoming(incoming) => (0..)
+                .zip(&incoming.blocks)
+                .all(|(number, block)| block.done && !block.unchecked && incoming.spec.expected(number).is_some()),
+            _ => true,
+        };
+        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(is_here)
+    }
+
     /// How far the session is. Walks all files; meant for displays, not for every packet.
     pub fn progress(&self) -> Progress {
         let waiting_bytes = self.budget.used() + self.fdt.used();
-        let (manifest_complete, only_decodes) = (self.manifest_complete(), self.only_decodes());
-        let mut progress = Progress { manifest_complete, only_decodes, waiting_bytes, ..self.counts };
+        let mut progress = Progress {
+            manifest_complete: self.manifest_complete(),
+            only_decodes: self.only_decodes(),
+            has_everything: self.has_everything(),
+            waiting_bytes,
+            ..self.counts
+        };
         for file in &self.files {
             match file {
                 FileState::Unpacked { done, refused, bytes } => {

@@ -263,10 +263,15 @@ impl Store {
         self.finish_if_whole(file)
     }
 
-    /// Finishes a file of which nothing is missing.
+    /// Finishes a file of which nothing is missing, or a bundle when there is time for its files.
     pub(super) fn finish_if_whole(&mut self, file: u32) -> Result<(), StoreError> {
         match &self.files[file as usize] {
-            FileState::Incoming(incoming) if incoming.left == 0 => self.finish_file(file),
+            FileState::Incoming(incoming) if incoming.left > 0 => Ok(()),
+            FileState::Incoming(incoming) if incoming.spec.bundle.is_some() && self.unpacks_later() => {
+                self.note_whole(file);
+                Ok(())
+            }
+            FileState::Incoming(_) => self.finish_file(file),
             _ => Ok(()),
         }
     }

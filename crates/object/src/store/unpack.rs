@@ -54,6 +54,12 @@ impl Unpacking {
         self.index.as_ref().map_or(0, Index::memory)
     }
 
+    /// The first file that is not written, if the index is in memory.
+    pub(super) fn waiting(&self) -> Option<usize> {
+        self.index.as_ref()?;
+        self.states.iter().position(|state| matches!(state, State::Waiting | State::Doubtful))
+    }
+
     fn settle(&mut self, number: usize, state: State, bytes: u64) {
         self.states[number] = state;
         match state {
@@ -78,6 +84,8 @@ pub(crate) struct Bundles {
     parent: Option<Parent>,
     /// Bytes of bundles that came since files were last looked for that are there.
     pub(super) arrived: VecDeque<(u32, Range<u64>)>,
+    /// Bundles of which nothing is missing, and some of whose files are not written yet.
+    pub(super) whole: VecDeque<u32>,
 }
 
 /// Files that are written and are not yet certain to outlive the machine.
@@ -152,7 +160,7 @@ impl Store {
         self.read_index(file)?;
         if matches!(self.files[file as usize], FileState::Incoming(_)) {
             self.open_wrong_blocks(file)?;
-            self.unpack(file, 0..usize::MAX)?;
+            self.unpack_range(file, 0..u64::MAX)?;
         }
         Ok(())
     }
@@ -161,14 +169,30 @@ impl Store {
     pub(super) fn unpack_block(&mut self, file: u32, block: u32) -> Result<(), StoreError> {
         let incoming = self.incoming(file);
         let range = incoming.blocks[block as usize].range();
-        let files = match &incoming.unpacking {
-            None => {
-                self.read_index(file)?;
-                0..usize::MAX
-            }
-            Some(unpacking) => unpacking.index.as_ref().map_or(0..0, |index| index.files_in(&range)),
+        if incoming.unpacking.is_some() {
+            return self.unpack_range(file, range);
+        }
+        self.read_index(file)?;
+        self.unpack_range(file, 0..u64::MAX)
+    }
+
+    /// Writes the files of a bundle that are in these bytes, or notes that they can be written.
+    fn unpack_range(&mut self, file: u32, range: Range<u64>) -> Result<(), StoreError> {
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
+        let Some(index) = incoming.unpacking.as_ref().and_then(|unpacking| unpacking.index.as_ref()) else {
+            return Ok(());
         };
+        if self.unpacks_later() {
+            self.note_arrived(file, range);
+            return Ok(());
+        }
+        let files = index.files_in(&range);
         self.unpack(file, files)
+    }
+
+    /// Whether files of bundles are left to [`Store::unpack_some`].
+    pub(super) fn unpacks_later(&self) -> bool {
+        self.options.decoding_threads > 0
     }
 
     /// All blocks of a bundle are there: unpacks what is left, and lets it go.
