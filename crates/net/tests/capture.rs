@@ -41,12 +41,13 @@ fn both_captures_of_a_session_are_dissected_without_complaint() {
     receive(&description, 0..2, &into(&received));
     sending.join().expect("no panic");
     let (port, tsi) = (description.channels[0].port(), description.tsi);
-    for file in [sent, received] {
+    // Six on each channel; the receiver does not wait for the last.
+    for (file, closing) in [(sent, 12..=12), (received, 2..=12)] {
         let Some(packets) = tshark(&file, port, FIELDS) else { return };
-        assert_eq!(packets.len(), 306, "300 packets and three closing ones on each channel");
         let good = |toi| format!(",,{tsi},{toi},1");
-        assert_eq!(packets.iter().filter(|line| **line == good(1)).count(), 300, "{:?}", packets.first());
-        assert_eq!(packets.iter().filter(|line| **line == good(0)).count(), 6, "{:?}", packets.last());
+        let [symbols, closed] = [1, 0].map(|toi| packets.iter().filter(|line| **line == good(toi)).count());
+        assert_eq!((symbols, symbols + closed), (300, packets.len()), "{:?}", packets.first());
+        assert!(closing.contains(&closed), "{closed} closing packets: {:?}", packets.last());
     }
 }
 
