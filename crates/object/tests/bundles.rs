@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use common::*;
-use weir_object::{CarouselOptions, Event, SecretKey, SourceSet, StoreOptions};
+use weir_object::{CarouselOptions, Event, SecretKey, SourceSet, Store, StoreOptions};
 use weir_units::Random;
 
 fn options() -> CarouselOptions {
@@ -322,11 +322,29 @@ fn files_are_written_while_their_blocks_still_come() {
 
 #[test]
 fn where_threads_decode_files_wait_for_time_and_that_nothing_is_missing_is_known_before() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let (sender, mut store) = here_and_not_written(out.path());
+    while store.unpack_some().expect("the disk works") {}
+    assert!(store.is_complete() && store.progress().has_everything);
+    assert_eq!(done(&events(&mut store)).len(), 2_000);
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_store_that_is_closed_writes_the_files_that_are_there_first() {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let (sender, store) = here_and_not_written(out.path());
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+/// A store that has all blocks of 2000 files, which threads decoded, and has written none of the files.
+fn here_and_not_written(out: &Path) -> (Sender, Store) {
     let small = files(2_000, 14);
     let mut sender = sender(&small, &options());
-    let out = tempfile::tempdir().expect("temporary folder");
     let options = StoreOptions { sync: false, decoding_threads: 1, ..StoreOptions::default() };
-    let mut store = open(out.path(), &options);
+    let mut store = open(out, &options);
     while !store.progress().has_everything {
         if store.progress().only_decodes {
             store.take_decoded().expect("the disk works");
@@ -336,11 +354,7 @@ fn where_threads_decode_files_wait_for_time_and_that_nothing_is_missing_is_known
         }
     }
     assert!(store.progress().files_done == 0 && !store.is_complete());
-    while store.unpack_some().expect("the disk works") {}
-    assert!(store.is_complete() && store.progress().has_everything);
-    assert_eq!(done(&events(&mut store)).len(), 2_000);
-    store.close().expect("the disk works");
-    assert_same(sender.folder.path(), out.path());
+    (sender, store)
 }
 
 #[test]

@@ -602,13 +602,14 @@ impl Store {
         self.flush_maps()
     }
 
-    /// Flushes, writes through to the disk, and marks the journals so that not even a power loss makes them doubtful. If the set is complete,
-    /// nothing is left but its files.
+    /// Writes the files of bundles that are there, flushes, writes through to the disk, and marks the journals so that not even a power loss makes
+    /// them doubtful. If the set is complete, nothing is left but its files.
     ///
     /// # Errors
     /// As [`Store::add`].
     pub fn close(mut self) -> Result<(), StoreError> {
         self.finish_decoding()?;
+        while self.unpack_some()? {}
         self.write_out()?;
         self.commit_all()?;
         for file in 0..self.files.len() as u32 {
