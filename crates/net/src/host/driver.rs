@@ -36,7 +36,7 @@ struct Closing {
     /// Packets that close the session, still to be sent on each channel.
     rounds: usize,
     next: Time,
-    /// From the next ones to those behind them.
+    /// The time between the next ones and those after them.
     wait: Duration,
 }
 

@@ -56,8 +56,8 @@ pub use self::epochs::EpochMemory;
 use self::epochs::Epochs;
 use self::fdt::FdtAssembler;
 use self::folder::OutFolder;
-use self::incoming::Incoming;
 pub use self::incoming::SpecError;
+use self::incoming::{Block, Incoming};
 use self::journal::Session;
 pub use self::journal::Unusable;
 pub use self::senders::Origin;
@@ -642,24 +642,27 @@ impl Store {
         self.manifest_complete() && self.without_oti.is_empty() && self.unfinished == 0
     }
 
-    /// Whether nothing is missing but decoding.
-    fn only_decodes(&self) -> bool {
-        let waits = |file: &FileState| match file {
-            FileState::Incoming(incoming) => incoming.blocks.iter().all(|block| block.done || block.only_decodes()),
+    /// Whether the table is whole, and every block of every file that is incoming is like that.
+    fn is_every_block(&self, is_so: impl Fn(&Incoming, u32, &Block) -> bool) -> bool {
+        let is_file_so = |file: &FileState| match file {
+            FileState::Incoming(incoming) => {
+                (0..).zip(&incoming.blocks).all(|(number, block)| is_so(incoming, number, block))
+            }
             _ => true,
         };
-        self.manifest_complete() && self.without_oti.is_empty() && self.unfinished > 0 && self.files.iter().all(waits)
+        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(is_file_so)
+    }
+
+    /// Whether nothing is missing but decoding.
+    fn only_decodes(&self) -> bool {
+        self.unfinished > 0 && self.is_every_block(|_, _, block| block.done || block.only_decodes())
     }
 
     /// Whether every block is here and right.
     fn has_everything(&self) -> bool {
-        let is_here = |file: &FileState| match file {
-            FileState::Incoming(incoming) => (0..)
-                .zip(&incoming.blocks)
-                .all(|(number, block)| block.done && !block.unchecked && incoming.spec.expected(number).is_some()),
-            _ => true,
-        };
-        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(is_here)
+        self.is_every_block(|incoming, number, block| {
+            block.done && !block.unchecked && incoming.spec.expected(number).is_some()
+        })
     }
 
     /// How far the session is. Walks all files; meant for displays, not for every packet.

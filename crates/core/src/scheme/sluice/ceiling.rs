@@ -13,9 +13,9 @@ use crate::observation::CeilingCause;
 /// Anybody can make up a report, so the sender waits for a second one before it cuts.
 ///
 /// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is carried, and again
-/// if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not
-/// flood, and other traffic fills the path: all levels are sent again, and reports count for nothing for a while. Where reports stay
-/// away, twice the rate is tried, less and less often if it is too much.
+/// if that is still too much. If a path is still full when it gets nothing but what it was to carry, the network did not flood, and other
+/// traffic fills the path: all levels are sent again, and reports count for nothing for a while. Where reports stay away, twice the rate is
+/// tried, less and less often if it is too much.
 #[derive(Debug)]
 pub(super) struct Ceiling {
     ladder: Ladder,
