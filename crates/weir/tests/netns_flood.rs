@@ -27,9 +27,9 @@ fn a_receiver_on_a_slow_port_of_a_switch_that_floods_has_its_rate_once_the_other
     assert!(delivery.sender.wait(START).is_success());
 }
 
-/// The sender offers the whole ladder, as it does to large groups. The session's top is eleven times what the slow port carries. The search for what it carries takes seconds for each factor of two, so the file
-/// takes 5.1 to 6.1 times its ideal, and both ends say so after 4.8 s. On a machine that does three other things at once packets are read late: the limits
-/// are twice what a quiet machine takes.
+/// The sender offers the whole ladder, as it does to large groups. The session's top is eleven times what the slow port carries. The
+/// search for what it carries takes seconds for each factor of two, so the file takes 5.1 to 6.1 times its ideal, and both ends say so
+/// after 4.8 s. On a machine that does three other things at once packets are read late: the limits are twice what a quiet machine takes.
 #[test]
 fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
     let Some((_turn, network, delivery)) = to_a_slow_and_a_fast_port("all", HALF) else { return };
@@ -56,8 +56,8 @@ fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
 }
 
 /// A file on its way through a switch that floods; the first receiver is behind the slow port, and the other's carries all that is sent, so
-/// that the first alone has a flood to tell of. None where namespaces are left out. One at a time: next to the other test a flood was told
-/// after 18.8 s once, instead of 4.7 s; why is not known.
+/// that the first alone has a flood to tell of. None where namespaces are left out. One at a time: the machine has
+/// no three cores for each.
 fn to_a_slow_and_a_fast_port(offer: &str, bytes: Bytes) -> Option<(MutexGuard<'static, ()>, Network, Delivery)> {
     if !require_root() {
         return None;

@@ -11,9 +11,9 @@ use super::arrivals::Counts;
 /// Whether the path has been full for seconds on end.
 ///
 /// It is full while the queue stands as high as it ever did, and while much is lost although channels were given up or there are none to
-/// give up. A TCP's queue falls now and then, and a path that has become slower loses no more once the leaves have acted. What
-/// stays is a switch that floods, or other traffic that gives way to nobody. The receiver cannot tell which; the sender
-/// finds out, by sending less for a while.
+/// give up. One slot is forgiven: when its host wakes the sender late, the queue falls for so long. A TCP's queue falls now and then,
+/// and for longer, and a path that has become slower loses no more once the leaves have acted. What stays is a switch that floods, or
+/// other traffic that gives way to nobody. The receiver cannot tell which; the sender finds out, by sending less for a while.
 #[derive(Debug)]
 pub(super) struct Flood {
     /// For how long the path must have been full.
@@ -44,6 +44,8 @@ pub(super) struct SlotSeen {
 struct Full {
     since: Time,
     base: Counts,
+    /// The last slot was not.
+    is_interrupted: bool,
 }
 
 impl Default for Flood {
@@ -74,11 +76,14 @@ impl Flood {
     pub(super) fn on_slot(&mut self, seen: &SlotSeen) -> bool {
         let has_left = self.left.is_some_and(|at| seen.now.since(at) <= PATIENCE + SECOND);
         let is_in_vain = seen.has_lost_much && (has_left || seen.is_lowest);
-        if !is_in_vain && !seen.is_queue_full {
+        let is_full = is_in_vain || seen.is_queue_full;
+        if !is_full && self.full.is_none_or(|full| full.is_interrupted) {
             self.full = None;
             return false;
         }
-        let full = self.full.get_or_insert(Full { since: seen.now, base: Counts::default() });
+        let begun = Full { since: seen.now, base: Counts::default(), is_interrupted: false };
+        let full = self.full.get_or_insert(begun);
+        full.is_interrupted = !is_full;
         // At first the queue still takes what is too much.
         if seen.now.since(full.since) >= SECOND {
             full.base = full.base.and(seen.base);
@@ -170,8 +175,14 @@ mod tests {
     fn a_leave_that_acts_within_its_time_and_a_queue_that_falls_are_none() {
         let flood = slots(6_000, |millis| seen(millis, 10, if millis < 4_500 { 9 } else { 0 }));
         assert_eq!(per_cent(&flood, 9_000), None);
-        let flood = slots(6_000, |millis| SlotSeen { is_queue_full: millis % 1_000 != 0, ..seen(millis, 10, 0) });
+        let flood = slots(6_000, |millis| SlotSeen { is_queue_full: millis % 1_000 >= 200, ..seen(millis, 10, 0) });
         assert_eq!(per_cent(&flood, 6_000), None);
+    }
+
+    #[test]
+    fn a_queue_that_falls_for_one_slot_at_a_time_is_one_still() {
+        let flood = slots(6_000, |millis| SlotSeen { is_queue_full: millis % 200 == 0, ..seen(millis, 10, 0) });
+        assert_eq!(per_cent(&flood, 5_500), Some(14.0));
     }
 
     #[test]
@@ -192,7 +203,7 @@ mod tests {
                 .filter(|millis| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(*millis, 5, lost) }))
                 .count()
         };
-        assert_eq!([told(1_000, 9_000, 5), told(9_000, 9_200, 0), told(9_200, 20_000, 5)], [1, 0, 1]);
+        assert_eq!([told(1_000, 9_000, 5), told(9_000, 9_300, 0), told(9_300, 20_000, 5)], [1, 0, 1]);
     }
 
     #[test]

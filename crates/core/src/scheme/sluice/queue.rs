@@ -12,6 +12,8 @@ pub(super) struct Queue {
     /// The longest delays of the last two spans of [`SPAN`] slots, and how many slots the newer one has.
     longest: [Duration; 2],
     slots: u32,
+    /// The longest queues that stood for [`LATELY`] slots on end, in the same spans.
+    highest: [Duration; 2],
 }
 
 impl Queue {
@@ -30,10 +32,14 @@ impl Queue {
         self.slots += 1;
         if self.slots == SPAN {
             (self.slots, self.longest) = (0, [Duration::ZERO, self.longest[0]]);
+            self.highest = [Duration::ZERO, self.highest[0]];
         }
         if self.current.is_some() {
             self.least.rotate_right(1);
             self.least[0] = self.current.take();
+        }
+        if self.least[LATELY - 1].is_some() {
+            self.highest[0] = self.highest[0].max(self.least_of(LATELY));
         }
     }
 
@@ -74,9 +80,11 @@ impl Queue {
         waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
     }
 
-    /// Whether the queue was all the time about as long as it ever was, as is the one of a path that gets more than it carries.
+    /// Whether the queue was in all of the last slot about as long as it ever stood, as is the one of a path that gets more than it
+    /// carries. A host that reads late makes single packets wait for longer than the queue is.
     pub(super) fn is_as_long_as_ever(&self) -> bool {
-        self.longest() >= LEAST_FULL && self.newest() >= self.longest() * 7 / 8
+        let highest = self.highest[0].max(self.highest[1]).max(self.least_of(LATELY));
+        highest >= LEAST_FULL && self.newest() >= highest * 7 / 8
     }
 
     fn longest(&self) -> Duration {
@@ -129,6 +137,18 @@ mod tests {
         assert!(!after(&[0, 9, 9, 0, 9, 9, 0, 9, 0, 9]).is_full(THRESHOLD));
         assert!(after(&[0, 0, 0, 9, 0, 9, 0]).stood_lately(THRESHOLD));
         assert!(!after(&[9, 9, 9, 9, 0, 9, 0, 0]).stood_lately(THRESHOLD));
+    }
+
+    #[test]
+    fn a_packet_that_the_host_read_late_makes_no_queue_look_shorter() {
+        let mut queue = after(&[140, 90, 90, 90, 90]);
+        queue.on_any_packet(Duration::from_millis(140));
+        queue.on_packet(Duration::from_millis(80));
+        queue.on_slot();
+        assert!(queue.is_as_long_as_ever());
+        queue.on_packet(Duration::from_millis(78));
+        queue.on_slot();
+        assert!(!queue.is_as_long_as_ever());
     }
 
     #[test]
