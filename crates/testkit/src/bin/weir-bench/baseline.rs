@@ -1,6 +1,7 @@
 //! One weir next to another, such as that of before a change: the same work over the same link by each in turn; time, and CPU of both ends.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -41,14 +42,24 @@ enum Work {
     /// A stream over a tree.
     Stream,
     /// A live stream to one viewer.
-    Live,
+    Live(PlayOut),
 }
 
-const WORK: [(&str, Work); 4] = [
+/// When a viewer gives out what arrived.
+#[derive(Debug, Clone, Copy)]
+enum PlayOut {
+    /// As the program does by itself.
+    Default,
+    /// At once, without time for a repair, as programs without `--latency` do.
+    AtOnce,
+}
+
+const WORK: [(&str, Work); 5] = [
     ("files at one rate, 200 Mbit/s", Work::File("200M")),
     ("files, default control, 1 to 200 Mbit/s", Work::File("1M..200M")),
     ("a stream over a tree", Work::Stream),
-    ("a live stream", Work::Live),
+    ("a live stream", Work::Live(PlayOut::Default)),
+    ("a live stream, given out at once", Work::Live(PlayOut::AtOnce)),
 ];
 
 /// What a run took, in seconds.
@@ -111,7 +122,7 @@ impl Work {
         let folders = [scratch.folder("out")];
         let job = Job { file, folders: &folders, scratch: scratch.path(), limit: RUN_LIMIT };
         let run = match self {
-            Work::Live => return live(weir, network, file),
+            Work::Live(play_out) => return live(weir, network, file, play_out),
             Work::Stream => stream::transfer(network, &job, weir, Vec::new())?,
             Work::File(rates) => {
                 let send_words = vec!["--rates".to_owned(), rates.to_owned()];
@@ -124,9 +135,13 @@ impl Work {
 }
 
 /// The cost of what arrived: a live stream gives up packets that come too late, and the more it loses the sooner it is done.
-fn live(weir: &Path, network: &Network, file: &Path) -> Result<Cost, String> {
+fn live(weir: &Path, network: &Network, file: &Path, play_out: PlayOut) -> Result<Cost, String> {
+    let options: &[&str] = match play_out {
+        PlayOut::AtOnce if has_latency(weir)? => &["--latency", "0s"],
+        PlayOut::AtOnce | PlayOut::Default => &[],
+    };
     let started = Instant::now();
-    let stream = LiveStream::start(network, weir, 0, file, "/dev/null");
+    let stream = LiveStream::start_with(network, weir, 0, file, "/dev/null", options);
     let (sent, seen) = (stream.sender.wait(RUN_LIMIT), stream.viewer.wait(RUN_LIMIT));
     let time = started.elapsed().as_secs_f64();
     if !(sent.is_success() && seen.is_success()) {
@@ -136,6 +151,12 @@ fn live(weir: &Path, network: &Network, file: &Path) -> Result<Cost, String> {
     let arrived = seen.last_event("end")["payload_bytes"].as_f64().unwrap_or_default() / size;
     let [sender, receiver] = [&sent, &seen].map(|end| end.usage.cpu().as_secs_f64() / arrived);
     Ok(Cost { time: time / arrived, sender, receiver })
+}
+
+/// Whether the program can hold packets back until repairs may have come.
+fn has_latency(weir: &Path) -> Result<bool, String> {
+    let help = Command::new(weir).args(["send", "live", "--help"]).output().map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&help.stdout).contains("--latency"))
 }
 
 impl Cost {
