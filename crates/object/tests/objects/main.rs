@@ -1,0 +1,11 @@
+//! Sets of files, from a carousel to a store, in memory: what arrives, and what damaged, hostile or impossible input does.
+
+mod common;
+
+mod bundles;
+mod hostile;
+mod interop_flute;
+mod sparse;
+mod subsets;
+mod tables;
+mod transfer;
