@@ -1,5 +1,8 @@
 //! Many small files next to one archive of the same files: how long each takes to one receiver, in memory and on disk. And what a receiver
 //! fetches twice that is killed again and again.
+//!
+//! Nothing is deleted before the end: ext4 gives no inode out again for up to six minutes after its file was deleted, and looks through
+//! all such inodes for each file that is made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,15 +50,17 @@ pub(crate) struct SmallOptions {
 pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
     let disk = options.small.small_disk.clone().or_else(|| options.summary.parent().map(Path::to_owned));
     let disk = disk.unwrap_or_default();
-    let mut rows = Vec::new();
+    let places = || [("memory", Scratch::new()), ("disk", Scratch::in_folder(&disk))];
+    let (mut rows, mut scratches) = (Vec::new(), Vec::new());
     println!(
         "\nthe most files to a receiver that is killed {} times, next to one that is not",
         options.small.small_kills
     );
     println!("{:<10}{:<10}{:<14}{:<14}{:<14}fetched twice", "files", "on", "killed, s", "control, s", "lives");
     if let Some(files) = options.small.small_files.iter().max() {
-        for (place, scratch) in [("memory", Scratch::new()), ("disk", Scratch::in_folder(&disk))] {
+        for (place, scratch) in places() {
             rows.push(measure_kills(options, weir, *files, place, &scratch)?);
+            scratches.push(scratch);
         }
     }
     println!(
@@ -64,8 +69,9 @@ pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
     );
     println!("{:<10}{:<10}{:<22}{:<22}files to archive", "files", "on", "files, s", "archive, s");
     for files in &options.small.small_files {
-        for (place, scratch) in [("memory", Scratch::new()), ("disk", Scratch::in_folder(&disk))] {
+        for (place, scratch) in places() {
             rows.push(measure_one(options, weir, *files, place, &scratch)?);
+            scratches.push(scratch);
         }
     }
     Ok(Value::Array(rows))
@@ -78,8 +84,8 @@ fn measure_one(options: &Options, weir: &Path, files: u32, place: &str, scratch:
     let (mut of_files, mut of_archive) = (Vec::new(), Vec::new());
     for repetition in 1..=options.repeat {
         eprintln!("{files} files, {place}, {repetition} of {}", options.repeat);
-        of_files.push(transfer(options, weir, scratch, &tree)?);
-        of_archive.push(transfer(options, weir, scratch, &archive)?);
+        of_files.push(transfer(options, weir, scratch, &tree, &scratch.folder(format!("files-{repetition}")))?);
+        of_archive.push(transfer(options, weir, scratch, &archive, &scratch.folder(format!("archive-{repetition}")))?);
     }
     let ratio = Spread::of(of_files.iter().zip(&of_archive).map(|(files, archive)| files / archive));
     let [of_files, of_archive] = [of_files, of_archive].map(Spread::of);
@@ -167,13 +173,12 @@ fn measure_kills(options: &Options, weir: &Path, files: u32, place: &str, scratc
 }
 
 /// Seconds from the sender's start to the end of the receiver, which has all of it.
-fn transfer(options: &Options, weir: &Path, scratch: &Scratch, input: &Path) -> Result<f64, String> {
-    let out = scratch.folder("out");
+fn transfer(options: &Options, weir: &Path, scratch: &Scratch, input: &Path, out: &Path) -> Result<f64, String> {
     let words = ["--rates", &options.small.small_rates].map(str::to_owned);
     let session = Session::new(weir, input, scratch.path()).words(words);
     let network = Network::new().receivers(1).build();
     session.describe(network.sender());
-    let receiver = session.recv(network.receiver(0), &out).start();
+    let receiver = session.recv(network.receiver(0), out).start();
     weir_testkit::netns::pause(HEAD_START);
     let begun = Instant::now();
     let sender = session.send(network.sender()).start();
@@ -185,7 +190,6 @@ fn transfer(options: &Options, weir: &Path, scratch: &Scratch, input: &Path) -> 
     }
     let name = input.file_name().ok_or("an input has a name")?;
     run(Command::new("diff").arg("-r").arg(input).arg(out.join(name)))?;
-    fs::remove_dir_all(&out).map_err(|error| format!("cannot remove {}: {error}", out.display()))?;
     Ok(seconds)
 }
 
