@@ -44,7 +44,7 @@ pub(super) struct SlotSeen {
 struct Full {
     since: Time,
     base: Counts,
-    /// The last slot was not.
+    /// It was not in the last slot.
     is_interrupted: bool,
 }
 
