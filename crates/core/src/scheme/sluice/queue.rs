@@ -80,11 +80,12 @@ impl Queue {
         waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
     }
 
-    /// Whether the queue was in all of the last slot about as long as it ever stood, as is the one of a path that gets more than it
-    /// carries. A host that reads late makes single packets wait for longer than the queue is.
+    /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as any packet waited, as is the one
+    /// of a path that gets more than it carries. A host that reads late makes single packets wait for longer than the queue is; a burst
+    /// tells that the queue that stands is a short one.
     pub(super) fn is_as_long_as_ever(&self) -> bool {
         let highest = self.highest[0].max(self.highest[1]).max(self.least_of(LATELY));
-        highest >= LEAST_FULL && self.newest() >= highest * 7 / 8
+        highest >= LEAST_FULL && self.newest() >= (highest * 7 / 8).max(self.longest() * 3 / 4)
     }
 
     fn longest(&self) -> Duration {
@@ -141,13 +142,20 @@ mod tests {
 
     #[test]
     fn a_packet_that_the_host_read_late_makes_no_queue_look_shorter() {
-        let mut queue = after(&[140, 90, 90, 90, 90]);
-        queue.on_any_packet(Duration::from_millis(140));
-        queue.on_packet(Duration::from_millis(80));
+        let mut queue = after(&[104, 90, 90, 90, 90]);
+        queue.on_any_packet(Duration::from_millis(104));
+        queue.on_packet(Duration::from_millis(79));
         queue.on_slot();
         assert!(queue.is_as_long_as_ever());
         queue.on_packet(Duration::from_millis(78));
         queue.on_slot();
+        assert!(!queue.is_as_long_as_ever());
+    }
+
+    #[test]
+    fn a_queue_that_bursts_make_longer_is_not_as_long_as_ever() {
+        let mut queue = after(&[20; 10]);
+        queue.on_any_packet(Duration::from_millis(27));
         assert!(!queue.is_as_long_as_ever());
     }
 
