@@ -56,8 +56,8 @@ fn on_a_switch_that_floods_both_ends_say_so_and_the_flood_ends() {
 }
 
 /// A file on its way through a switch that floods; the first receiver is behind the slow port, and the other's carries all that is sent, so
-/// that the first alone has a flood to tell of. None where namespaces are left out. One at a time: the machine has
-/// no three cores for each.
+/// that the first alone has a flood to tell of. None where namespaces are left out. One at a time, as each runs
+/// three programs.
 fn to_a_slow_and_a_fast_port(offer: &str, bytes: Bytes) -> Option<(MutexGuard<'static, ()>, Network, Delivery)> {
     if !require_root() {
         return None;
