@@ -36,6 +36,8 @@ pub struct Receiver {
     leaves: Leaves,
     /// When a queue stood last.
     stood: Option<Time>,
+    /// Since when somebody starts: the first and the latest of start-up bursts that follow each other.
+    starts: Option<[Time; 2]>,
     host: HostDrops,
     delay: QueuingDelay,
     probing: Probing,
@@ -98,6 +100,7 @@ impl Receiver {
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
             stood: None,
+            starts: None,
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             reporter: Reporter::new(random.bits() as u32),
@@ -176,7 +179,7 @@ impl Receiver {
             if sample != DelaySample::Ignored {
                 self.begin_slot_of(now, header);
                 self.end_bursts(now, header.clock_micros as u32);
-                self.measure(header, sample);
+                self.measure(now, header, sample);
             }
             self.count_lost(now, header, missing);
         }
@@ -266,7 +269,7 @@ impl Receiver {
         }
     }
 
-    fn measure(&mut self, header: &Layered, sample: DelaySample) {
+    fn measure(&mut self, now: Time, header: &Layered, sample: DelaySample) {
         if matches!(sample, DelaySample::Restarted(_)) {
             self.queue = Queue::default();
             self.measuring = [None; 2];
@@ -278,8 +281,9 @@ impl Receiver {
         };
         let waited = self.delay.short_term();
         self.queue.on_any_packet(waited);
-        self.slot.has_burst |= header.signal;
         if header.signal {
+            self.slot.has_burst = true;
+            self.follow_starts(now);
             for measuring in self.measuring.iter_mut().flatten() {
                 measuring.on_packet(header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
             }
@@ -300,15 +304,30 @@ impl Receiver {
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
         self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
-        // A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that.
-        let is_after_burst = self.is_after_next_level() || self.slot.has_burst && !self.rules.is_starting();
-        if header.signal || is_after_burst || self.place == Some(0) {
+        if header.signal || self.is_after_burst(now) || self.place == Some(0) {
             return;
         }
         self.share.on_received();
         if lost > 0 {
             self.on_loss(now, usize::from(header.channel), self.delay.short_term());
         }
+    }
+
+    /// A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that. Where start-up bursts
+    /// have gone on for longer than a start takes, and a queue stands, losses count: who starts for ever must not keep others from it.
+    fn is_after_burst(&self, now: Time) -> bool {
+        let is_of_another = self.slot.has_burst && !self.rules.is_starting();
+        let is_lasting = self.starts.is_some_and(|[first, _]| now.since(first) >= LONGEST_START);
+        self.is_after_next_level() || is_of_another && !(is_lasting && self.queue.is_full(self.threshold()))
+    }
+
+    /// A packet of a burst arrived.
+    fn follow_starts(&mut self, now: Time) {
+        if self.place == Some(CYCLE as u16 - 1) {
+            return;
+        }
+        let first = self.starts.filter(|[_, latest]| now.since(*latest) < A_SECOND).map_or(now, |[first, _]| first);
+        self.starts = Some([first, now]);
     }
 
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
@@ -491,6 +510,10 @@ impl Receiver {
             self.leaves.on_leave(now, self.queue.newest(), packet_time);
             self.flood.on_leave(now);
         }
+        if level == self.ladder.levels() {
+            // There is nothing left to look for, and start-up bursts cost others a queue.
+            self.rules.end_start();
+        }
         self.measuring = [None; 2];
         self.arrivals.on_rate_change();
         self.rules.on_change(now);
@@ -617,4 +640,6 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
+/// Next to a TCP a receiver that starts goes up by half in a second, and soon loses a packet.
+const LONGEST_START: Duration = Duration::from_secs(5);
 const A_SECOND: Duration = Duration::from_secs(1);
