@@ -209,7 +209,12 @@ impl Rules {
         if self.overfull >= AGREEING {
             self.end_start();
         }
-        self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart)
+        let change = self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart);
+        if change.is_some() {
+            // What is lost from here on is no trial's fault: the receiver would go back to the level before that.
+            self.trying = None;
+        }
+        change
     }
 
     /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
@@ -518,6 +523,15 @@ mod tests {
             }
             assert!(joined >= 3);
         }
+    }
+
+    #[test]
+    fn a_start_ends_the_trial_that_came_before_it() {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
+        let burst = Seen { level: 21, verdict: burst(Burst::StartUp, 16.8, 0.0), ..seen(10_100) };
+        assert!(rules.on_burst(&burst).is_some_and(|(level, _)| level > 28));
+        assert!(!rules.is_trying(Time::from_millis(10_200)), "a loss would cost all that the start has brought");
     }
 
     #[test]
