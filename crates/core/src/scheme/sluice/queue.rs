@@ -106,7 +106,8 @@ const NEARLY: f64 = 0.7;
 /// Ten seconds.
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
-const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// Clocks and hosts vary by less.
+pub(super) const LEAST_QUEUE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
 use super::demand::{self, Reporter};
 use super::flood::{Flood, SlotSeen};
-use super::queue::Queue;
+use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
 use super::share::Share;
 use crate::definition::Session;
@@ -34,8 +34,8 @@ pub struct Receiver {
     config: Config,
     memberships: Memberships,
     leaves: Leaves,
-    /// When a queue stood last.
-    stood: Option<Time>,
+    /// When a queue stood last: one that makes others wait, and any.
+    stood: [Option<Time>; 2],
     /// Since when somebody starts: the first and the latest of start-up bursts that follow each other.
     starts: Option<[Time; 2]>,
     host: HostDrops,
@@ -99,7 +99,7 @@ impl Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
-            stood: None,
+            stood: [None; 2],
             starts: None,
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
@@ -368,8 +368,11 @@ impl Receiver {
     fn look_at_queue(&mut self, now: Time) {
         self.queue.on_slot();
         self.leaves.on_queue(now, self.queue.newest());
-        if self.queue.stood_lately(self.threshold()) {
-            self.stood = Some(now);
+        let thresholds = [self.threshold(), LEAST_QUEUE];
+        for (stood, threshold) in self.stood.iter_mut().zip(thresholds) {
+            if self.queue.stood_lately(threshold) {
+                *stood = Some(now);
+            }
         }
     }
 
@@ -412,7 +415,8 @@ impl Receiver {
             loss_event: false,
             latest_loss_event: self.share.latest(),
             mean_interval: self.share.mean_interval(),
-            latest_queue: self.stood,
+            latest_queue: self.stood[0],
+            latest_short_queue: self.stood[1],
             share: self.counts_as(self.share.rate(self.packet_size)),
             settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),
             is_pending: self.leaves.is_pending(now),

@@ -42,6 +42,8 @@ pub(super) struct Seen {
     pub(super) mean_interval: Option<Duration>,
     /// When a queue stood last.
     pub(super) latest_queue: Option<Time>,
+    /// And when one of a millisecond or more did, which is less than a slow receiver's packets wait for each other.
+    pub(super) latest_short_queue: Option<Time>,
     /// The rate of a TCP in the receiver's place.
     pub(super) share: Rate,
     /// And the one to which it would go from there.
@@ -56,8 +58,13 @@ impl Seen {
     fn is_over_congestion(&self) -> bool {
         let Some(lost) = self.latest_loss_event else { return true };
         let pause = self.mean_interval.unwrap_or_default() * 3;
-        let stood = self.latest_queue.map_or(lost, |stood| stood.max(lost));
-        self.now.since(lost) >= pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE) || self.now.since(stood) >= LONGEST_EMPTY
+        self.now.since(lost) >= pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE) || self.has_been_without(self.latest_queue)
+    }
+
+    /// Whether since the latest loss event this queue has not stood for longer than a TCP leaves one empty.
+    fn has_been_without(&self, queue: Option<Time>) -> bool {
+        let Some(lost) = self.latest_loss_event else { return false };
+        self.now.since(queue.map_or(lost, |stood| stood.max(lost))) >= LONGEST_EMPTY
     }
 }
 
@@ -77,6 +84,8 @@ pub(super) struct Rules {
     overfull: u32,
     /// Levels in a row that were joined one by one since the start was over, none of them too much.
     climbed: u32,
+    /// A loss event came since the last start.
+    has_lost: bool,
     /// When the level changed last.
     changed: Time,
     /// A join that may still turn out to be too much.
@@ -108,6 +117,7 @@ impl Rules {
             is_starting: true,
             overfull: 0,
             climbed: 0,
+            has_lost: false,
             changed: Time::ZERO,
             trying: None,
             fitted: 0,
@@ -179,7 +189,18 @@ impl Rules {
         if seen.ends_cycle && self.is_trial_too_much(seen) {
             return self.take_back(seen.now, seen.level);
         }
+        if self.is_alone_again(seen) {
+            self.has_lost = false;
+            self.start_again();
+        }
         if self.is_starting { self.start(seen) } else { self.follow(seen) }
+    }
+
+    /// Whether whoever shared the path has gone: there is room above, and since the latest loss event there was not even a short queue for longer
+    /// than a TCP leaves one empty.
+    fn is_alone_again(&self, seen: &Seen) -> bool {
+        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen.now, seen.level + 1);
+        self.has_lost && has_room && seen.has_been_without(seen.latest_short_queue)
     }
 
     /// Whether the queue has stood since the join on trial, or more is lost. Behind a fair queue the channel that is too much waits
@@ -222,6 +243,10 @@ impl Rules {
     fn start(&mut self, seen: &Seen) -> Change {
         // A queue since a join on trial is that join's.
         let is_others = seen.is_full && self.trying.is_none();
+        if is_others && seen.latest_loss_event.is_some() {
+            self.end_start();
+            return None;
+        }
         if is_others && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) {
             self.raised = Some(seen.now);
             let level = self.highest_within(self.rate(seen.level).scale(1.5));
@@ -276,6 +301,7 @@ impl Rules {
     /// Less, where a TCP would have less.
     fn on_loss_event(&mut self, seen: &Seen) -> Change {
         self.end_start();
+        self.has_lost = true;
         self.fitted = 0;
         if seen.is_pending {
             return None;
@@ -354,6 +380,7 @@ mod tests {
             latest_loss_event: None,
             mean_interval: None,
             latest_queue: None,
+            latest_short_queue: None,
             share: Rate::from_mbps(100),
             settled: Rate::from_mbps(100),
             is_pending: false,
@@ -526,12 +553,42 @@ mod tests {
     }
 
     #[test]
+    fn when_others_have_gone_and_there_is_room_a_receiver_starts_again() {
+        let starts_after = |millis: u64, stood: u64, bursts: u64| {
+            let mut rules = rules();
+            rules.on_slot(&Seen { loss_event: true, ..seen(10_000) });
+            let later = |millis| Seen {
+                latest_loss_event: Some(Time::from_secs(10)),
+                mean_interval: Some(Duration::from_secs(60)),
+                latest_queue: Some(Time::from_millis(millis)),
+                latest_short_queue: Some(Time::from_millis(stood)),
+                ..fitting(millis)
+            };
+            (0..bursts).for_each(|burst| _ = rules.on_burst(&later(12_000 + 800 * burst)));
+            rules.on_slot(&later(millis));
+            rules.is_starting()
+        };
+        assert!(!starts_after(24_900, 15_000, 2) && starts_after(25_000, 15_000, 2), "ten seconds after any queue");
+        assert!(!starts_after(19_900, 9_000, 2) && starts_after(20_000, 9_000, 2), "ten seconds after the loss event");
+        assert!(!starts_after(60_000, 9_000, 1), "one burst that fits may be chance");
+    }
+
+    #[test]
     fn a_start_ends_the_trial_that_came_before_it() {
         let mut rules = Rules::new(&Config::default(), &ladder());
         assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
         let burst = Seen { level: 21, verdict: burst(Burst::StartUp, 16.8, 0.0), ..seen(10_100) };
         assert!(rules.on_burst(&burst).is_some_and(|(level, _)| level > 28));
         assert!(!rules.is_trying(Time::from_millis(10_200)), "a loss would cost all that the start has brought");
+    }
+
+    #[test]
+    fn who_has_started_again_stops_where_a_queue_stands() {
+        let mut rules = Rules::new(&Config::default(), &ladder());
+        let queue =
+            Seen { is_empty: false, is_full: true, latest_loss_event: Some(Time::from_secs(1)), ..seen(60_000) };
+        assert_eq!(rules.on_slot(&queue), None);
+        assert!(!rules.is_starting());
     }
 
     #[test]
