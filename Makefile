@@ -164,6 +164,7 @@ static: need-cargo
 
 package-test: deb static
 	$(call need,mmdebstrap,mmdebstrap)
+	$(call need,systemd-nspawn,systemd-container)
 	$(call need,ip,iproute2)
 	packaging/test target/deb/weir_*_$$(dpkg --print-architecture).deb target/$(STATIC)/release/weir
 
