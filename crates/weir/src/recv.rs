@@ -367,8 +367,8 @@ impl FileReceiver<'_> {
 
     /// Tells, once, of a sender that answers no probes.
     fn look_for_answers(&mut self, now: Time) {
-        let Statistics { control_sent, control_received, .. } = self.statistics;
-        let is_unanswered = control_received == 0 && control_sent >= PROBES_TO_WAIT_FOR;
+        let Statistics { probes_sent, control_received, .. } = self.statistics;
+        let is_unanswered = control_received == 0 && probes_sent >= PROBES_TO_WAIT_FOR;
         if let Some(address) = self.probes_to.take_if(|_| is_unanswered) {
             let message = format!(
                 "the sender answers no round-trip probes at {address}, so the rate goes by a round trip of initial_rtt; \
@@ -602,8 +602,8 @@ impl FileReceiver<'_> {
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
 
-/// So many round-trip probes without an answer, at one a second, are no accident.
-const PROBES_TO_WAIT_FOR: u64 = 5;
+/// So many round-trip probes without an answer are no accident. Some schemes send one a second, and sluice two a minute once it has its rate.
+const PROBES_TO_WAIT_FOR: u64 = 3;
 
 /// Receipts of receivers that finish together are spread over this.
 const RECEIPT_SPREAD: Duration = Duration::from_millis(200);

@@ -1,7 +1,8 @@
 //! What an endpoint wants, carried out. What cannot be done is an error of the run.
 
-use weir_core::{Action, Destination, Origin, Packet, Payload, PeerId};
+use weir_core::{Action, Destination, Header, Origin, Packet, Payload, PeerId};
 use weir_units::Time;
+use weir_wire::{Probe, probe};
 
 use super::application::{Application, Delivery, Departure};
 use super::outgoing::{Laid, Target};
@@ -184,6 +185,9 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         let (time, clock) = (self.time, self.clock);
         if let Some(peer) = route.peer.filter(|_| data.is_some()) {
             self.peers.on_sent(time, peer);
+        }
+        if let Header::Probe(Probe { kind: probe::Kind::Probe | probe::Kind::StartUp, .. }) = packet.header {
+            self.statistics.probes_sent += 1;
         }
         let association = route.peer.and_then(|peer| self.peers.association(peer));
         let payload = data.map(|(_, payload)| payload);

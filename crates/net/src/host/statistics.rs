@@ -22,6 +22,8 @@ pub struct Statistics {
     pub sent_payload: Bytes,
     /// Headers without payload sent: feedback, probes, replies.
     pub control_sent: u64,
+    /// Of these, round-trip probes: each wants an answer.
+    pub probes_sent: u64,
     /// Calls to the kernel that sending took.
     pub batches: u64,
     /// Packets not sent because the kernel's queue was full.

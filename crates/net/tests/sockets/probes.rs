@@ -16,12 +16,17 @@ use weir_units::{Random, Rate, Time};
 use weir_wire::alc::Content;
 use weir_wire::probe::{Kind, LEN, Probe};
 
-/// A session of STAIR that answers probes at `control`.
+/// A session of STAIR that answers probes at this address.
 fn stair(control_address: SocketAddr, settings: &[(&str, &str)]) -> Description {
+    probed("stair", control_address, settings)
+}
+
+/// The same of any scheme that probes.
+fn probed(scheme: &str, control_address: SocketAddr, settings: &[(&str, &str)]) -> Description {
     let plain = session(1, true);
     let settings = settings.iter().map(|(key, value)| Setting { key: (*key).into(), value: (*value).into() });
     let control = plain.control.map(|control| Control {
-        scheme: "stair".to_owned(),
+        scheme: scheme.to_owned(),
         settings: settings.collect(),
         ladder: Ladder::geometric(Rate::from_mbps(1), Rate::from_mbps(2), 2.0).expect("two rates"),
         ..control
@@ -215,8 +220,19 @@ fn a_control_port_where_nobody_is_leaves_the_receiver_with_its_assumption() {
     let sending = send_for(&unanswered, Duration::from_secs(5));
     let (watch, statistics) = receive_for(&description, Duration::from_secs(4), &config());
     sending.join().expect("no panic");
-    assert!(statistics.control_sent >= 2 && statistics.control_received == 0, "{statistics:?}");
+    assert!(statistics.probes_sent >= 2 && statistics.control_received == 0, "{statistics:?}");
+    assert_eq!(statistics.probes_sent, statistics.control_sent, "STAIR reports nothing");
     assert!(watch.round_trips.is_empty() && watch.delivered > 100);
+}
+
+/// The other headers tell what the receiver wants; nobody answers those, so they do not tell that nobody answers.
+#[test]
+fn a_receiver_of_sluice_sends_more_than_its_probes() {
+    let description = probed("sluice", free_port(), &[]);
+    let sending = send_for(&Description { control_address: None, ..description.clone() }, Duration::from_secs(4));
+    let (_, statistics) = receive_for(&description, Duration::from_secs(3), &config());
+    sending.join().expect("no panic");
+    assert!((1..statistics.control_sent).contains(&statistics.probes_sent), "{statistics:?}");
 }
 
 #[test]
