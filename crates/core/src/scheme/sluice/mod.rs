@@ -22,6 +22,7 @@ mod rules;
 mod sender;
 mod settings;
 mod share;
+mod starts;
 
 pub use config::{Config, Offer, StartUp};
 pub use receiver::Receiver;

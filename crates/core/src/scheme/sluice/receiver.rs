@@ -15,6 +15,7 @@ use super::flood::{Flood, SlotSeen};
 use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
 use super::share::Share;
+use super::starts::Starts;
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, DelayWindow, QueuingDelay, TimestampDifference};
@@ -34,10 +35,10 @@ pub struct Receiver {
     config: Config,
     memberships: Memberships,
     leaves: Leaves,
-    /// When a queue stood last: one that makes others wait, and any.
-    stood: [Option<Time>; 2],
-    /// Since when somebody starts: the first and the latest of start-up bursts that follow each other.
-    starts: Option<[Time; 2]>,
+    /// When a queue stood last, and when one of [`LEAST_QUEUE`] or more did.
+    queue_stood: Option<Time>,
+    short_queue_stood: Option<Time>,
+    starts: Starts,
     host: HostDrops,
     delay: QueuingDelay,
     probing: Probing,
@@ -99,8 +100,9 @@ impl Receiver {
             state: State::Idle,
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
-            stood: [None; 2],
-            starts: None,
+            queue_stood: None,
+            short_queue_stood: None,
+            starts: Starts::default(),
             host: HostDrops::default(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             reporter: Reporter::new(random.bits() as u32),
@@ -283,7 +285,9 @@ impl Receiver {
         self.queue.on_any_packet(waited);
         if header.signal {
             self.slot.has_burst = true;
-            self.follow_starts(now);
+            if self.place != Some(CYCLE as u16 - 1) {
+                self.starts.on_burst(now);
+            }
             for measuring in self.measuring.iter_mut().flatten() {
                 measuring.on_packet(header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
             }
@@ -317,17 +321,8 @@ impl Receiver {
     /// have gone on for longer than a start takes, and a queue stands, losses count: who starts for ever must not keep others from it.
     fn is_after_burst(&self, now: Time) -> bool {
         let is_of_another = self.slot.has_burst && !self.rules.is_starting();
-        let is_lasting = self.starts.is_some_and(|[first, _]| now.since(first) >= LONGEST_START);
-        self.is_after_next_level() || is_of_another && !(is_lasting && self.queue.is_full(self.threshold()))
-    }
-
-    /// A packet of a burst arrived.
-    fn follow_starts(&mut self, now: Time) {
-        if self.place == Some(CYCLE as u16 - 1) {
-            return;
-        }
-        let first = self.starts.filter(|[_, latest]| now.since(*latest) < A_SECOND).map_or(now, |[first, _]| first);
-        self.starts = Some([first, now]);
+        self.is_after_next_level()
+            || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
     }
 
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
@@ -368,11 +363,11 @@ impl Receiver {
     fn look_at_queue(&mut self, now: Time) {
         self.queue.on_slot();
         self.leaves.on_queue(now, self.queue.newest());
-        let thresholds = [self.threshold(), LEAST_QUEUE];
-        for (stood, threshold) in self.stood.iter_mut().zip(thresholds) {
-            if self.queue.stood_lately(threshold) {
-                *stood = Some(now);
-            }
+        if self.queue.stood_lately(self.threshold()) {
+            self.queue_stood = Some(now);
+        }
+        if self.queue.stood_lately(LEAST_QUEUE) {
+            self.short_queue_stood = Some(now);
         }
     }
 
@@ -415,8 +410,8 @@ impl Receiver {
             loss_event: false,
             latest_loss_event: self.share.latest(),
             mean_interval: self.share.mean_interval(),
-            latest_queue: self.stood[0],
-            latest_short_queue: self.stood[1],
+            latest_queue: self.queue_stood,
+            latest_short_queue: self.short_queue_stood,
             share: self.counts_as(self.share.rate(self.packet_size)),
             settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),
             is_pending: self.leaves.is_pending(now),
@@ -644,6 +639,4 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
-/// Next to a TCP a receiver that starts goes up by half in a second, and soon loses a packet.
-const LONGEST_START: Duration = Duration::from_secs(5);
 const A_SECOND: Duration = Duration::from_secs(1);

@@ -196,8 +196,8 @@ impl Rules {
         if self.is_starting { self.start(seen) } else { self.follow(seen) }
     }
 
-    /// Whether whoever shared the path has gone: there is room above, and since the latest loss event there was not even a short queue for longer
-    /// than a TCP leaves one empty.
+    /// Whether the flows that shared the path seem to have ended: a higher level fits, and since the latest loss event not even a short
+    /// queue has stood for longer than a TCP leaves one empty.
     fn is_alone_again(&self, seen: &Seen) -> bool {
         let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen.now, seen.level + 1);
         self.has_lost && has_room && seen.has_been_without(seen.latest_short_queue)
