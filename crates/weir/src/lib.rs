@@ -32,6 +32,7 @@ mod man;
 mod media;
 mod metrics;
 mod observer;
+mod openings;
 mod progress;
 mod proof;
 mod recv;

@@ -31,6 +31,7 @@ use crate::events::{
 use crate::exit::{Exit, Failure};
 use crate::hosts::{self, Expected};
 use crate::observer::Observer;
+use crate::openings::Openings;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
@@ -114,6 +115,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
+        openings: Openings::default(),
         sent,
         is_told_of_overflow: false,
         announcing,
@@ -321,6 +323,7 @@ impl Report<'_> {
 struct FileSender<'a> {
     report: Report<'a>,
     carousel: Carousel,
+    openings: Openings,
     /// The account of what was sent, while it can be written.
     sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
@@ -345,7 +348,8 @@ struct FileSender<'a> {
 impl Application<Content> for FileSender<'_> {
     fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         self.ends = self.ends.or_else(|| self.duration.map(|duration| now + duration));
-        self.carousel.next(channel?.0)
+        let ChannelId(channel) = channel?;
+        if self.openings.is_new(now, channel) { self.carousel.again(channel) } else { self.carousel.next(channel) }
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {

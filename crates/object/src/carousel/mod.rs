@@ -129,6 +129,8 @@ pub struct Carousel {
     used: Sender<Batch>,
     /// At most two: a channel that is ahead of its share goes on to the second, not further.
     open: VecDeque<Batch>,
+    /// The slot of the first of these that was sent last.
+    last: Option<Slot>,
     stats: CarouselStats,
     failure: Option<SourceError>,
     worker: Option<JoinHandle<()>>,
@@ -190,6 +192,7 @@ impl Carousel {
             batches: Some(batches),
             used,
             open: VecDeque::with_capacity(2),
+            last: None,
             stats,
             failure: None,
             worker,
@@ -212,6 +215,22 @@ impl Carousel {
         }
         let (batch, slot) = self.pick(channel)?;
         self.stats.symbols += 1;
+        if batch == 0 {
+            self.last = Some(slot);
+        }
+        Some(self.symbol(batch, slot))
+    }
+
+    /// What the next packet of `channel` carries if nobody may hear it: a symbol that was sent before. A new one, as [`Carousel::next`], where
+    /// none is at hand.
+    pub fn again(&mut self, channel: u16) -> Option<(Content, &[u8])> {
+        match self.last {
+            Some(slot) if usize::from(channel) < self.channels && self.failure.is_none() => Some(self.symbol(0, slot)),
+            _ => self.next(channel),
+        }
+    }
+
+    fn symbol(&self, batch: usize, slot: Slot) -> (Content, &[u8]) {
         let block = &self.plan.blocks[slot.block as usize];
         let content = Content {
             toi: u128::from(block.toi),
@@ -220,7 +239,7 @@ impl Carousel {
             fdt: None,
             oti: None,
         };
-        Some((content, self.open[batch].data(slot, self.plan.symbol_size)))
+        (content, self.open[batch].data(slot, self.plan.symbol_size))
     }
 
     /// Chooses the slot: the channel's own in the oldest batch, else its own in the next, else whoever's is left. The rest of a
@@ -229,6 +248,7 @@ impl Carousel {
         loop {
             while self.open.front().is_some_and(|batch| batch.left() == 0) {
                 let batch = self.open.pop_front().expect("there is a first batch");
+                self.last = None;
                 // Nobody takes it back when the worker has stopped.
                 let _ = self.used.send(batch);
             }

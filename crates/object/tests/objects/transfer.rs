@@ -303,6 +303,29 @@ fn a_sender_that_was_told_what_was_sent_repeats_no_symbol() {
 }
 
 #[test]
+fn what_nobody_may_hear_is_sent_before_and_uses_nothing_up() {
+    use std::collections::HashSet;
+    let bytes = content(100_000, 7);
+    let mut sender = Sender::new(&[("a", &bytes)], &options(ladder(2, 1.5)));
+    let mut sent = HashSet::new();
+    for packet in 0..400 {
+        let (content, symbol) =
+            sender.carousel.next(0).map(|(content, symbol)| (content, symbol.to_owned())).expect("a packet");
+        if content.toi > 0 {
+            assert!(sent.insert((content.payload_id, symbol)), "packet {packet} is new");
+        }
+        let (content, symbol) = sender.carousel.again(1).expect("a packet");
+        if content.toi > 0 && sent.len() > 1 {
+            let is_known = sent.contains(&(content.payload_id, symbol.to_owned()));
+            // Where a batch has just ended there is none at hand.
+            assert!(is_known || sent.insert((content.payload_id, symbol.to_owned())), "a new one is not used up");
+        }
+    }
+    assert!(sender.carousel.stats().symbols < 450, "most of 800 were repeated: {:?}", sender.carousel.stats());
+    assert_eq!(sender.carousel.again(2), None);
+}
+
+#[test]
 fn any_subset_of_a_ladder_finishes_an_8_mb_file_within_3_percent() {
     let bytes = content(8_400_000, 7);
     let rates = ladder(12, 1.5);
