@@ -1,6 +1,6 @@
 //! The slot field of a packet: the slot's place in the cycle, and above it four bits in which the sender announces something.
 
-use super::cycle::CYCLE;
+use super::cycle::{CYCLE, Shown};
 use crate::probing::Interval;
 
 /// What receivers are told.
@@ -10,20 +10,26 @@ pub(super) enum Announcement {
     Interval(Interval),
     /// How many levels the sender withholds.
     Withheld(usize),
-    /// Up to which level this cycle's burst shows the next one; `None` if all see theirs.
-    Limit(Option<usize>),
+    /// To whom this cycle's burst shows the next level.
+    Shown(Shown),
 }
 
 /// The field of packets in slot `number`.
-pub(super) fn field(number: u64, interval: Interval, withheld: usize, limit: Option<usize>) -> u16 {
+pub(super) fn field(number: u64, interval: Interval, withheld: usize, shown: Shown) -> u16 {
     let place = number % CYCLE;
     let withheld = withheld.min(MOST_TOLD) as u16;
-    let limit = limit.unwrap_or(0).min(MOST_TOLD) as u16;
+    let (limit, is_folded) = match shown {
+        Shown::All => (0, false),
+        Shown::UpTo(limit) => (limit, false),
+        Shown::Folded(level) => (level, true),
+    };
+    let limit = limit.min(MOST_TOLD) as u16;
     let announced = match place {
         WITHHELD_LOW => withheld & 15,
         WITHHELD_HIGH => withheld >> 4,
         LIMIT_LOW => limit & 15,
         LIMIT_HIGH => limit >> 4,
+        FOLDED => u16::from(is_folded),
         _ => interval.to_octaves(),
     };
     announced << PLACE_BITS | place as u16
@@ -39,6 +45,8 @@ pub(super) fn place(field: u16) -> u16 {
 pub(super) struct Announced {
     /// The lower four bits of what has eight and the place of the upper ones, until the next slot.
     low: Option<(u16, u64)>,
+    /// The limit, until the slot after it.
+    limit: Option<usize>,
 }
 
 impl Announced {
@@ -48,13 +56,24 @@ impl Announced {
         let place = u64::from(place(field));
         let low = self.low.take().filter(|(_, upper)| *upper == place);
         let whole = low.map(|(low, _)| usize::from(announced << 4 | low));
+        let limit = self.limit.take();
         match place {
             WITHHELD_LOW | LIMIT_LOW => {
                 self.low = Some((announced, place + 1));
                 None
             }
             WITHHELD_HIGH => whole.map(Announcement::Withheld),
-            LIMIT_HIGH => whole.map(|limit| Announcement::Limit((limit > 0).then_some(limit))),
+            LIMIT_HIGH => {
+                self.limit = whole;
+                None
+            }
+            FOLDED => limit.map(|limit| {
+                Announcement::Shown(match limit {
+                    0 => Shown::All,
+                    limit if announced > 0 => Shown::Folded(limit),
+                    limit => Shown::UpTo(limit),
+                })
+            }),
             _ => Some(Announcement::Interval(Interval::from_octaves(announced))),
         }
     }
@@ -69,6 +88,8 @@ const WITHHELD_HIGH: u64 = 3;
 /// And those of the limit.
 const LIMIT_LOW: u64 = 4;
 const LIMIT_HIGH: u64 = 5;
+/// That of the slot that tells whether the burst is folded.
+const FOLDED: u64 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -78,10 +99,18 @@ mod tests {
     /// What a receiver knows that hears these slots.
     fn told(slots: impl Iterator<Item = u64>, withheld: usize) -> Vec<Announcement> {
         let mut announced = Announced::default();
-        let limit = withheld.checked_sub(1);
+        let shown = shown(withheld);
         slots
-            .filter_map(|number| announced.on_slot(field(number, Interval::from_octaves(5), withheld, limit)))
+            .filter_map(|number| announced.on_slot(field(number, Interval::from_octaves(5), withheld, shown)))
             .collect()
+    }
+
+    fn shown(number: usize) -> Shown {
+        match number % MOST_TOLD {
+            0 => Shown::All,
+            level if level % 2 == 0 => Shown::Folded(level),
+            level => Shown::UpTo(level),
+        }
     }
 
     #[test]
@@ -90,11 +119,11 @@ mod tests {
             let told = told(8..16, withheld);
             assert_eq!(told.iter().filter(|told| **told == Announcement::Withheld(withheld)).count(), 1);
             let interval = Announcement::Interval(Interval::from_octaves(5));
-            assert_eq!(told.iter().filter(|told| **told == interval).count(), 4);
-            let limit = Announcement::Limit(withheld.checked_sub(1).filter(|limit| *limit > 0));
-            assert_eq!(told.iter().filter(|told| **told == limit).count(), 1);
+            assert_eq!(told.iter().filter(|told| **told == interval).count(), 3);
+            let shown = Announcement::Shown(shown(withheld));
+            assert_eq!(told.iter().filter(|told| **told == shown).count(), 1);
         }
-        assert_eq!(told(8..16, 1_001), told(8..16, 2_001));
+        assert_eq!(told(8..16, 1_001), told(8..16, 2_021));
     }
 
     #[test]
@@ -103,12 +132,21 @@ mod tests {
         assert!(withheld(&[2, 3]));
         assert!(!withheld(&[3, 4, 5]), "the lower half was not heard");
         assert!(!withheld(&[2, 4, 11]), "it was of the cycle before");
-        assert_eq!(told([2, 5].into_iter(), 40), [], "the upper half is of something else");
+        assert_eq!(told([2, 5, 6].into_iter(), 40), [], "the upper half is of something else");
+        let shown = |slots: &[u64]| told(slots.iter().copied(), 40).contains(&Announcement::Shown(Shown::Folded(40)));
+        assert!(shown(&[4, 5, 6]) && !shown(&[4, 5, 7, 14]), "whether it is folded is of another cycle");
     }
 
     #[test]
     fn the_field_has_seven_bits_which_is_what_the_short_form_holds() {
-        assert!((0..8).all(|number| field(number, Interval::from_wire(u16::MAX), usize::MAX, Some(usize::MAX)) < 128));
-        assert!((0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7, Some(7)))) == number % CYCLE));
+        assert!((0..8).all(|number| field(
+            number,
+            Interval::from_wire(u16::MAX),
+            usize::MAX,
+            Shown::Folded(usize::MAX)
+        ) < 128));
+        assert!(
+            (0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7, Shown::UpTo(7)))) == number % CYCLE)
+        );
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Measuring {
     begun: u32,
     packets: u64,
     line: Line,
+    /// The least delay of what came after it on other channels, seconds.
+    after: Option<f64>,
 }
 
 /// What a burst told.
@@ -35,18 +37,24 @@ pub(super) struct Verdict {
     /// Packets that came, and that must have been sent.
     pub(super) packets: f64,
     pub(super) expected: f64,
+    /// The least delay of what came right after it, seconds; `None` if nothing did.
+    pub(super) after: Option<f64>,
 }
 
 impl Measuring {
     pub(super) const fn new(kind: Burst, limit: Option<usize>, rate: Rate, length: Duration, begun: u32) -> Measuring {
-        Measuring { kind, limit, rate, length, begun, packets: 0, line: Line::EMPTY }
+        Measuring { kind, limit, rate, length, begun, packets: 0, line: Line::EMPTY, after: None }
     }
 
-    /// Whether what was sent at `clock` was sent after the burst. The one that stands for the next level is waited for a little,
+    /// Whether what was sent at `clock` was sent after the burst. Those that stand for the next level are waited for a little,
     /// as a fair queue lets other channels' packets pass.
     pub(super) fn is_over(&self, clock: u32) -> bool {
         let since = clock.wrapping_sub(self.begun) as i32;
-        let grace = if self.kind == Burst::NextLevel { GRACE } else { Duration::ZERO };
+        let grace = match self.kind {
+            Burst::StartUp => Duration::ZERO,
+            Burst::NextLevel => GRACE,
+            Burst::Folded => FOLDED_GRACE,
+        };
         since > 0 && Duration::from_micros(since as u64) >= self.length + grace
     }
 
@@ -61,10 +69,18 @@ impl Measuring {
         self.line.add(f64::from(since) * 1e-6, waited);
     }
 
+    /// A packet of no burst arrived, which was sent at `clock` and waited as above.
+    pub(super) fn on_other(&mut self, clock: u32, waited: f64) {
+        let since = clock.wrapping_sub(self.begun) as i32;
+        if since >= 0 && (self.length..self.length + GRACE).contains(&Duration::from_micros(since as u64)) {
+            self.after = Some(self.after.map_or(waited, |after| after.min(waited)));
+        }
+    }
+
     /// The burst is over. `None` if it had too few packets to tell. One that stands for the next level and cannot have more tells by what is
     /// missing alone: a receiver of a few packets a second has to try what it cannot be shown.
     pub(super) fn verdict(&self, packet_size: Bytes) -> Option<Verdict> {
-        let Measuring { kind, limit, rate, length, packets, .. } = *self;
+        let Measuring { kind, limit, rate, length, packets, after, .. } = *self;
         let expected = rate.packets_per_sec(packet_size) * length.as_secs_f64();
         let is_slow = kind == Burst::NextLevel && expected < FEWEST_PACKETS as f64 + 1.0;
         let slope = match self.line.slope() {
@@ -72,7 +88,7 @@ impl Measuring {
             _ if is_slow => 0.0,
             _ => return None,
         };
-        Some(Verdict { kind, limit, rate, length, slope, packets: packets as f64, expected })
+        Some(Verdict { kind, limit, rate, length, slope, packets: packets as f64, expected, after })
     }
 }
 
@@ -88,6 +104,11 @@ impl Verdict {
         self.growth() > CLEARLY * allowed_growth(packet_time)
     }
 
+    /// Whether what came after it did not wait in its queue: the path takes channels for flows of their own, and gives each its share.
+    pub(super) fn waited_alone(&self) -> bool {
+        self.after.is_some_and(|after| after < self.growth() / 2.0)
+    }
+
     /// Seconds by which the queuing delay grew in the burst.
     fn growth(&self) -> f64 {
         self.slope * self.length.as_secs_f64()
@@ -98,6 +119,11 @@ impl Verdict {
     pub(super) fn carried(&self) -> Rate {
         let came = (self.packets.min(self.expected) - 1.0) / self.expected;
         self.rate.scale(came.max(0.0) / (1.0 + self.slope.max(0.0)))
+    }
+
+    /// The rate that the burst's packets met, if their queue began to grow at its beginning.
+    pub(super) fn met(&self) -> Rate {
+        self.rate.scale(1.0 / (1.0 + self.slope.max(0.0)))
     }
 
     /// Whether the path is full: the queue grew.
@@ -147,6 +173,8 @@ const FEWEST_PACKETS: u64 = 5;
 /// 20 ms of a burst that is 8 % too much.
 const FULL_SLOPE: f64 = 0.08;
 const GRACE: Duration = Duration::from_millis(40);
+/// All of a folded burst that one flow gets half of has come by then.
+const FOLDED_GRACE: Duration = Duration::from_millis(150);
 /// Three times what one that fits may grow by is beyond what two bursts of the same rate differ by.
 const CLEARLY: f64 = 3.0;
 /// Clocks and hosts vary by this much.
@@ -205,6 +233,21 @@ mod tests {
         (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
         measuring.on_packet(999, 9.0);
         assert_eq!(measuring.verdict(SIZE), None);
+    }
+
+    #[test]
+    fn what_comes_after_a_burst_tells_whether_its_queue_is_its_own() {
+        let after = |millis: f64| {
+            let mut measuring =
+                Measuring::new(Burst::Folded, None, Rate::from_mbps(20), Duration::from_millis(40), u32::MAX - 9);
+            let clock = |micros: u32| (u32::MAX - 9).wrapping_add(micros);
+            (0..80).for_each(|i| measuring.on_packet(clock(i * 500), f64::from(i) * 0.25e-3));
+            measuring.on_other(clock(39_000), 0.0);
+            measuring.on_other(clock(41_000), 30e-3);
+            measuring.on_other(clock(50_000), millis * 1e-3);
+            measuring.verdict(SIZE).expect("enough packets").waited_alone()
+        };
+        assert!(after(1.0) && !after(19.0), "the burst made a queue of 20 ms");
     }
 
     #[test]

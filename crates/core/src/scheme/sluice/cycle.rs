@@ -6,8 +6,11 @@
 //! rest of its slot sends less; for the other burst the next cycle does. So each channel has its rate in the long run.
 //!
 //! A bottleneck carries the channels of the highest receiver behind it, and that receiver's burst fills it for all others. Every second
-//! cycle therefore has a [`limit`]: receivers above that level see no burst. A receiver below them then sees whether the next level fits
-//! next to what the others have.
+//! cycle therefore has a limit ([`Shown::UpTo`]): receivers above that level see no burst. A receiver below them then sees whether the next
+//! level fits next to what the others have.
+//!
+//! A fair queue takes each channel for a flow of its own, and the channels of a session together get more than one flow would. Where levels
+//! are known, some cycles therefore show the next level folded into one channel ([`Shown::Folded`]).
 
 use core::time::Duration;
 
@@ -28,6 +31,19 @@ pub(super) enum Burst {
     NextLevel,
     /// A multiple of the rate, in the first part of the slot.
     StartUp,
+    /// The next level, in one channel.
+    Folded,
+}
+
+/// To whom a cycle's burst shows the next level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// To receivers of every level.
+    All,
+    /// To those up to this level.
+    UpTo(usize),
+    /// To those of this level, in their topmost channel alone: all other channels pause.
+    Folded(usize),
 }
 
 /// The burst that a slot has, or would have.
@@ -35,28 +51,30 @@ pub(super) fn burst(number: u64) -> Burst {
     if number % CYCLE == CYCLE - 1 { Burst::NextLevel } else { Burst::StartUp }
 }
 
-/// The highest level to which this cycle's burst shows the next one; `None` if it shows it to all. Each of the `levels` but the topmost has
-/// its turn, in van der Corput's order, so that a few cycles cover the ladder roughly and twice as many more finely.
-pub(super) fn limit(cycle: u64, levels: usize) -> Option<usize> {
+/// To whom this cycle shows the next level. In every second one each of the `levels` but the topmost has its turn as the limit, in van der
+/// Corput's order, so that a few cycles cover the ladder roughly and twice as many more finely.
+pub(super) fn shown(cycle: u64, levels: usize) -> Shown {
     let limits = levels.saturating_sub(1);
     if cycle.is_multiple_of(2) || limits == 0 {
-        return None;
+        return Shown::All;
     }
     let turns = (limits as u64).next_power_of_two();
     let turn = (cycle / 2 % turns).reverse_bits() >> (u64::BITS - turns.trailing_zeros()).min(u64::BITS - 1);
-    Some(1 + (turn * limits as u64 / turns) as usize)
+    Shown::UpTo(1 + (turn * limits as u64 / turns) as usize)
 }
 
-/// The same where it is known which `limits` tell somebody something: they take turns. Where none does, each fourth cycle has a burst for
-/// nobody: bursts cost others on the path a queue.
-pub(super) fn limit_among(cycle: u64, limits: &[usize]) -> Option<usize> {
-    if limits.is_empty() {
-        return (cycle % 4 == 3).then_some(1);
+/// The same where it is known which `levels` receivers have, lowest first. Each eighth cycle is folded, for each of them in turn. In the
+/// other odd ones those levels are the limit that are one below such a level, but for the lowest: they tell somebody something. Where none
+/// does, each eighth cycle has a burst for nobody: bursts cost others on the path a queue.
+pub(super) fn shown_to(cycle: u64, levels: &[usize]) -> Shown {
+    let turn = |of: &[usize], number: u64| of.get((number % of.len().max(1) as u64) as usize).copied();
+    let above = levels.get(1..).unwrap_or_default();
+    match cycle % 8 {
+        7 => turn(levels, cycle / 8).filter(|level| *level > 1).map_or(Shown::UpTo(1), Shown::Folded),
+        3 if above.is_empty() => Shown::UpTo(1),
+        1 | 3 | 5 => turn(above, cycle / 8 * 3 + cycle % 8 / 2).map_or(Shown::All, |level| Shown::UpTo(level - 1)),
+        _ => Shown::All,
     }
-    if cycle.is_multiple_of(2) {
-        return None;
-    }
-    limits.get((cycle / 2 % limits.len() as u64) as usize).copied()
 }
 
 /// How long a start-up burst is, at the beginning of its slot.
@@ -74,24 +92,41 @@ pub(super) fn rest_factor(start_up_factor: f64) -> f64 {
     (1.0 - start_up_factor * share) / (1.0 - share)
 }
 
-/// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle's limit leaves it out.
+/// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle does not have it for this channel.
 ///
 /// Σ f(j)·c(j) over the channels j < k is m·r(k+1) for every level k up to the limit x. Level x+1 sees no more than level x, as its own
 /// channel pauses, and those above what they have. The topmost channel pauses too, as there is nothing above its level. A step of the ladder that is
-/// more than [`MOST_FACTOR`] times the one below is not shown in full.
-pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64, limit: Option<usize>) -> Option<f64> {
+/// more than [`MOST_FACTOR`] times the one below is not shown in full. In a folded burst levels from x on see m·r(x+1), and those below nothing.
+pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64, shown: Shown) -> Option<f64> {
     let bps = |level: usize| ladder.level_rate(level.min(ladder.levels())).bps() as f64;
-    let seen = |level: usize| match limit {
+    let seen = |level: usize| match shown {
         _ if level == 0 => 0.0,
-        Some(limit) if level > limit + 1 => bps(level),
-        Some(limit) if level == limit + 1 => bps(level) * margin,
-        _ => bps(level + 1) * margin,
+        Shown::Folded(folded) if level < folded => 0.0,
+        Shown::Folded(folded) => bps(folded + 1) * margin,
+        Shown::UpTo(limit) if level > limit + 1 => bps(level),
+        Shown::UpTo(limit) if level == limit + 1 => bps(level) * margin,
+        Shown::UpTo(_) | Shown::All => bps(level + 1) * margin,
     };
-    if limit.is_some_and(|limit| channel > limit + 1) {
-        return None;
-    }
+    let most = match shown {
+        Shown::UpTo(limit) if channel > limit + 1 => return None,
+        Shown::Folded(_) => f64::INFINITY,
+        Shown::UpTo(_) | Shown::All => MOST_FACTOR,
+    };
     let own = (seen(channel + 1) - seen(channel)).max(0.0);
-    Some((own / ladder.channel_rate(channel).bps() as f64).min(MOST_FACTOR))
+    Some((own / ladder.channel_rate(channel).bps() as f64).min(most))
+}
+
+/// By channel: that factor, and for how long.
+pub(super) fn next_level_burst(
+    ladder: &Ladder,
+    channel: usize,
+    margin: f64,
+    shown: Shown,
+    packet_size: Bytes,
+) -> Option<(f64, Duration)> {
+    let shortest = if let Shown::Folded(level) = shown { level } else { channel + 1 };
+    let length = next_level_length(ladder.level_rate(shortest), packet_size);
+    next_level_factor(ladder, channel, margin, shown).map(|factor| (factor, length))
 }
 
 /// How long the burst that stands for the next level is for receivers of a level with this rate: until 3 % too much have made a
@@ -108,19 +143,36 @@ pub(super) fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
     (1.0 - next_level_factor * part) / (1.0 - part)
 }
 
+/// The same after a folded burst. What it sent the level too much, the level's channel sends less. What others had too little, they lose:
+/// a tenth more for a cycle would fill their queues.
+pub(super) fn plain_factor_after_fold(
+    ladder: &Ladder,
+    channel: usize,
+    margin: f64,
+    level: usize,
+    length: Duration,
+) -> f64 {
+    if channel + 1 != level {
+        return 1.0;
+    }
+    let bps = |level: usize| ladder.level_rate(level.min(ladder.levels())).bps() as f64;
+    let excess = (bps(level + 1) * margin - bps(level)) / ladder.channel_rate(channel).bps() as f64;
+    plain_factor(1.0 + excess, length).max(0.0)
+}
+
 /// The rate that receivers of `level` see in a burst, if none of their channels is left out of it.
 pub(super) fn burst_rate(
     burst: Burst,
     ladder: &Ladder,
     level: usize,
     margin: f64,
-    limit: Option<usize>,
+    shown: Shown,
     packet_size: Bytes,
 ) -> Rate {
     let factor = |channel: usize| {
-        let next_level = next_level_factor(ladder, channel, margin, limit).unwrap_or(1.0);
+        let next_level = next_level_factor(ladder, channel, margin, shown).unwrap_or(1.0);
         match burst {
-            Burst::NextLevel => next_level,
+            Burst::NextLevel | Burst::Folded => next_level,
             Burst::StartUp => {
                 let length = next_level_length(ladder.level_rate(channel + 1), packet_size);
                 plain_factor(next_level, length) * start_up_factor(ladder, channel)
@@ -155,11 +207,11 @@ mod tests {
         let ladder = ladder();
         for level in 1..ladder.levels() {
             let wanted = ladder.level_rate(level + 1).bps() as f64 * 1.03;
-            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, None, SIZE).bps() as f64;
+            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Shown::All, SIZE).bps() as f64;
             assert!((seen / wanted - 1.0).abs() < 1e-5, "level {level} sees {seen} and not {wanted}");
         }
         let top = ladder.level_rate(ladder.levels()).bps() as f64;
-        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, None, SIZE).bps() as f64;
+        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, Shown::All, SIZE).bps() as f64;
         assert!((seen / top - 1.03).abs() < 1e-5, "nobody goes beyond the top");
     }
 
@@ -175,39 +227,70 @@ mod tests {
                     _ if level == limit + 1 => own * 1.03,
                     _ => own,
                 };
-                let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Some(limit), SIZE).bps() as f64;
+                let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Shown::UpTo(limit), SIZE).bps() as f64;
                 assert!((seen / wanted - 1.0).abs() < 1e-5, "limit {limit}, level {level}: {seen} and not {wanted}");
             }
         }
-        assert_eq!(next_level_factor(&ladder, 20, 1.03, Some(20)), Some(0.0), "it pauses");
-        assert_eq!(next_level_factor(&ladder, 22, 1.03, Some(20)), None, "it has no burst");
+        assert_eq!(next_level_factor(&ladder, 20, 1.03, Shown::UpTo(20)), Some(0.0), "it pauses");
+        assert_eq!(next_level_factor(&ladder, 22, 1.03, Shown::UpTo(20)), None, "it has no burst");
+    }
+
+    #[test]
+    fn a_folded_burst_is_in_one_channel_and_the_same_to_all_that_have_it() {
+        let ladder = ladder();
+        let bps = |level: usize| ladder.level_rate(level).bps() as f64;
+        for folded in [2, 20, ladder.levels() - 1] {
+            let factor = |channel| next_level_factor(&ladder, channel, 1.03, Shown::Folded(folded));
+            assert!((0..ladder.levels()).all(|channel| (factor(channel) > Some(0.0)) == (channel + 1 == folded)));
+            for level in 1..=ladder.levels() {
+                let wanted = if level < folded { 0.0 } else { bps(folded + 1) * 1.03 };
+                let seen = burst_rate(Burst::Folded, &ladder, level, 1.03, Shown::Folded(folded), SIZE).bps() as f64;
+                assert!((seen - wanted).abs() <= 1e-5 * bps(level), "{folded}, level {level}: {seen}, not {wanted}");
+            }
+            let length = next_level_length(ladder.level_rate(folded), SIZE);
+            let after = |channel| plain_factor_after_fold(&ladder, channel, 1.03, folded, length);
+            let all: Vec<_> = (0..ladder.levels()).map(after).collect();
+            assert!((0.7..1.0).contains(&all[folded - 1]), "{}", all[folded - 1]);
+            assert_eq!(all.iter().filter(|factor| **factor != 1.0).count(), 1);
+        }
     }
 
     #[test]
     fn every_second_cycle_has_a_limit_and_each_level_its_turn() {
         for levels in [1, 2, 3, 30, 58, 64, 65, 255] {
-            let limits: Vec<_> = (0..1024).map(|cycle| limit(cycle, levels)).collect();
-            assert!(limits.iter().step_by(2).all(Option::is_none));
-            let seen: BTreeSet<_> = limits.iter().flatten().copied().collect();
+            let shown: Vec<_> = (0..1024).map(|cycle| shown(cycle, levels)).collect();
+            assert!(shown.iter().step_by(2).all(|shown| *shown == Shown::All));
+            let seen: BTreeSet<_> = shown.iter().filter_map(limit).collect();
             assert_eq!(seen, (1..levels).collect(), "{levels} levels");
         }
-        let first: Vec<_> = (1..16).step_by(2).filter_map(|cycle| limit(cycle, 65)).collect();
+        let first: Vec<_> = (1..16).step_by(2).filter_map(|cycle| limit(&shown(cycle, 65))).collect();
         assert_eq!(first, [1, 33, 17, 49, 9, 41, 25, 57]);
     }
 
+    fn limit(shown: &Shown) -> Option<usize> {
+        if let Shown::UpTo(limit) = shown { Some(*limit) } else { None }
+    }
+
     #[test]
-    fn limits_that_are_known_take_turns_in_every_second_cycle() {
-        let limits = |known: &[usize]| (0..6).map(|cycle| limit_among(cycle, known)).collect::<Vec<_>>();
-        assert_eq!(limits(&[19, 29]), [None, Some(19), None, Some(29), None, Some(19)]);
-        assert_eq!(limits(&[]), [None, None, None, Some(1), None, None], "all but each fourth show all");
+    fn levels_that_are_known_take_turns_in_every_second_cycle() {
+        use Shown::{All, Folded, UpTo};
+        let shown = |known: &[usize]| (0..24).map(|cycle| shown_to(cycle, known)).collect::<Vec<_>>();
+        assert!(shown(&[12, 20, 30]).iter().step_by(2).all(|shown| *shown == All));
+        let odd = |known| shown(known).into_iter().skip(1).step_by(2).collect::<Vec<_>>();
+        let limits = [19, 29, 19, 29, 19, 29, 19, 29, 19].map(UpTo);
+        let [a, b, c, d, e, f, g, h, i] = limits;
+        assert_eq!(odd(&[12, 20, 30]), [a, b, c, Folded(12), d, e, f, Folded(20), g, h, i, Folded(30)]);
+        assert_eq!(odd(&[12])[..4], [All, UpTo(1), All, Folded(12)], "nobody is above it");
+        assert_eq!(odd(&[1])[..4], [All, UpTo(1), All, UpTo(1)], "it is in one channel as it is");
+        assert_eq!(odd(&[])[..4], [All, UpTo(1), All, UpTo(1)]);
     }
 
     #[test]
     fn a_ladder_of_wide_steps_leaves_something_for_the_other_slots() {
         let ladder = Ladder::from_rates([1, 100].map(Rate::from_mbps).into()).expect("rising");
-        assert!(plain_factor(next_level_factor(&ladder, 0, 1.03, None).expect("shown"), SLOT) > 0.2);
+        assert!(plain_factor(next_level_factor(&ladder, 0, 1.03, Shown::All).expect("shown"), SLOT) > 0.2);
         let one = Ladder::from_rates([Rate::from_mbps(1)].into()).expect("one rate");
-        assert!((next_level_factor(&one, 0, 1.03, None).expect("shown") - 1.03).abs() < 1e-9);
+        assert!((next_level_factor(&one, 0, 1.03, Shown::All).expect("shown") - 1.03).abs() < 1e-9);
     }
 
     #[test]
@@ -221,7 +304,7 @@ mod tests {
         let ladder = ladder();
         for level in 1..=ladder.levels() {
             let rate = ladder.level_rate(level).bps() as f64;
-            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, None, SIZE).bps() as f64 / rate;
+            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, Shown::All, SIZE).bps() as f64 / rate;
             let expected = if rate <= 10e6 { 4.0 } else { 2.0 + 2.0 * 9.7e6 / rate };
             assert!((seen / expected - 0.98).abs() < 0.03, "level {level} sees {seen}");
         }

@@ -51,12 +51,10 @@ impl Demand {
         self.levels
     }
 
-    /// The limits of bursts that tell a receiver something, lowest first: one below each level that somebody has, but for the lowest such
-    /// level. What the wire cannot say is left out. `None` if levels are not known.
-    pub(super) fn limits(&self) -> Option<Vec<usize>> {
+    /// The levels that receivers have, lowest first. What the wire cannot say is left out. `None` if levels are not known.
+    pub(super) fn known(&self) -> Option<Vec<usize>> {
         let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
-        let limits = levels.into_iter().skip(1).map(|level| level - 1).filter(|limit| *limit <= MOST_TOLD);
-        self.is_followed.then(|| limits.collect())
+        self.is_followed.then(|| levels.into_iter().filter(|level| *level <= MOST_TOLD).collect())
     }
 
     pub(super) fn on_start(&mut self, now: Time) {
@@ -266,17 +264,17 @@ mod tests {
     }
 
     #[test]
-    fn bursts_have_the_limits_that_tell_receivers_of_those_above_them() {
+    fn the_levels_that_receivers_have_are_known_while_few_are_heard() {
         let mut demand = demand();
-        assert_eq!(demand.limits(), None, "nobody was heard");
+        assert_eq!(demand.known(), None, "nobody was heard");
         tell(&mut demand, 1_000, 1, 30);
-        assert_eq!(demand.limits(), Some(vec![]), "nobody is above it");
+        assert_eq!(demand.known(), Some(vec![30]));
         for (receiver, level) in [(2, 30), (3, 12), (4, 20)] {
             tell(&mut demand, 1_000, receiver, level);
         }
-        assert_eq!(demand.limits(), Some(vec![19, 29]));
+        assert_eq!(demand.known(), Some(vec![12, 20, 30]));
         demand.on_time(at(1_100), Interval::from_octaves(3));
-        assert_eq!(demand.limits(), None, "nobody is followed");
+        assert_eq!(demand.known(), None, "nobody is followed");
     }
 
     #[test]

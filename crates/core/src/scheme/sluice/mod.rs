@@ -14,6 +14,7 @@ mod config;
 mod cycle;
 mod demand;
 mod flood;
+mod flows;
 mod others;
 mod pace;
 mod queue;

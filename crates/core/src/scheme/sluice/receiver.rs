@@ -9,7 +9,7 @@ use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
-use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST, Shown};
 use super::demand::{self, Reporter};
 use super::flood::{Flood, SlotSeen};
 use super::queue::{LEAST_QUEUE, Queue};
@@ -52,15 +52,15 @@ pub struct Receiver {
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
-    /// The limit of this cycle's burst, if it has one; `None` until the cycle has announced it.
-    limit: Option<Option<usize>>,
+    /// To whom this cycle's burst shows the next level; `None` until the cycle has announced it.
+    shown: Option<Shown>,
     level: usize,
     asks_for_start_up: bool,
     /// The slot's place in the cycle; `None` before the first packet.
     place: Option<u16>,
     slot: Slot,
-    /// The bursts under way: that of the start-up, and the one that stands for the next level.
-    measuring: [Option<Measuring>; 2],
+    /// The bursts under way, one of a kind.
+    measuring: [Option<Measuring>; 3],
     /// The least timestamp difference when they began, microseconds: what somebody forges in a burst must not change what it tells.
     least_before: i64,
     /// What came of the slots that have ended.
@@ -114,12 +114,12 @@ impl Receiver {
             flood: Flood::default(),
             announced: Announced::default(),
             withheld: 0,
-            limit: None,
+            shown: None,
             level: 0,
             asks_for_start_up: true,
             place: None,
             slot: Slot::default(),
-            measuring: [None; 2],
+            measuring: [None; 3],
             least_before: 0,
             arrivals: Arrivals::default(),
             allotment: None,
@@ -202,14 +202,14 @@ impl Receiver {
             self.end_slot(now, current);
         }
         if self.place.is_some_and(|before| place < before) {
-            self.limit = None;
+            self.shown = None;
         }
         self.place = Some(place);
         self.begin_measuring(header, place);
         match self.announced.on_slot(header.slot) {
             Some(Announcement::Interval(interval)) => self.on_interval(now, interval),
             Some(Announcement::Withheld(levels)) => self.on_withheld(now, levels),
-            Some(Announcement::Limit(limit)) => self.limit = Some(limit),
+            Some(Announcement::Shown(shown)) => self.shown = Some(shown),
             None => {}
         }
     }
@@ -249,21 +249,26 @@ impl Receiver {
     /// A slot begins with this packet: its burst, if it has one, tells of the channels that were there before. One that leaves out the
     /// highest of them does not, nor does one of which the receiver did not hear whether it does.
     fn begin_measuring(&mut self, header: &Layered, place: u16) {
-        let kind = cycle::burst(u64::from(place));
-        let (limit, length) = match (kind, self.limit) {
-            (Burst::NextLevel, None) => return,
-            (Burst::NextLevel, Some(Some(limit))) if limit < self.level => return,
-            (Burst::NextLevel, Some(limit)) => (limit, cycle::next_level_length(self.rate(), self.packet_size)),
-            (Burst::StartUp, _) => (None, START_UP_BURST),
+        let next_level = cycle::next_level_length(self.rate(), self.packet_size);
+        let (kind, shown, limit, length) = match (cycle::burst(u64::from(place)), self.shown) {
+            (Burst::StartUp, _) => (Burst::StartUp, Shown::All, None, START_UP_BURST),
+            (_, Some(Shown::All)) => (Burst::NextLevel, Shown::All, None, next_level),
+            (_, Some(Shown::UpTo(limit))) if limit >= self.level => {
+                (Burst::NextLevel, Shown::UpTo(limit), Some(limit), next_level)
+            }
+            (_, Some(Shown::Folded(level))) if level == self.level => {
+                (Burst::Folded, Shown::Folded(level), None, next_level)
+            }
+            _ => return,
         };
-        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, limit, self.packet_size);
+        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, shown, self.packet_size);
         self.least_before = self.delay.minimum().map_or(0, |least| least.0);
         self.measuring[kind as usize] = Some(Measuring::new(kind, limit, rate, length, header.clock_micros as u32));
     }
 
     /// A burst is judged as soon as it is over, so that what is joined in the start is there when the next one begins.
     fn end_bursts(&mut self, now: Time, clock: u32) {
-        for kind in [Burst::StartUp, Burst::NextLevel] {
+        for kind in [Burst::StartUp, Burst::NextLevel, Burst::Folded] {
             let over = self.measuring[kind as usize].take_if(|measuring| measuring.is_over(clock));
             let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size)) else { continue };
             let change = self.rules.on_burst(&self.seen(now, None, Some(verdict)));
@@ -274,7 +279,7 @@ impl Receiver {
     fn measure(&mut self, now: Time, header: &Layered, sample: DelaySample) {
         if matches!(sample, DelaySample::Restarted(_)) {
             self.queue = Queue::default();
-            self.measuring = [None; 2];
+            self.measuring = [None; 3];
         }
         let (DelaySample::Taken(TimestampDifference(difference))
         | DelaySample::Restarted(TimestampDifference(difference))) = sample
@@ -288,10 +293,12 @@ impl Receiver {
             if self.place != Some(CYCLE as u16 - 1) {
                 self.starts.on_burst(now);
             }
-            for measuring in self.measuring.iter_mut().flatten() {
-                measuring.on_packet(header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
-            }
-        } else if !self.is_after_next_level() {
+        }
+        for measuring in self.measuring.iter_mut().flatten() {
+            let (clock, waited) = (header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
+            if header.signal { measuring.on_packet(clock, waited) } else { measuring.on_other(clock, waited) }
+        }
+        if !header.signal && !self.is_after_next_level() {
             self.queue.on_packet(waited);
             self.slot.waited = (self.slot.waited.0 + waited, self.slot.waited.1 + 1);
         }
@@ -513,7 +520,7 @@ impl Receiver {
             // There is nothing left to look for, and start-up bursts cost others a queue.
             self.rules.end_start();
         }
-        self.measuring = [None; 2];
+        self.measuring = [None; 3];
         self.arrivals.on_rate_change();
         self.rules.on_change(now);
         let rate = self.ladder.level_rate(level);

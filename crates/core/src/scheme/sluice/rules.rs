@@ -9,6 +9,7 @@ use weir_units::{Rate, Time};
 use super::burst::Verdict;
 use super::config::Config;
 use super::cycle::Burst;
+use super::flows::Flows;
 use super::others::Others;
 use crate::layers::Ladder;
 use crate::observation::LevelCause;
@@ -94,6 +95,7 @@ pub(super) struct Rules {
     fitted: u32,
     /// Receivers behind the same bottleneck that have more.
     others: Others,
+    flows: Flows,
     /// By level: how often it was too much, and until when it is not tried.
     too_much: Vec<(u32, Time)>,
     /// In the start, next to others: when the rate was raised last.
@@ -122,6 +124,7 @@ impl Rules {
             trying: None,
             fitted: 0,
             others: Others::default(),
+            flows: Flows::default(),
             too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
             raised: None,
         }
@@ -161,6 +164,7 @@ impl Rules {
     pub(super) fn on_change(&mut self, now: Time) {
         self.changed = now;
         self.fitted = 0;
+        self.flows.on_change();
     }
 
     /// The start is over: the path is full, or others share it.
@@ -200,7 +204,7 @@ impl Rules {
     /// queue has stood for longer than a TCP leaves one empty.
     fn is_alone_again(&self, seen: &Seen) -> bool {
         let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen.now, seen.level + 1);
-        self.has_lost && has_room && seen.has_been_without(seen.latest_short_queue)
+        self.has_lost && has_room && self.flows.let_start(seen.now) && seen.has_been_without(seen.latest_short_queue)
     }
 
     /// Whether the queue has stood since the join on trial, or more is lost. Behind a fair queue the channel that is too much waits
@@ -216,7 +220,16 @@ impl Rules {
         match verdict.kind {
             Burst::StartUp => self.on_start_up_burst(seen, &verdict),
             Burst::NextLevel => self.probe(seen, &verdict),
+            Burst::Folded => self.on_folded_burst(seen, &verdict),
         }
+    }
+
+    /// Less, where channels queue apart and one flow gets less.
+    fn on_folded_burst(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
+        self.flows.on_burst(seen.now, verdict, seen.packet_time);
+        let share = self.flows.share().filter(|share| *share < self.rate(seen.level).scale(LEAVE_SHARE))?;
+        self.end_start();
+        Some((self.highest_within(share.scale(LAND_SHARE)).min(seen.level - 1), LevelCause::Drop))
     }
 
     /// It tells what the path carries, where nothing stood before it.
@@ -264,6 +277,7 @@ impl Rules {
         let is_below_others = seen.is_empty && self.others.have_more_than(seen.level);
         if !seen.is_over_congestion()
             || self.is_barred(seen.now, seen.level + 1)
+            || !self.flows.let_join(seen.now, self.rate(seen.level + 1))
             || !is_below_others && self.fitted < needed
         {
             return None;
@@ -404,6 +418,7 @@ mod tests {
             slope,
             packets: 100.0,
             expected: 100.0,
+            after: None,
         })
     }
 
@@ -599,6 +614,22 @@ mod tests {
         // 3643 · 1.5 = 5465; level 22 is 4818 and level 23 is 5541.
         assert_eq!(rules.on_slot(&queue(1_000)), Some((22, LevelCause::SlowStart)));
         assert_eq!(rules.on_slot(&queue(1_900)), None);
+    }
+
+    #[test]
+    fn who_has_more_than_one_flow_gets_goes_there_after_two_bursts_and_joins_nothing_until_one_fits() {
+        let mut rules = rules();
+        let mut folded = |millis, slope, level| {
+            let verdict = burst(Burst::Folded, 4.3, slope).map(|verdict| Verdict { after: Some(0.0), ..verdict });
+            rules.on_burst(&Seen { verdict, level, ..seen(millis) })
+        };
+        // 4.3 Mbit/s in a queue that grows as fast again: one flow gets 2150 kbit/s. 2150 · 1.118 = 2404; level 17 is 2395.
+        assert_eq!([folded(10_000, 1.0, 20), folded(16_400, 1.0, 20)], [None, Some((17, LevelCause::Drop))]);
+        assert_eq!(folded(22_800, 0.3, 20), None, "3308 kbit/s are more than 0.8 of level 20");
+        assert_eq!(rules.on_burst(&fitting(24_000)), None, "as many channels it would fit");
+        let verdict = burst(Burst::Folded, 4.3, 0.0);
+        assert_eq!(rules.on_burst(&Seen { verdict, ..seen(29_200) }), None);
+        assert_eq!(rules.on_burst(&fitting(30_000)), Some((21, LevelCause::Add)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use weir_wire::{CciForm, Layered, Probe, probe};
 use super::announce;
 use super::ceiling::{self, Ceiling};
 use super::config::{Config, Offer, StartUp};
-use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST};
+use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST, Shown};
 use super::demand::Demand;
 use super::pace::Pace;
 use crate::definition::Session;
@@ -41,8 +41,8 @@ pub struct Sender {
     /// The slot that is being sent, and whether it begins with a start-up burst.
     slot: u64,
     has_start_up_burst: bool,
-    /// Up to which level this cycle shows the next one.
-    limit: Option<usize>,
+    /// To whom this cycle shows the next level.
+    shown: Shown,
     announcement: Announcement,
     ceiling: Ceiling,
     pace: Pace,
@@ -63,11 +63,10 @@ struct Channel {
     /// Packets to send now, and whether they are of a burst.
     due: u32,
     in_burst: bool,
-    /// In this cycle's burst; `None` if it leaves the channel out.
-    next_level_factor: Option<f64>,
+    /// In this cycle's burst, and how long that is; `None` if it leaves the channel out.
+    next_level: Option<(f64, Duration)>,
     /// Outside of bursts. It makes up for the burst of the cycle before, whose queue is then gone before the next burst.
     plain_factor: f64,
-    next_level_length: Duration,
     start_up_factor: f64,
     /// The wire number of its next packet, before truncation.
     sequence: u32,
@@ -77,8 +76,8 @@ impl Channel {
     /// What it is sent at, as a factor of its rate, `within` a slot; and whether that is a burst.
     fn factor(&self, burst: Option<Burst>, within: Duration) -> (f64, bool) {
         let plain = self.plain_factor;
-        match (burst, self.next_level_factor) {
-            (Some(Burst::NextLevel), Some(factor)) if within < self.next_level_length => (factor, true),
+        match (burst, self.next_level) {
+            (Some(Burst::NextLevel), Some((factor, length))) if within < length => (factor, true),
             (Some(Burst::StartUp), _) if within < START_UP_BURST => (plain * self.start_up_factor, true),
             (Some(Burst::StartUp), _) => (plain * cycle::rest_factor(self.start_up_factor), false),
             _ => (plain, false),
@@ -95,9 +94,8 @@ impl Sender {
             lacking: 0.0,
             due: 0,
             in_burst: false,
-            next_level_factor: cycle::next_level_factor(ladder, number, config.margin, None),
+            next_level: cycle::next_level_burst(ladder, number, config.margin, Shown::All, session.packet_size),
             plain_factor: 1.0,
-            next_level_length: cycle::next_level_length(ladder.level_rate(number + 1), session.packet_size),
             start_up_factor: cycle::start_up_factor(ladder, number),
             sequence: 0,
         };
@@ -115,7 +113,7 @@ impl Sender {
             starting_until: Time::ZERO,
             slot: 0,
             has_start_up_burst: false,
-            limit: None,
+            shown: Shown::All,
             announcement: Announcement::new(config.probes_per_sec),
             ceiling: Ceiling::new(ladder),
             pace: Pace::new(ladder),
@@ -171,7 +169,7 @@ impl Sender {
                 number,
                 self.announcement.interval(),
                 self.ladder.levels() - self.offered(),
-                self.limit,
+                self.shown,
             ),
             clock_micros: now.as_micros(),
             ..Layered::default()
@@ -204,16 +202,21 @@ impl Sender {
     }
 
     fn begin_cycle(&mut self, number: u64) {
-        self.limit = match self.demand.as_ref().and_then(Demand::limits) {
-            Some(limits) => cycle::limit_among(number, &limits),
-            None => cycle::limit(number, self.levels().min(announce::MOST_TOLD)),
+        let before = self.shown;
+        self.shown = match self.demand.as_ref().and_then(Demand::known) {
+            Some(levels) => cycle::shown_to(number, &levels),
+            None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
         };
         for (number, channel) in self.channels.iter_mut().enumerate() {
-            channel.plain_factor = match channel.next_level_factor {
-                Some(factor) => cycle::plain_factor(factor, channel.next_level_length),
-                None => 1.0,
+            channel.plain_factor = match (channel.next_level, before) {
+                (Some((_, length)), Shown::Folded(level)) => {
+                    cycle::plain_factor_after_fold(&self.ladder, number, self.margin, level, length)
+                }
+                (Some((factor, length)), _) => cycle::plain_factor(factor, length),
+                (None, _) => 1.0,
             };
-            channel.next_level_factor = cycle::next_level_factor(&self.ladder, number, self.margin, self.limit);
+            channel.next_level =
+                cycle::next_level_burst(&self.ladder, number, self.margin, self.shown, self.packet_size);
         }
     }
 
@@ -394,10 +397,10 @@ mod tests {
             for cycle in 0..10 {
                 let begins = cycle * 800 + 700;
                 let seen = share(&sent, level, begins, begins + length);
-                let limit = cycle::limit(cycle, ladder().levels());
+                let shown = cycle::shown(cycle, ladder().levels());
                 // Above the limit it is a slot as any other.
-                let off = if limit.is_some_and(|limit| level > limit) { 3.5 } else { 3.0 };
-                let burst = cycle::burst_rate(Burst::NextLevel, &ladder(), level, 1.03, limit, SIZE);
+                let off = if matches!(shown, Shown::UpTo(limit) if level > limit) { 3.5 } else { 3.0 };
+                let burst = cycle::burst_rate(Burst::NextLevel, &ladder(), level, 1.03, shown, SIZE);
                 let wanted = burst.bps() as f64 / rate.bps() as f64;
                 let packets = rate.packets_per_sec(SIZE) * length as f64 / 1e3;
                 assert!((seen - wanted).abs() * packets < off, "level {level}, cycle {cycle}: {seen} and not {wanted}");

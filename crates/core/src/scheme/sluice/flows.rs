@@ -1,0 +1,119 @@
+//! Whether the path queues each channel apart, as fair queues do, and what one flow would get there.
+//!
+//! There, a channel that sends less than a flow's share never waits, so neither a queue nor a loss tells a receiver of many channels that it
+//! has more than its share. A folded burst does: it is the next level, sent as one flow.
+
+use core::time::Duration;
+
+use weir_units::{Rate, Time};
+
+use super::burst::Verdict;
+
+/// What folded bursts told.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    /// Until when the path is taken to queue channels apart.
+    apart: Option<Time>,
+    /// Bursts in a row that were more than one flow gets, and what it got in the last two.
+    too_much: u32,
+    shares: [Rate; 2],
+    /// Bursts in a row that one flow got through, and up to which rate levels may be joined after the last one.
+    fitted: u32,
+    most: Rate,
+}
+
+impl Flows {
+    /// A folded burst is over.
+    pub(super) fn on_burst(&mut self, now: Time, verdict: &Verdict, packet_time: Duration) {
+        if verdict.is_too_much(packet_time) && verdict.waited_alone() {
+            self.apart = Some(now + REMEMBERED);
+            (self.too_much, self.fitted, self.most) = (self.too_much + 1, 0, Rate::ZERO);
+            self.shares = [self.shares[1], verdict.met()];
+        } else if verdict.fits(packet_time) {
+            (self.too_much, self.fitted, self.most) = (0, self.fitted + 1, verdict.rate.scale(BEYOND));
+        }
+    }
+
+    /// The receiver's level has changed.
+    pub(super) fn on_change(&mut self) {
+        self.too_much = 0;
+    }
+
+    /// What one flow gets, if that is less than the next level, and two bursts in a row said so: the larger of what they said.
+    pub(super) fn share(&self) -> Option<Rate> {
+        (self.too_much >= AGREEING).then(|| self.shares[0].max(self.shares[1]))
+    }
+
+    /// Whether a level of this rate may be joined: one flow was seen to get about so much, or channels do not queue apart.
+    pub(super) fn let_join(&self, now: Time, rate: Rate) -> bool {
+        rate <= self.most || !self.are_apart(now)
+    }
+
+    /// Whether a start may begin.
+    pub(super) fn let_start(&self, now: Time) -> bool {
+        self.fitted >= AGREEING || !self.are_apart(now)
+    }
+
+    fn are_apart(&self, now: Time) -> bool {
+        self.apart.is_some_and(|until| now < until)
+    }
+}
+
+/// What one burst says may be chance.
+const AGREEING: u32 = 2;
+/// What fitted is so much less than what may be joined before the next burst tells.
+const BEYOND: f64 = 1.3;
+/// A path that does not queue channels apart any more is found out after this time.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::super::cycle::Burst;
+    use super::*;
+
+    const PACKET_TIME: Duration = Duration::from_millis(1);
+
+    /// 10 Mbit/s for 100 ms to a flow that gets this much, with what comes after it waiting for so long.
+    fn burst(mbps: f64, after_millis: f64) -> Verdict {
+        let slope = (10.0 / mbps - 1.0).max(0.0);
+        Verdict {
+            kind: Burst::Folded,
+            limit: None,
+            rate: Rate::from_mbps(10),
+            length: Duration::from_millis(100),
+            slope,
+            packets: 100.0,
+            expected: 100.0,
+            after: Some(after_millis * 1e-3),
+        }
+    }
+
+    fn after(bursts: &[(f64, f64)]) -> Flows {
+        let mut flows = Flows::default();
+        bursts.iter().for_each(|(mbps, after)| flows.on_burst(Time::ZERO, &burst(*mbps, *after), PACKET_TIME));
+        flows
+    }
+
+    #[test]
+    fn two_bursts_that_wait_alone_tell_what_one_flow_gets() {
+        assert_eq!(after(&[(5.0, 0.0)]).share(), None);
+        let share = after(&[(4.0, 0.0), (5.0, 0.0)]).share().expect("two agree");
+        assert!((4_999_000..=5_001_000).contains(&share.bps()));
+        assert_eq!(after(&[(5.0, 0.0), (10.0, 0.0), (5.0, 0.0)]).share(), None);
+        assert_eq!(after(&[(5.0, 95.0), (5.0, 95.0)]).share(), None, "what came after it waited in the same queue");
+    }
+
+    #[test]
+    fn where_channels_queue_apart_levels_are_joined_after_a_burst_that_fits_and_a_start_begins_after_two() {
+        let joins = |flows: &Flows, mbps| flows.let_join(Time::ZERO, Rate::from_mbps(mbps));
+        let starts = |flows: &Flows| flows.let_start(Time::ZERO);
+        let unknown = Flows::default();
+        assert!(joins(&unknown, 100) && starts(&unknown));
+        let narrow = after(&[(5.0, 0.0)]);
+        assert!(!joins(&narrow, 1) && !starts(&narrow));
+        let once = after(&[(5.0, 0.0), (10.0, 0.0)]);
+        assert!(joins(&once, 12) && !joins(&once, 14), "three tenths more than what fitted");
+        assert!(!starts(&once) && starts(&after(&[(5.0, 0.0), (10.0, 0.0), (10.0, 0.0)])));
+        assert!(narrow.let_join(Time::from_secs(60), Rate::from_mbps(100)), "it is long ago");
+    }
+}
