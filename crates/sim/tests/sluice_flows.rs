@@ -1,0 +1,63 @@
+//! Behind a fair queue, which takes each channel of a session for a flow of its own, a sluice session has about as much as one flow.
+
+use std::time::Duration;
+
+use weir_core::layers::Ladder;
+use weir_core::registry::{self, Habitat, Session};
+use weir_link::LinkConfig;
+use weir_sim::tcp::{Config, Flavour};
+use weir_sim::{EndpointConfig, Membership, Network, SessionConfig, TcpConnection, Times};
+use weir_units::{Bytes, Rate, Time};
+use weir_wire::CciForm;
+
+/// Rates in kbit/s from 40 s to 100 s of a session, and of the TCPs of today next to it on a link of 10 Mbit/s.
+fn rates(tcps: usize) -> (f64, Vec<f64>) {
+    let mut net = Network::new(1);
+    net.split_sessions_by_channel();
+    let (root, host) = (net.add_node(), net.add_node());
+    let link: LinkConfig = "rate=10M,delay=20ms,buffer=10000p,queue=fq_codel".parse().expect("a valid link");
+    let bottleneck = net.add_link(root, host, &link);
+    net.add_link(host, root, &LinkConfig { delay: Duration::from_millis(20), ..LinkConfig::default() });
+    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("a ladder");
+    let session = Session { ladder, packet_size: Bytes::new(1456), form: CciForm::Short, habitat: Habitat::Sockets };
+    let scheme = registry::find("sluice").expect("registered");
+    let channels = scheme.channels(&session, &[]).expect("good settings").len();
+    let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
+    let id = net.add_session(root, config).expect("a few channels");
+    let sender = scheme.sender(&session, &[], net.random_for("sender")).expect("good settings");
+    net.add_sender(id, sender, EndpointConfig::default());
+    let receiver = scheme.receiver(&session, &[], net.random_for("receiver")).expect("good settings");
+    net.add_receiver(id, host, receiver, EndpointConfig::default()).expect("a way");
+    let tcp = Config::today(Flavour::Cubic);
+    let tcps: Vec<TcpConnection> = (0..tcps)
+        .map(|number| {
+            let start = Times::from(Time::from_millis(137 * number as u64));
+            net.add_tcp(root, host, tcp, start).expect("a way")
+        })
+        .collect();
+    let carried = |net: &Network| {
+        let bytes = |flow: &TcpConnection| net.tcp(flow.sender).acknowledged() * tcp.segment_size.count();
+        let acknowledged: Vec<u64> = tcps.iter().map(bytes).collect();
+        (net.link_counters(bottleneck).delivered_bytes.count(), acknowledged)
+    };
+    net.run_until(Time::from_secs(40), &mut ());
+    let before = carried(&net);
+    net.run_until(Time::from_secs(100), &mut ());
+    let after = carried(&net);
+    let kbps = |after: u64, before: u64| (after - before) as f64 * 8e-3 / 60.0;
+    let of_tcps: Vec<f64> = after.1.iter().zip(&before.1).map(|(after, before)| kbps(*after, *before)).collect();
+    (kbps(after.0, before.0) - of_tcps.iter().sum::<f64>(), of_tcps)
+}
+
+#[test]
+fn next_to_four_cubics_it_has_what_one_of_five_flows_has() {
+    let (session, tcps) = rates(4);
+    assert!((1_340.0..=3_000.0).contains(&session), "{session} kbit/s, and {tcps:?}");
+    assert!(tcps.iter().all(|tcp| (1_500.0..2_500.0).contains(tcp)), "{tcps:?}");
+}
+
+#[test]
+fn alone_it_has_nearly_all() {
+    let (session, _) = rates(0);
+    assert!(session > 9_000.0, "{session} kbit/s");
+}
