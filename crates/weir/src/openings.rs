@@ -4,22 +4,39 @@
 
 use std::time::Duration;
 
-use weir_units::Time;
+use weir_units::{Bytes, Rate, Time};
 
-/// When each channel began, and when it was sent to last.
-#[derive(Debug, Default)]
-pub(crate) struct Openings(Vec<Option<(Time, Time)>>);
+/// When each channel began.
+#[derive(Debug)]
+pub(crate) struct Openings(Vec<Channel>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Channel {
+    /// Whether something may be lost in the time of a join. Channel 0 is joined before any other is asked for, and a slow one has its first
+    /// packet later.
+    is_looked_at: bool,
+    /// When it began, and when it was sent to last.
+    sent: Option<(Time, Time)>,
+}
 
 impl Openings {
-    /// A packet goes to this channel. Whether its receivers may not be there yet. Channel 0 is the one that they have from the first.
+    /// None of these channels has begun.
+    pub(crate) fn new(rates: &[Rate], packet_size: Bytes) -> Openings {
+        let channel = |(number, rate): (usize, &Rate)| Channel {
+            is_looked_at: number > 0 && packet_size / *rate <= JOIN,
+            ..Channel::default()
+        };
+        Openings(rates.iter().enumerate().map(channel).collect())
+    }
+
+    /// A packet goes to this channel. Whether its receivers may not be there yet.
     pub(crate) fn is_new(&mut self, now: Time, channel: u16) -> bool {
-        let number = usize::from(channel);
-        if self.0.len() <= number {
-            self.0.resize(number + 1, None);
-        }
-        let begun = self.0[number].filter(|(_, last)| now.since(*last) < PAUSE).map_or(now, |(begun, _)| begun);
-        self.0[number] = Some((begun, now));
-        number > 0 && now.since(begun) < JOIN
+        let Some(channel) = self.0.get_mut(usize::from(channel)).filter(|channel| channel.is_looked_at) else {
+            return false;
+        };
+        let begun = channel.sent.filter(|(_, last)| now.since(*last) < PAUSE).map_or(now, |(begun, _)| begun);
+        channel.sent = Some((begun, now));
+        now.since(begun) < JOIN
     }
 }
 
@@ -32,14 +49,27 @@ const PAUSE: Duration = Duration::from_millis(300);
 mod tests {
     use super::*;
 
+    const SIZE: Bytes = Bytes::new(1400);
+
     #[test]
-    fn a_channel_is_new_for_the_time_of_a_join_and_again_after_a_pause_and_the_base_never() {
-        let mut openings = Openings::default();
+    fn a_channel_is_new_for_the_time_of_a_join_and_again_after_a_pause() {
+        let mut openings = Openings::new(&[Rate::from_mbps(1); 5], SIZE);
         let mut is_new = |millis: u64, channel: u16| openings.is_new(Time::from_millis(millis), channel);
         assert!(is_new(1_000, 3) && is_new(1_029, 3));
         assert!(!is_new(1_030, 3) && !is_new(1_320, 3));
         assert!(is_new(1_320, 4), "each has its own time");
         assert!(is_new(1_620, 3), "it was given up");
-        assert!(!is_new(1_000, 0));
+    }
+
+    #[test]
+    fn the_base_and_slow_channels_are_never_new() {
+        let rates = [1000, 38, 370, 400].map(Rate::from_kbps);
+        let mut openings = Openings::new(&rates, SIZE);
+        let mut is_new = |channel: u16| (1..10).any(|packet| openings.is_new(Time::from_secs(packet), channel));
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(&mut is_new),
+            [false, false, false, true, false],
+            "a packet takes 30 ms at 373 kbit/s"
+        );
     }
 }

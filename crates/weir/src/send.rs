@@ -115,7 +115,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
-        openings: Openings::default(),
+        openings: Openings::new(&offer.channel_rates()?, Bytes::new(offer.symbol_size.into())),
         sent,
         is_told_of_overflow: false,
         announcing,
@@ -248,7 +248,7 @@ fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: 
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
         base_channel: control.has_base_channel(),
-        channel_rates: control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?,
+        channel_rates: offer.channel_rates()?,
         memory_limit: args.memory.count(),
         expected_loss: args.expected_loss,
         // These are for receivers of other makers alone, which know no bundles.

@@ -12,7 +12,7 @@ use weir_object::source::SourceSet;
 use weir_units::{Bytes, Hex, Rate};
 
 use crate::args::SendFile;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::session::Offer;
 use crate::{folders, key};
 
@@ -37,9 +37,7 @@ pub(crate) fn account(
     tell: impl FnOnce(String),
 ) -> Result<Option<Sent>, Failure> {
     let Some(key) = key::file(args.key.as_deref()) else { return Ok(None) };
-    let control = offer.description.control.as_ref().expect("an offer has congestion control");
-    let rates = control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))?;
-    let rate = rates.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate);
+    let rate = offer.channel_rates()?.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate);
     let ahead = passes_ahead(rate, Bytes::new(sources.bytes()));
     match Sent::open(&key, offer.description.tsi, sources.fingerprint(), ahead) {
         Ok(sent) => Ok(Some(sent)),

@@ -31,6 +31,14 @@ pub(crate) struct Offer {
     pub(crate) speed: LinkSpeed,
 }
 
+impl Offer {
+    /// The rate of each channel.
+    pub(crate) fn channel_rates(&self) -> Result<Vec<Rate>, Failure> {
+        let control = self.description.control.as_ref().expect("an offer has congestion control");
+        control.channel_rates().map_err(Failure::of(Exit::Usage, "cannot send"))
+    }
+}
+
 /// Makes the session that the options ask for.
 pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);

@@ -204,7 +204,10 @@ impl Sender {
     fn begin_cycle(&mut self, number: u64) {
         let before = self.shown;
         self.shown = match self.demand.as_ref().and_then(Demand::known) {
-            Some(levels) => cycle::shown_to(number, &levels),
+            Some(mut levels) => {
+                levels.retain(|level| *level <= self.levels());
+                cycle::shown_to(number, &levels)
+            }
             None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
         };
         for (number, channel) in self.channels.iter_mut().enumerate() {
