@@ -2,6 +2,7 @@
 //! of the other's. Between hosts the devices are TUN; between a bridge and a host they are TAP, so that the bridge snoops
 //! and forwards groups as on any other port.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -154,9 +155,11 @@ fn clock() -> Time {
     Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
-/// The ports of an IPv4 packet of TCP or UDP without options.
+/// What fair queues tell flows apart by: both addresses and both ports of an IPv4 packet of TCP or UDP without options.
 fn flow_of(packet: &[u8]) -> u64 {
-    packet.get(20..24).and_then(|ports| ports.try_into().ok()).map_or(0, |ports| u64::from(u32::from_be_bytes(ports)))
+    let mut hasher = DefaultHasher::new();
+    packet.get(12..24).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn ecn_of(packet: &[u8]) -> Ecn {

@@ -35,6 +35,11 @@ pub(crate) struct OrdinaryOptions {
     /// Round trips of the tables next to a TCP and of two sessions, without the queue. Above 0, a modelled link delays.
     #[arg(long, value_delimiter = ',', default_value = "0ms,40ms", value_parser = parse_span)]
     ordinary_rtts: Vec<Duration>,
+
+    /// The queue of the link next to a TCP and of two sessions, as scenarios have it, such as fq_codel: a modelled link then takes the place
+    /// of the kernel's bucket, and its fair queues tell flows apart by addresses and ports.
+    #[arg(long, value_name = "QUEUE")]
+    ordinary_queue: Option<String>,
 }
 
 /// A table of ordinary networks.
@@ -75,10 +80,18 @@ fn words(options: &Options, scheme: &str) -> Vec<String> {
     ["--cc", scheme, "--rates", &options.ordinary.ordinary_rates].map(str::to_owned).into()
 }
 
-/// One link of [`SHARED_LINK`] on a bridge with slow leaves, with this round trip.
-fn shared_link(round_trip: Duration) -> Network {
-    let network = Network::new().links([SHARED_LINK]).fast_leave(false);
-    if round_trip.is_zero() { network.build() } else { delayed(network, round_trip).build() }
+/// One link of [`SHARED_LINK`] on a bridge with slow leaves, with this round trip, and this queue if one is given.
+fn shared_link(round_trip: Duration, queue: Option<&str>) -> Network {
+    let Some(queue) = queue else {
+        let network = Network::new().links([SHARED_LINK]).fast_leave(false);
+        return if round_trip.is_zero() { network.build() } else { delayed(network, round_trip).build() };
+    };
+    let delay = round_trip / 2;
+    let way = format!("rate={}bps,buffer=10000p,queue={queue}", SHARED_LINK.bps());
+    let way = way.parse::<LinkConfig>().unwrap_or_else(|error| panic!("--ordinary-queue {queue}: {error}"));
+    let ways = [LinkConfig { delay, ..way }, LinkConfig { delay, ..LinkConfig::default() }];
+    // The bucket is far from full.
+    Network::new().links([SHARED_LINK.scale(100.0)]).fast_leave(false).modelled(ways).build()
 }
 
 fn delayed(network: Builder, round_trip: Duration) -> Builder {
