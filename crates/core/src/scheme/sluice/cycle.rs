@@ -138,26 +138,33 @@ pub(super) fn next_level_length(rate: Rate, packet_size: Bytes) -> Duration {
 }
 
 /// The factor outside of bursts in the cycle after one with this factor, so that the mean is one in the long run.
-pub(super) fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
+fn plain_factor(next_level_factor: f64, length: Duration) -> f64 {
     let part = length.as_secs_f64() / (SLOT * CYCLE as u32).as_secs_f64();
     (1.0 - next_level_factor * part) / (1.0 - part)
 }
 
-/// The same after a folded burst. What it sent the level too much, the level's channel sends less. What others had too little, they lose:
-/// a tenth more for a cycle would fill their queues.
-pub(super) fn plain_factor_after_fold(
+/// By channel: that factor in the cycle after one that showed the next level so.
+///
+/// What a folded burst sent its level too much, the level's channel sends less. What the others had too little, they lose: a tenth more for
+/// a cycle would fill their queues.
+pub(super) fn plain_factor_after(
     ladder: &Ladder,
     channel: usize,
     margin: f64,
-    level: usize,
-    length: Duration,
+    shown: Shown,
+    packet_size: Bytes,
 ) -> f64 {
-    if channel + 1 != level {
-        return 1.0;
+    let Some((factor, length)) = next_level_burst(ladder, channel, margin, shown, packet_size) else { return 1.0 };
+    let bps = |rate: Rate| rate.bps() as f64;
+    match shown {
+        Shown::All | Shown::UpTo(_) => plain_factor(factor, length),
+        Shown::Folded(level) if channel + 1 == level => {
+            // The others' rates came through this channel, and were due.
+            let due = bps(ladder.level_rate(level)) / bps(ladder.channel_rate(channel)) - 1.0;
+            plain_factor(factor - due, length).max(0.0)
+        }
+        Shown::Folded(_) => 1.0,
     }
-    let bps = |level: usize| ladder.level_rate(level.min(ladder.levels())).bps() as f64;
-    let excess = (bps(level + 1) * margin - bps(level)) / ladder.channel_rate(channel).bps() as f64;
-    plain_factor(1.0 + excess, length).max(0.0)
 }
 
 /// The rate that receivers of `level` see in a burst, if none of their channels is left out of it.
@@ -247,8 +254,7 @@ mod tests {
                 let seen = burst_rate(Burst::Folded, &ladder, level, 1.03, Shown::Folded(folded), SIZE).bps() as f64;
                 assert!((seen - wanted).abs() <= 1e-5 * bps(level), "{folded}, level {level}: {seen}, not {wanted}");
             }
-            let length = next_level_length(ladder.level_rate(folded), SIZE);
-            let after = |channel| plain_factor_after_fold(&ladder, channel, 1.03, folded, length);
+            let after = |channel| plain_factor_after(&ladder, channel, 1.03, Shown::Folded(folded), SIZE);
             let all: Vec<_> = (0..ladder.levels()).map(after).collect();
             assert!((0.7..1.0).contains(&all[folded - 1]), "{}", all[folded - 1]);
             assert_eq!(all.iter().filter(|factor| **factor != 1.0).count(), 1);

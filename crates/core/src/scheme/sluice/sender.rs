@@ -211,15 +211,9 @@ impl Sender {
             None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
         };
         for (number, channel) in self.channels.iter_mut().enumerate() {
-            channel.plain_factor = match (channel.next_level, before) {
-                (Some((_, length)), Shown::Folded(level)) => {
-                    cycle::plain_factor_after_fold(&self.ladder, number, self.margin, level, length)
-                }
-                (Some((factor, length)), _) => cycle::plain_factor(factor, length),
-                (None, _) => 1.0,
-            };
-            channel.next_level =
-                cycle::next_level_burst(&self.ladder, number, self.margin, self.shown, self.packet_size);
+            let (ladder, margin, size) = (&self.ladder, self.margin, self.packet_size);
+            channel.plain_factor = cycle::plain_factor_after(ladder, number, margin, before, size);
+            channel.next_level = cycle::next_level_burst(ladder, number, margin, self.shown, size);
         }
     }
 

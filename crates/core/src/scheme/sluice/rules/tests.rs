@@ -1,0 +1,282 @@
+use super::*;
+
+fn ladder() -> Ladder {
+    Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("valid")
+}
+
+/// At level 20 (3643 kbit/s) on an empty path, at a time in milliseconds.
+fn seen(millis: u64) -> Seen {
+    Seen {
+        now: Time::from_millis(millis),
+        level: 20,
+        arrived: ladder().level_rate(20),
+        has_lost_much: false,
+        loses_more: false,
+        is_empty: true,
+        is_full: false,
+        was_empty_in_cycle: true,
+        ends_cycle: false,
+        verdict: None,
+        packet_time: Duration::from_millis(3),
+        loss_event: false,
+        latest_loss_event: None,
+        mean_interval: None,
+        latest_queue: None,
+        latest_short_queue: None,
+        share: Rate::from_mbps(100),
+        settled: Rate::from_mbps(100),
+        is_pending: false,
+    }
+}
+
+fn rules() -> Rules {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    rules.end_start();
+    rules
+}
+
+/// A burst at a rate, in Mbit/s, that makes the queue grow by `slope`.
+fn burst(kind: Burst, mbps: f64, slope: f64) -> Option<Verdict> {
+    let rate = Rate::from_bps((mbps * 1e6) as u64);
+    Some(Verdict {
+        kind,
+        limit: None,
+        rate,
+        length: Duration::from_millis(100),
+        slope,
+        packets: 100.0,
+        expected: 100.0,
+        after: None,
+    })
+}
+
+fn fitting(millis: u64) -> Seen {
+    Seen { verdict: burst(Burst::NextLevel, 4.3, 0.0), ..seen(millis) }
+}
+
+#[test]
+fn a_join_on_trial_that_fills_the_queue_is_taken_back_and_ends_the_start() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    assert!(rules.on_burst(&fitting(60_000)).is_some() && rules.is_starting());
+    rules.on_change(Time::from_millis(60_000));
+    let full = |millis| Seen { level: 21, is_empty: false, is_full: true, was_empty_in_cycle: false, ..seen(millis) };
+    assert_eq!(rules.on_slot(&full(61_100)), None, "the queue is its own");
+    let ends_cycle = Seen { ends_cycle: true, ..full(61_500) };
+    assert_eq!(rules.on_slot(&ends_cycle), Some((20, LevelCause::Drop)));
+    rules.on_change(Time::from_millis(61_500));
+    assert!(!rules.is_starting());
+    assert_eq!(rules.on_slot(&Seen { level: 20, ..full(62_600) }), None, "what is left of it, too");
+}
+
+#[test]
+fn who_is_below_others_goes_there_and_past_no_level_that_is_left_alone() {
+    let limited = |slope| burst(Burst::NextLevel, 4.3, slope).map(|verdict| Verdict { limit: Some(29), ..verdict });
+    let mut rules = rules();
+    let mut at = |millis: u64, level: usize, verdict| {
+        rules.on_burst(&Seen { level, verdict, ..seen(millis) }).map(|(level, _)| level)
+    };
+    let whole = burst(Burst::NextLevel, 4.3, 0.15);
+    assert_eq!([at(60_000, 20, whole), at(61_600, 20, whole), at(62_400, 20, limited(0.0))], [None, None, Some(21)]);
+    assert_eq!(at(63_200, 21, whole), Some(23));
+    assert_eq!(rules.take_back(Time::from_millis(64_000), 23), Some((21, LevelCause::Drop)));
+    let mut at =
+        |millis: u64, verdict| rules.on_burst(&Seen { level: 21, verdict, ..seen(millis) }).map(|(level, _)| level);
+    assert_eq!(at(64_800, whole), None, "it does not know of others any more");
+    assert_eq!(at(65_600, limited(0.0)), Some(22));
+    assert_eq!(at(66_400, whole), Some(22), "23 was too much");
+}
+
+#[test]
+fn the_next_level_is_joined_when_its_burst_fits_once_and_after_losses_twice() {
+    assert_eq!(rules().on_burst(&fitting(10_000)), Some((21, LevelCause::Add)));
+    let lost = |millis| Seen { latest_loss_event: Some(Time::from_secs(1)), ..fitting(millis) };
+    let mut rules = rules();
+    assert_eq!(rules.on_burst(&lost(10_000)), None);
+    let grows = Seen { verdict: burst(Burst::NextLevel, 4.3, 0.1), ..lost(10_800) };
+    assert_eq!(rules.on_burst(&grows), None);
+    assert_eq!(rules.on_burst(&lost(11_600)), None, "not twice in a row");
+    assert_eq!(rules.on_burst(&lost(12_400)), Some((21, LevelCause::Add)));
+}
+
+#[test]
+fn nothing_is_joined_by_a_burst_while_a_queue_stands_or_soon_after_congestion() {
+    assert_eq!(rules().on_burst(&Seen { is_empty: false, ..fitting(10_000) }), None);
+    assert_eq!(rules().on_burst(&Seen { is_pending: true, ..fitting(10_000) }), None);
+    let recent = Some(Time::from_millis(7_500));
+    let mut rules = rules();
+    let tries = [10_000, 10_400, 10_600]
+        .map(|millis| rules.on_burst(&Seen { latest_loss_event: recent, ..fitting(millis) }).is_some());
+    assert_eq!(tries, [false, false, true], "three seconds after the loss event at the earliest");
+}
+
+#[test]
+fn rare_loss_events_hold_a_receiver_back_for_long_only_while_queues_stand() {
+    let fits_after = |millis: u64, stood: u64| {
+        let seen = |millis| Seen {
+            latest_loss_event: Some(Time::from_secs(10)),
+            mean_interval: Some(Duration::from_secs(60)),
+            latest_queue: Some(Time::from_millis(stood)),
+            ..fitting(millis)
+        };
+        let mut rules = rules();
+        rules.on_burst(&seen(millis - 800));
+        rules.on_burst(&seen(millis)).is_some()
+    };
+    assert!(!fits_after(19_900, 9_000) && fits_after(20_000, 9_000), "ten seconds after the loss event");
+    assert!(!fits_after(24_900, 15_000) && fits_after(25_000, 15_000), "ten seconds after the queue");
+    assert!(fits_after(70_000, 69_000), "a minute is enough in any case");
+}
+
+#[test]
+fn a_join_that_leaves_a_queue_is_taken_back_and_not_repeated_for_longer_each_time() {
+    let mut rules = rules();
+    let (mut now, mut waited) = (10_000, [0; 3]);
+    for wait in &mut waited {
+        let from = now;
+        while rules.on_burst(&fitting(now)).is_none() {
+            now += 800;
+        }
+        *wait = now - from;
+        rules.on_change(Time::from_millis(now));
+        let standing = |millis| Seen { level: 21, was_empty_in_cycle: false, ends_cycle: true, ..seen(millis) };
+        assert_eq!(rules.on_slot(&standing(now + 800)), None, "not before the cycle is over");
+        assert_eq!(rules.on_slot(&standing(now + 1_600)), Some((20, LevelCause::Drop)));
+        now += 1_600;
+        rules.on_change(Time::from_millis(now));
+    }
+    assert!(waited[0] == 0 && (9_200..10_800).contains(&waited[1]) && (29_200..30_800).contains(&waited[2]));
+}
+
+#[test]
+fn a_join_stays_when_its_trial_is_over() {
+    let mut rules = rules();
+    rules.on_burst(&fitting(10_000));
+    assert!(rules.is_trying(Time::from_millis(17_999)) && !rules.is_trying(Time::from_secs(18)));
+    let standing = Seen { level: 21, was_empty_in_cycle: false, ends_cycle: true, ..seen(18_100) };
+    assert_eq!(rules.on_slot(&standing), None);
+}
+
+#[test]
+fn in_the_start_a_receiver_takes_most_of_what_a_burst_is_carried_until_one_is_not() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) };
+    // 14.6 · 99/100 · 0.93 = 13.4; level 29 is 12.8.
+    assert_eq!(rules.on_burst(&fits), Some((29, LevelCause::SlowStart)));
+    assert!(rules.is_starting());
+    let queue = Seen { is_empty: false, ..fits };
+    assert_eq!(rules.on_burst(&queue), None, "with a queue a burst tells of others");
+    let full = Seen { level: 29, verdict: burst(Burst::StartUp, 35.0, 0.75), ..seen(600) };
+    // 35 / 1.75 · 0.99 · 0.93 = 18.4; level 31 is 17.0.
+    assert_eq!(rules.on_burst(&full), Some((31, LevelCause::SlowStart)));
+    assert!(rules.is_starting(), "one burst may be late for another reason");
+    let again = Seen { level: 31, verdict: burst(Burst::StartUp, 44.0, 1.2), ..seen(700) };
+    assert_eq!(rules.on_burst(&again), None);
+    assert!(!rules.is_starting());
+}
+
+#[test]
+fn a_start_that_was_over_too_soon_goes_on_when_two_levels_fit_without_a_loss() {
+    for (lost, goes_on) in [(None, true), (Some(Time::from_secs(1)), false)] {
+        let mut rules = rules();
+        let mut joined = 0;
+        for slot in 0..8 {
+            let seen = Seen { latest_loss_event: lost, ..fitting(10_000 + 800 * slot) };
+            if rules.on_burst(&seen).is_some() {
+                joined += 1;
+                rules.on_change(seen.now);
+            }
+            assert_eq!(rules.is_starting(), goes_on && joined >= 2);
+        }
+        assert!(joined >= 3);
+    }
+}
+
+#[test]
+fn when_others_have_gone_and_there_is_room_a_receiver_starts_again() {
+    let starts_after = |millis: u64, stood: u64, bursts: u64| {
+        let mut rules = rules();
+        rules.on_slot(&Seen { loss_event: true, ..seen(10_000) });
+        let later = |millis| Seen {
+            latest_loss_event: Some(Time::from_secs(10)),
+            mean_interval: Some(Duration::from_secs(60)),
+            latest_queue: Some(Time::from_millis(millis)),
+            latest_short_queue: Some(Time::from_millis(stood)),
+            ..fitting(millis)
+        };
+        (0..bursts).for_each(|burst| _ = rules.on_burst(&later(12_000 + 800 * burst)));
+        rules.on_slot(&later(millis));
+        rules.is_starting()
+    };
+    assert!(!starts_after(24_900, 15_000, 2) && starts_after(25_000, 15_000, 2), "ten seconds after any queue");
+    assert!(!starts_after(19_900, 9_000, 2) && starts_after(20_000, 9_000, 2), "ten seconds after the loss event");
+    assert!(!starts_after(60_000, 9_000, 1), "one burst that fits may be chance");
+}
+
+#[test]
+fn a_start_ends_the_trial_that_came_before_it() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
+    let burst = Seen { level: 21, verdict: burst(Burst::StartUp, 16.8, 0.0), ..seen(10_100) };
+    assert!(rules.on_burst(&burst).is_some_and(|(level, _)| level > 28));
+    assert!(!rules.is_trying(Time::from_millis(10_200)), "a loss would cost all that the start has brought");
+}
+
+#[test]
+fn who_has_started_again_stops_where_a_queue_stands() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    let queue = Seen { is_empty: false, is_full: true, latest_loss_event: Some(Time::from_secs(1)), ..seen(60_000) };
+    assert_eq!(rules.on_slot(&queue), None);
+    assert!(!rules.is_starting());
+}
+
+#[test]
+fn in_the_start_next_to_others_the_rate_goes_up_by_half_in_a_second() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    let queue = |millis| Seen { is_empty: false, is_full: true, ..seen(millis) };
+    assert_eq!(rules.on_slot(&queue(900)), None);
+    // 3643 · 1.5 = 5465; level 22 is 4818 and level 23 is 5541.
+    assert_eq!(rules.on_slot(&queue(1_000)), Some((22, LevelCause::SlowStart)));
+    assert_eq!(rules.on_slot(&queue(1_900)), None);
+}
+
+#[test]
+fn who_has_more_than_one_flow_gets_goes_there_after_two_bursts_and_joins_nothing_until_one_fits() {
+    let mut rules = rules();
+    let mut folded = |millis, slope, level| {
+        let verdict = burst(Burst::Folded, 4.3, slope).map(|verdict| Verdict { after: Some(0.0), ..verdict });
+        rules.on_burst(&Seen { verdict, level, ..seen(millis) })
+    };
+    // 4.3 Mbit/s in a queue that grows as fast again: one flow gets 2150 kbit/s. 2150 · 1.118 = 2404; level 17 is 2395.
+    assert_eq!([folded(10_000, 1.0, 20), folded(16_400, 1.0, 20)], [None, Some((17, LevelCause::Drop))]);
+    assert_eq!(folded(22_800, 0.3, 20), None, "3308 kbit/s are more than 0.8 of level 20");
+    assert_eq!(rules.on_burst(&fitting(24_000)), None, "as many channels it would fit");
+    let verdict = burst(Burst::Folded, 4.3, 0.0);
+    assert_eq!(rules.on_burst(&Seen { verdict, ..seen(29_200) }), None);
+    assert_eq!(rules.on_burst(&fitting(30_000)), Some((21, LevelCause::Add)));
+}
+
+#[test]
+fn a_loss_event_costs_what_a_tcp_would_not_have_and_half_at_most() {
+    let event = |kbps| Seen { loss_event: true, share: Rate::from_kbps(kbps), ..seen(10_000) };
+    assert_eq!(rules().on_slot(&event(2_920)), None, "0.8 of 3643 is 2914");
+    // 2900 · 1.118 = 3242; level 19 is 3168.
+    assert_eq!(rules().on_slot(&event(2_900)), Some((19, LevelCause::Drop)));
+    // Half of 3643 is 1821; level 15 is 1811.
+    assert_eq!(rules().on_slot(&event(300)), Some((15, LevelCause::Drop)));
+    assert_eq!(rules().on_slot(&Seen { is_pending: true, ..event(300) }), None, "it has been answered");
+    let arrived = Rate::from_kbps(1_500);
+    // 1500 · 0.95 = 1425; level 13 is 1370.
+    assert_eq!(rules().on_slot(&Seen { has_lost_much: true, arrived, ..event(9_000) }), Some((13, LevelCause::Drop)));
+}
+
+#[test]
+fn where_a_queue_stands_a_receiver_goes_where_a_tcp_would_settle_in_steps() {
+    let full = |millis, kbps| Seen { is_full: true, is_empty: false, settled: Rate::from_kbps(kbps), ..seen(millis) };
+    let mut rules = rules();
+    rules.on_change(Time::from_secs(6));
+    assert_eq!(rules.on_slot(&full(10_900, 50_000)), None, "a level is held for five seconds");
+    // 3643 · 1.3 = 4736; level 21 is 4190 and level 22 is 4818.
+    assert_eq!(rules.on_slot(&full(11_000, 50_000)), Some((21, LevelCause::Add)));
+    assert_eq!(rules.on_slot(&full(11_000, 5_000)), None, "1.2 · 4190 is 5028");
+    assert_eq!(rules.on_slot(&Seen { is_full: false, ..full(11_000, 50_000) }), None, "bursts tell where none stands");
+}
