@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Session, Setting};
+use weir_core::registry::Setting;
 use weir_core::{Header, Observation};
 use weir_link::LinkConfig;
-use weir_sim::{AgentId, Body, EndpointConfig, LinkId, Membership, Monitor, Network, Packet, SessionConfig};
-use weir_units::{Bytes, Rate, Time};
-use weir_wire::CciForm;
+use weir_sim::{AgentId, Body, LinkId, Monitor, Network, Packet};
+use weir_units::{Rate, Time};
 use weir_wire::probe::Kind;
 
 /// When probes asked for start-up bursts, and what the receiver told.
@@ -37,28 +35,16 @@ impl Monitor for Seen {
 }
 
 /// A session of up to 10 Mbit/s to a receiver behind one link.
-fn session(link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
+fn behind(link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
     let mut net = Network::new(1);
-    let (root, host) = (net.add_node(), net.add_node());
-    let bottleneck = net.add_link(root, host, &link.parse::<LinkConfig>().expect("a valid link"));
-    net.add_link(host, root, &LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() });
-    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(10), 1.5).expect("a ladder");
-    let levels = ladder.levels();
-    let session = Session { ladder, packet_size: Bytes::new(1456), form: CciForm::Short, habitat: Habitat::Sockets };
-    let scheme = registry::find("sluice").expect("registered");
-    let channels = scheme.channels(&session, settings).expect("good settings").len();
-    let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
-    let id = net.add_session(root, config).expect("a few channels");
-    let sender = scheme.sender(&session, settings, net.random_for("sender")).expect("good settings");
-    net.add_sender(id, sender, EndpointConfig { accepts_peers: true, ..EndpointConfig::default() });
-    let receiver = scheme.receiver(&session, &[], net.random_for("receiver")).expect("good settings");
-    net.add_receiver(id, host, receiver, EndpointConfig::default()).expect("a way");
+    let (root, host, bottleneck) = super::link(&mut net, link, Duration::from_millis(10));
+    let levels = super::session(&mut net, (root, host), Rate::from_mbps(10), 1.5, settings);
     (net, bottleneck, levels)
 }
 
 #[test]
 fn who_has_the_whole_ladder_asks_for_no_more_start_up_bursts() {
-    let (mut net, _, levels) = session("rate=100M,delay=10ms,buffer=100p", &[]);
+    let (mut net, _, levels) = behind("rate=100M,delay=10ms,buffer=100p", &[]);
     let mut seen = Seen::default();
     net.run_until(Time::from_secs(60), &mut seen);
     assert_eq!(seen.level, levels);
@@ -69,7 +55,7 @@ fn who_has_the_whole_ladder_asks_for_no_more_start_up_bursts() {
 #[test]
 fn start_up_bursts_without_an_end_keep_nobody_from_the_answer_to_losses() {
     let always = Setting { key: "start_up".to_owned(), value: "always".to_owned() };
-    let (mut net, link, levels) = session("rate=8M,delay=10ms,buffer=100p", &[always]);
+    let (mut net, link, levels) = behind("rate=8M,delay=10ms,buffer=100p", &[always]);
     let narrow: LinkConfig = "rate=1500k,delay=10ms,buffer=52p".parse().expect("a valid link");
     net.change_link(Time::from_secs(20), link, &narrow);
     let mut seen = Seen::default();

@@ -2,32 +2,17 @@
 
 use std::time::Duration;
 
-use weir_core::layers::Ladder;
-use weir_core::registry::{self, Habitat, Session};
-use weir_link::LinkConfig;
 use weir_sim::tcp::{Config, Flavour};
-use weir_sim::{EndpointConfig, Membership, Network, SessionConfig, TcpConnection, Times};
-use weir_units::{Bytes, Rate, Time};
-use weir_wire::CciForm;
+use weir_sim::{Network, TcpConnection, Times};
+use weir_units::{Rate, Time};
 
 /// Rates in kbit/s from 40 s to 100 s of a session, and of the TCPs of today next to it on a link of 10 Mbit/s.
 fn rates(tcps: usize) -> (f64, Vec<f64>) {
     let mut net = Network::new(1);
     net.split_sessions_by_channel();
-    let (root, host) = (net.add_node(), net.add_node());
-    let link: LinkConfig = "rate=10M,delay=20ms,buffer=10000p,queue=fq_codel".parse().expect("a valid link");
-    let bottleneck = net.add_link(root, host, &link);
-    net.add_link(host, root, &LinkConfig { delay: Duration::from_millis(20), ..LinkConfig::default() });
-    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("a ladder");
-    let session = Session { ladder, packet_size: Bytes::new(1456), form: CciForm::Short, habitat: Habitat::Sockets };
-    let scheme = registry::find("sluice").expect("registered");
-    let channels = scheme.channels(&session, &[]).expect("good settings").len();
-    let config = SessionConfig { channels, form: session.form, membership: Membership::default() };
-    let id = net.add_session(root, config).expect("a few channels");
-    let sender = scheme.sender(&session, &[], net.random_for("sender")).expect("good settings");
-    net.add_sender(id, sender, EndpointConfig::default());
-    let receiver = scheme.receiver(&session, &[], net.random_for("receiver")).expect("good settings");
-    net.add_receiver(id, host, receiver, EndpointConfig::default()).expect("a way");
+    let link = "rate=10M,delay=20ms,buffer=10000p,queue=fq_codel";
+    let (root, host, bottleneck) = super::link(&mut net, link, Duration::from_millis(20));
+    super::session(&mut net, (root, host), Rate::from_mbps(100), 1.15, &[]);
     let tcp = Config::today(Flavour::Cubic);
     let tcps: Vec<TcpConnection> = (0..tcps)
         .map(|number| {
