@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use weir_link::LinkConfig;
+use weir_link::{LinkConfig, LinkConfigError};
 use weir_testkit::netns::{Builder, Network};
 use weir_units::{Bytes, Rate, parse_span};
 
@@ -38,8 +38,8 @@ pub(crate) struct OrdinaryOptions {
 
     /// The queue of the link next to a TCP and of two sessions, as scenarios have it, such as fq_codel: a modelled link then takes the place
     /// of the kernel's bucket, and its fair queues tell flows apart by addresses and ports.
-    #[arg(long, value_name = "QUEUE")]
-    ordinary_queue: Option<String>,
+    #[arg(long, value_name = "QUEUE", value_parser = shared_way)]
+    ordinary_queue: Option<LinkConfig>,
 }
 
 /// A table of ordinary networks.
@@ -81,17 +81,21 @@ fn words(options: &Options, scheme: &str) -> Vec<String> {
 }
 
 /// One link of [`SHARED_LINK`] on a bridge with slow leaves, with this round trip, and this queue if one is given.
-fn shared_link(round_trip: Duration, queue: Option<&str>) -> Network {
-    let Some(queue) = queue else {
+fn shared_link(round_trip: Duration, modelled: Option<&LinkConfig>) -> Network {
+    let Some(way) = modelled else {
         let network = Network::new().links([SHARED_LINK]).fast_leave(false);
         return if round_trip.is_zero() { network.build() } else { delayed(network, round_trip).build() };
     };
     let delay = round_trip / 2;
-    let way = format!("rate={}bps,buffer=10000p,queue={queue}", SHARED_LINK.bps());
-    let way = way.parse::<LinkConfig>().unwrap_or_else(|error| panic!("--ordinary-queue {queue}: {error}"));
-    let ways = [LinkConfig { delay, ..way }, LinkConfig { delay, ..LinkConfig::default() }];
+    let ways = [LinkConfig { delay, ..way.clone() }, LinkConfig { delay, ..LinkConfig::default() }];
     // The bucket is far from full.
     Network::new().links([SHARED_LINK.scale(100.0)]).fast_leave(false).modelled(ways).build()
+}
+
+/// A modelled link of [`SHARED_LINK`] with this queue.
+fn shared_way(queue: &str) -> Result<LinkConfig, String> {
+    let way = format!("rate={}bps,buffer=10000p,queue={queue}", SHARED_LINK.bps());
+    way.parse().map_err(|error: LinkConfigError| error.to_string())
 }
 
 fn delayed(network: Builder, round_trip: Duration) -> Builder {

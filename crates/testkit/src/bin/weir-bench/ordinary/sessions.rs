@@ -23,7 +23,7 @@ pub(super) fn measure(options: &Options, weir: &Path) -> Vec<Value> {
 fn row(options: &Options, weir: &Path, scheme: &str, round_trip: Duration) -> Value {
     eprintln!("two sessions of {scheme}, round trip {round_trip:?}");
     let span = Duration::from_secs(options.beside_seconds);
-    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_deref());
+    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_ref());
     let start = |to| Delivery::start_to(&network, weir, endless(span), to, words(options, scheme));
     let first = start(Session::DEFAULT);
     pause(JOINED_BEFORE);

@@ -35,7 +35,7 @@ pub(super) fn measure(options: &Options, weir: &Path) -> Vec<Value> {
 /// What a CUBIC gets in the session's place.
 fn in_place(options: &Options, round_trip: Duration, control: &str) -> Rate {
     eprintln!("a CUBIC next to {control}, round trip {round_trip:?}");
-    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_deref());
+    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_ref());
     let cubic = Rival::start(&network, 0, "cubic");
     pause(JOINED_BEFORE);
     let span = Duration::from_secs(options.beside_seconds);
@@ -51,7 +51,7 @@ fn share(
 ) -> Value {
     eprintln!("{scheme} next to {control}, round trip {round_trip:?}");
     let span = Duration::from_secs(options.beside_seconds);
-    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_deref());
+    let network = shared_link(round_trip, options.ordinary.ordinary_queue.as_ref());
     let words = words(options, scheme);
     let delivery = Delivery::start(&network, weir, endless(span), words.iter().map(String::as_str));
     pause(JOINED_BEFORE);
