@@ -21,7 +21,7 @@
 //!   do not come back to it. A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
 //!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
-//!   application says for how many it has room ([`Event::Room`]). So the simulator can carry lengths where sockets carry
+//!   application says for how many it has room ([`Event::Room`]), or how many it has not worked off ([`Event::Backlog`]). So the simulator can carry lengths where sockets carry
 //!   bytes. Only the protocol knows which of its headers a payload follows, and any peer can leave the payload out: the driver
 //!   then delivers an empty one.
 //! - *Completeness.* A driver carries out every action. One that cannot be carried out, such as to send to a peer that does
@@ -86,6 +86,9 @@ pub enum Event<'a> {
         /// How many, since the last such event.
         packets: u64,
     },
+    /// The receiving application throws payloads away when it holds too many, and holds this many that it has not worked off. An
+    /// application that limits its room instead ([`Event::Room`]) does not tell this.
+    Backlog(Backlog),
     /// The sending application has this many more payloads; `u64::MAX` is a supply without end. A sender of channels whose
     /// application always has something to send is not told.
     Offer {
@@ -118,6 +121,15 @@ pub enum Event<'a> {
     FinishSession(u16),
     /// The application has what it wanted: leave everything, send no more.
     Finish,
+}
+
+/// Payloads that a receiving application has been given and has not worked off yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// How many wait.
+    pub waiting: u64,
+    /// How many can wait: what comes beyond that is thrown away.
+    pub most: u64,
 }
 
 /// What an endpoint can want.

@@ -23,6 +23,7 @@ pub mod scheme;
 mod settings;
 
 pub use endpoint::{
-    Action, Allotment, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId,
+    Action, Allotment, Backlog, ChannelId, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload,
+    PeerId,
 };
 pub use observation::Observation;

@@ -253,6 +253,8 @@ pub enum CeilingCause {
     Trial,
     /// The sender's host does not send more in time.
     Busy,
+    /// To see whether it does by now.
+    Retry,
 }
 
 /// A receiver's measurements at the end of a time slot.

@@ -32,6 +32,7 @@ impl Endpoint for AllChannels {
             | Event::Reached { .. }
             | Event::PeerDown(_)
             | Event::HostDropped { .. }
+            | Event::Backlog(_)
             | Event::Offer { .. }
             | Event::End
             | Event::Room { .. }

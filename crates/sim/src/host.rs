@@ -29,7 +29,8 @@ pub(crate) struct Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct News {
     offered: Offered,
-    room: Option<u64>,
+    /// What the receiving application has to tell.
+    read: Option<Event<'static>>,
 }
 
 /// By how much it is late with each deadline: uniform between nothing and `most`.
@@ -46,8 +47,7 @@ impl News {
         let Offered { packets, is_end } = self.offered;
         let offer = (packets > 0).then_some(Event::Offer { packets });
         let end = is_end.then_some(Event::End);
-        let room = self.room.map(|payloads| Event::Room { payloads });
-        offer.into_iter().chain(end).chain(room)
+        offer.into_iter().chain(end).chain(self.read)
     }
 }
 
@@ -78,15 +78,15 @@ impl Host {
         self
     }
 
-    /// The receiving application begins; gives the room that it has, if that is limited.
-    pub(crate) fn open(&mut self, now: Time) -> Option<u64> {
-        self.reader.as_mut().map(|reader| reader.start(now))
+    /// The receiving application begins; gives the room that it has, if that limits the endpoint.
+    pub(crate) fn open(&mut self, now: Time) -> Option<Event<'static>> {
+        self.reader.as_mut().and_then(|reader| reader.start(now))
     }
 
     /// The sending application begins.
     pub(crate) fn start(&mut self, now: Time) -> News {
         let offered = self.supplier.as_mut().map(|supplier| supplier.start(now));
-        News { offered: offered.unwrap_or_default(), room: None }
+        News { offered: offered.unwrap_or_default(), read: None }
     }
 
     /// What the applications have done by now; `None` if nothing of theirs was due.
@@ -95,8 +95,8 @@ impl Host {
             return None;
         }
         let offered = self.supplier.as_mut().map(|supplier| supplier.expire(now));
-        let room = self.reader.as_mut().and_then(|reader| reader.expire(now));
-        Some(News { offered: offered.unwrap_or_default(), room })
+        let read = self.reader.as_mut().and_then(|reader| reader.expire(now));
+        Some(News { offered: offered.unwrap_or_default(), read })
     }
 
     /// The applications have had enough: nothing more is offered, and everything that is delivered is read.

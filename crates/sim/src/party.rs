@@ -124,7 +124,7 @@ impl Party {
             self.handle(turn, Event::Reachable { at: locator(turn.id) });
         }
         let room = self.host.as_mut().and_then(|host| host.open(turn.now));
-        room.into_iter().for_each(|payloads| self.handle(turn, Event::Room { payloads }));
+        room.into_iter().for_each(|room| self.handle(turn, room));
         self.handle(turn, Event::Start);
         let gone: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| peer.is_gone).map(|(id, _)| id).collect();
         gone.into_iter().for_each(|peer| self.handle(turn, Event::PeerDown(peer)));

@@ -6,7 +6,7 @@ use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session};
 use weir_link::LinkConfig;
 use weir_sim::trace::Trace;
-use weir_sim::traffic::ReaderConfig;
+use weir_sim::traffic::{ReaderConfig, WhenFull};
 use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, Packet, SessionConfig, Times};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::CciForm;
@@ -38,7 +38,12 @@ fn star() -> Network {
                 .receiver(&parts, &[], net.random_for(&format!("receiver {number}")))
                 .expect("defaults are valid");
             let times = Times::from(Time::from_micros(number as u64 * 100));
-            let slow = ReaderConfig { capacity: 1000, gap: Duration::from_millis(20), pauses: None };
+            let slow = ReaderConfig {
+                capacity: 1000,
+                when_full: WhenFull::Refuses,
+                gap: Duration::from_millis(20),
+                pauses: None,
+            };
             let reader = (number % 50 == 1).then_some(slow);
             let config = EndpointConfig { times, reader, ..EndpointConfig::default() };
             net.add_receiver(session, *host, receiver, config).expect("a way");

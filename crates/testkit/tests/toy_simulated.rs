@@ -7,7 +7,7 @@ use std::time::Duration;
 use toy_stream::{Done, Guest, LATE, LEAVE, LOSS, Outcome, PAYLOADS, Plan, REST, Reads, STREAM, check};
 use weir_core::registry::{Build, Stream};
 use weir_link::{LinkConfig, Loss};
-use weir_sim::traffic::{Distribution, Pauses, ReaderConfig, Supply};
+use weir_sim::traffic::{Distribution, Pauses, ReaderConfig, Supply, WhenFull};
 use weir_sim::{
     AgentId, Body, EndpointConfig, LinkId, Membership, Monitor, Network, Packet, SessionConfig, Times, topology,
 };
@@ -78,7 +78,12 @@ fn run(plan: &Plan, seed: u64) -> Outcome {
 fn receiving(guest: &Guest) -> EndpointConfig {
     let reader = guest.reads.map(|Reads { capacity, for_so_long, then_rests }| {
         let [reads, rests] = [for_so_long, then_rests].map(|span| Distribution::Fixed(span.as_secs_f64()));
-        ReaderConfig { capacity, gap: Duration::ZERO, pauses: Some(Pauses { reads, rests }) }
+        ReaderConfig {
+            capacity,
+            when_full: WhenFull::Refuses,
+            gap: Duration::ZERO,
+            pauses: Some(Pauses { reads, rests }),
+        }
     });
     let start = guest.joins.map_or(Time::ZERO, |joins| BEGIN + joins);
     let times = Times { start, stop: guest.leaves.map(|leaves| BEGIN + leaves) };

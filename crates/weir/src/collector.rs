@@ -1,7 +1,7 @@
 //! The thread that owns the disk: symbols cross to it in batches, so that the receive path never waits for a write.
 //!
-//! Memory between the two is bounded. Where the disk cannot keep up, whole batches are dropped and counted; the fountain
-//! makes up for them, and congestion control is none of this thread's business.
+//! Memory between the two is bounded. The scheme hears how much waits ([`Collector::backlog`]), and takes less before that is too much. Where
+//! more comes all the same, whole batches are dropped and counted; the fountain makes up for them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use weir_core::Backlog;
 use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
@@ -27,7 +28,12 @@ pub(crate) struct Collector {
     empty: Receiver<Batch>,
     events: Receiver<Result<Event, StoreError>>,
     shared: Arc<Shared>,
+    /// Batches that can wait for the disk's thread, and symbols that have been handed over to it.
+    batches: usize,
+    handed_over: u64,
     overrun_symbols: u64,
+    /// The size of the latest symbol.
+    symbol_size: usize,
     /// Whether a batch has gone over since the last [`Collector::tick`].
     is_busy: bool,
     thread: JoinHandle<Store>,
@@ -37,6 +43,8 @@ pub(crate) struct Collector {
 struct Shared {
     progress: Mutex<Progress>,
     is_complete: AtomicBool,
+    /// Symbols of batches that the disk's thread is done with.
+    worked_off: AtomicU64,
     effort: Effort,
 }
 
@@ -158,7 +166,10 @@ impl Collector {
             empty,
             events,
             shared,
+            batches,
+            handed_over: 0,
             overrun_symbols: 0,
+            symbol_size: LARGEST_SYMBOL,
             is_busy: false,
             thread,
         }
@@ -169,6 +180,7 @@ impl Collector {
         let origin = address.map_or(Origin::default(), |address| self.addresses.origin(address.ip()));
         let Batch { bytes, runs } = &mut self.filling;
         bytes.extend_from_slice(symbol);
+        self.symbol_size = symbol.len().max(1);
         match runs.last_mut() {
             Some(run) if run.is_continued_by(content, symbol.len(), origin) => run.count += 1,
             _ => runs.push(Run { content: *content, origin, size: symbol.len(), count: 1 }),
@@ -179,11 +191,21 @@ impl Collector {
         }
     }
 
-    /// Called now and then: hands over what has been pushed, unless so much comes that a batch is full every time anyway.
+    /// Called now and then: hands over what has been pushed, unless so much comes that a batch is full every time anyway, or others wait that
+    /// are full.
     pub(crate) fn tick(&mut self) {
-        if !std::mem::take(&mut self.is_busy) {
+        if !std::mem::take(&mut self.is_busy) && self.waiting() == 0 {
             self.flush();
         }
+    }
+
+    /// Symbols that wait for the disk's thread, and how many can.
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog { waiting: self.waiting(), most: (self.batches * (BATCH_BYTES / self.symbol_size)) as u64 }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.handed_over - self.shared.worked_off.load(Ordering::Relaxed)
     }
 
     /// Hands over what has been pushed so far. Each handing over wakes the disk's thread.
@@ -192,10 +214,11 @@ impl Collector {
             return;
         }
         let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
+        let symbols = self.filling.symbols() as u64;
         match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
-            Ok(()) => {}
+            Ok(()) => self.handed_over += symbols,
             Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
-                self.overrun_symbols += batch.symbols() as u64;
+                self.overrun_symbols += symbols;
                 batch.clear();
                 self.filling = batch;
             }
@@ -282,7 +305,10 @@ fn collect(
         let outcome = match next {
             Ok(Ok(batch)) => {
                 store.set_time(date());
-                add_all(&mut store, batch, empty)
+                let symbols = batch.symbols() as u64;
+                let added = add_all(&mut store, batch, empty);
+                shared.worked_off.fetch_add(symbols, Ordering::Relaxed);
+                added
             }
             Ok(Err(RecvTimeoutError::Timeout)) => store.take_decoded(),
             Ok(Err(RecvTimeoutError::Disconnected)) => break,

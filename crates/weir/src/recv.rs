@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
-use weir_core::{Allotment, PeerId};
+use weir_core::{Allotment, Backlog, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Statistics};
@@ -189,6 +189,10 @@ struct Shown {
 impl Application<Content> for FileReceiver<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
         self.collector.push(delivery.label, delivery.payload, delivery.address);
+    }
+
+    fn backlog(&self) -> Option<Backlog> {
+        Some(self.collector.backlog())
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {

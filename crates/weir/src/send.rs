@@ -289,6 +289,7 @@ pub(crate) fn ceiling(rate: Rate, cause: CeilingCause) -> String {
              is sent from here on. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the switch, or send with a lower --rates"
         ),
         CeilingCause::Busy => format!("this host does not send more in time: only up to {rate} is sent for a while"),
+        CeilingCause::Retry => format!("up to {rate} is sent again, to see whether this host keeps up with it"),
         CeilingCause::Futile => {
             format!("the path is as full as before, so it is other traffic that fills it: up to {rate} is sent again")
         }

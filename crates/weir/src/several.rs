@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use weir_core::layers::Ladder;
 use weir_core::manager::{self, Managed, Manager};
 use weir_core::registry::Setting;
-use weir_core::{Event, Observation, Origin, PeerId};
+use weir_core::{Backlog, Event, Observation, Origin, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics};
@@ -231,6 +231,12 @@ impl Application<Content> for Group<'_> {
         if let Some(member) = self.members.get_mut(number) {
             member.run.deliver(now, delivery);
         }
+    }
+
+    /// The longest one, for the room that there is: all share the host.
+    fn backlog(&self) -> Option<Backlog> {
+        let part = |backlog: &Backlog| backlog.waiting.saturating_mul(1000) / backlog.most.max(1);
+        self.members.iter().filter_map(|member| member.run.backlog()).max_by_key(part)
     }
 
     fn observe_session(&mut self, now: Time, session: u16, observation: &Observation) {

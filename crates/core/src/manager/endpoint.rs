@@ -311,8 +311,10 @@ impl Endpoint for Manager {
                 self.end(now, usize::from(session));
             }
             Event::Finish => (0..self.sessions.len()).for_each(|number| self.end(now, number)),
-            // Whose packets the host threw away it does not know, so that all look for them.
-            Event::HostDropped { .. } => (0..self.sessions.len()).for_each(|number| self.tell(now, number, event)),
+            // Whose packets the host threw away, or holds, it does not know, so that all look for them.
+            Event::HostDropped { .. } | Event::Backlog(_) => {
+                (0..self.sessions.len()).for_each(|number| self.tell(now, number, event));
+            }
             _ => {}
         }
         self.rebalance(now);

@@ -58,6 +58,11 @@ impl Memberships {
         actions.push(Action::Join(ChannelId(channel as u16)));
     }
 
+    /// How many channels it is a member of.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
     /// Leaves a channel that it is a member of.
     pub(crate) fn leave(&mut self, channel: usize, actions: &mut Outbox) {
         self.channels[channel].leave();

@@ -9,12 +9,14 @@ mod leaves;
 mod memberships;
 mod sent_since;
 mod silence;
+mod work;
 
 pub(crate) use channel::{Membership, Received};
 pub(crate) use host_drops::{HostDrops, is_too_much};
 pub(crate) use leaves::{Fall, LONGEST_LEAVE, Leaves};
 pub(crate) use memberships::{Memberships, Rejoin};
 pub(crate) use sent_since::was_sent_since;
+pub(crate) use work::{Work, WorkDone};
 
 use core::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_core::{Allotment, ChannelId, Event, Header, Locator, Origin, Packet, PeerId};
+use weir_core::{Allotment, Backlog, ChannelId, Event, Header, Locator, Origin, Packet, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::mtcp::join::{Ask, Join, Node, Offer, Standing};
 use weir_wire::mtcp::{Ack, Data};
@@ -125,7 +125,8 @@ impl<'a> Draw<'a> {
             Operation::Deadline => Some(Event::Deadline),
             Operation::HostDropped => Some(Event::HostDropped { packets: self.small_or_huge() }),
             Operation::Offer => Some(Event::Offer { packets: self.small_or_huge() }),
-            Operation::Other => Some(match self.u8() % 14 {
+            Operation::Other => Some(match self.u8() % 15 {
+                14 => Event::Backlog(Backlog { waiting: self.small_or_huge(), most: self.small_or_huge() }),
                 13 => Event::FinishSession(u16::from(self.u8() % 4)),
                 10 => Event::Priority {
                     session: u16::from(self.u8() % 4),

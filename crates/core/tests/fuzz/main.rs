@@ -119,7 +119,7 @@ fn every_kind_of_event_and_header_is_generated() {
         events.extend(draw.event(operation).as_ref().map(name_of_event));
         headers.insert(name_of_header(&packet.header));
     }
-    assert_eq!(events.len(), 14, "{events:?}, and packets");
+    assert_eq!(events.len(), 15, "{events:?}, and packets");
     assert_eq!(headers.len(), draw::HEADERS.len(), "{headers:?}");
 }
 
@@ -132,6 +132,7 @@ fn name_of_event(event: &Event<'_>) -> &'static str {
         Event::Packet { .. } => "packet",
         Event::Deadline => "deadline",
         Event::HostDropped { .. } => "host dropped",
+        Event::Backlog(_) => "backlog",
         Event::Offer { .. } => "offer",
         Event::PeerUp(_) => "peer up",
         Event::PeerDown(_) => "peer down",

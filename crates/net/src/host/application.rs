@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use weir_core::{ChannelId, Endpoint, Event, Observation, Origin, PeerId};
+use weir_core::{Backlog, ChannelId, Endpoint, Event, Observation, Origin, PeerId};
 use weir_units::Time;
 use weir_wire::rtcp::handshake::Terms;
 
@@ -57,6 +57,11 @@ pub trait Application<L> {
 
     /// For how many payloads there is room; `None` is for all that come.
     fn room(&self) -> Option<u64> {
+        None
+    }
+
+    /// What it has not worked off, if it throws payloads away once that is too much.
+    fn backlog(&self) -> Option<Backlog> {
         None
     }
 

@@ -67,6 +67,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             statistics,
             time: Time::ZERO,
             has_news: false,
+            backlog: None,
             closed: Vec::new(),
             has_changed: false,
         };
@@ -241,6 +242,7 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
         let now = self.party.clock.now();
         self.party.peers.on_time(now);
         self.party.on_news(now)?;
+        self.party.tell_backlog(now)?;
         self.party.offer(now)?;
         if self.application_due().is_some_and(|due| due <= now) {
             self.tick(now)?;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use weir_core::{Event, Locator, Origin, PeerId};
+use weir_core::{Backlog, Event, Locator, Origin, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 
 use super::application::Application;
@@ -39,6 +39,8 @@ pub(super) struct Party<'a, P: Profile, A> {
     pub(super) stage: Stage,
     /// The application may have something for endpoints that they do not know of yet.
     pub(super) has_news: bool,
+    /// The application's backlog that was told of last.
+    pub(super) backlog: Option<Backlog>,
     /// Sessions that are over by what their senders said last.
     pub(super) closed: Vec<usize>,
     /// Something has happened that the application should not wait a tick to act on.
@@ -168,6 +170,15 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         match std::mem::replace(&mut self.stage, Stage::Finished) {
             Stage::Started => self.event_to_all(now, Event::Finish),
             Stage::Waiting | Stage::Finished => Ok(()),
+        }
+    }
+
+    /// Tells of the application's backlog, if that is another than before.
+    pub(super) fn tell_backlog(&mut self, now: Time) -> Result<()> {
+        let backlog = self.application.backlog().filter(|_| self.stage == Stage::Started);
+        match backlog.filter(|backlog| self.backlog.replace(*backlog) != Some(*backlog)) {
+            Some(backlog) => self.event_to_all(now, Event::Backlog(backlog)),
+            None => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Party, agent_at};
 use crate::agent::Turn;
 use crate::fabric::{Control, Fabric, Route};
 use crate::ranges::{Attachment, Located};
-use crate::traffic::Supplier;
+use crate::traffic::{Delivered, Supplier};
 use crate::{Address, AgentId, Body, Monitor, Packet, SessionId};
 
 /// Why an action cannot be carried out: an error of the endpoint.
@@ -94,12 +94,12 @@ impl Party {
         size: Bytes,
         number: Option<u64>,
     ) -> Result<(), Refused> {
-        if let Some(reader) = self.host.as_mut().and_then(|host| host.reader.as_mut())
-            && !reader.deliver(turn.now)
-        {
-            return Err("the application has no room");
+        let reader = self.host.as_mut().and_then(|host| host.reader.as_mut());
+        match reader.map_or(Delivered::Taken, |reader| reader.deliver(turn.now)) {
+            Delivered::Taken => turn.monitor.deliver(turn.now, turn.id, size.count(), number),
+            Delivered::ThrownAway => {}
+            Delivered::Refused => return Err("the application has no room"),
         }
-        turn.monitor.deliver(turn.now, turn.id, size.count(), number);
         Ok(())
     }
 

@@ -11,9 +11,9 @@ mod udp;
 
 pub use distribution::Distribution;
 pub use http::{HttpConfig, HttpServer};
-pub use reader::{Pauses, ReaderConfig};
+pub use reader::{Pauses, ReaderConfig, WhenFull};
 pub use supply::Supply;
 pub use udp::{Pattern, UdpConfig, UdpSource};
 
-pub(crate) use reader::Reader;
+pub(crate) use reader::{Delivered, Reader};
 pub(crate) use supply::{Offered, Supplier};

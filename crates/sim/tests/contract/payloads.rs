@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::scripted::{Given, Log, Scripted, Seen, link, packet, tag_of, to_peer};
 use weir_core::{Action, Destination, Event, PeerId};
-use weir_sim::traffic::{Pattern, ReaderConfig, Supply, UdpConfig};
+use weir_sim::traffic::{Pattern, ReaderConfig, Supply, UdpConfig, WhenFull};
 use weir_sim::{AgentId, EndpointConfig, Network, Times, topology};
 use weir_units::{Bytes, Rate, Time};
 
@@ -70,7 +70,8 @@ fn an_application_says_that_it_has_ended_behind_its_last_offer() {
 fn crowd(count: u8, receiver: Scripted) -> (Log, Given) {
     let log = receiver.log();
     let sender = (1..=count).fold(Scripted::default(), |sender, tag| sender.at(0, to_peer(0, tag)));
-    let reader = ReaderConfig { capacity: 4, gap: Duration::from_millis(100), pauses: None };
+    let reader =
+        ReaderConfig { capacity: 4, when_full: WhenFull::Refuses, gap: Duration::from_millis(100), pauses: None };
     let config = EndpointConfig { reader: Some(reader), ..EndpointConfig::default() };
     let (mut net, _) = pair(sender, receiver, EndpointConfig::default(), config);
     (log, run(&mut net))

@@ -98,6 +98,7 @@ impl Endpoint for Scripted {
             Event::Start
             | Event::Deadline
             | Event::HostDropped { .. }
+            | Event::Backlog(_)
             | Event::Allot(_)
             | Event::Priority { .. }
             | Event::FinishSession(_)

@@ -7,7 +7,7 @@ use weir_core::observation::{Standing, TreeReport};
 use weir_core::registry::Setting;
 use weir_link::LinkConfig;
 use weir_sim::AgentId;
-use weir_sim::traffic::{ReaderConfig, Supply};
+use weir_sim::traffic::{ReaderConfig, Supply, WhenFull};
 use weir_units::Time;
 
 #[test]
@@ -101,7 +101,10 @@ fn who_comes_late_begins_where_the_stream_is_if_it_wants_to_and_is_told_if_it_ca
 fn the_stream_waits_for_a_slow_member_only_as_long_as_the_operator_says() {
     let mut plan = found(6).set("receivers", "6").set("buffer", "100");
     // 5 packets a second of 40 kbit/s.
-    plan.readers.insert(6, ReaderConfig { capacity: 10, gap: Duration::from_millis(200), pauses: None });
+    plan.readers.insert(
+        6,
+        ReaderConfig { capacity: 10, when_full: WhenFull::Refuses, gap: Duration::from_millis(200), pauses: None },
+    );
     let limited = plan.clone().set("min_rate", "200k").set("evict_after", "6s");
     let [(site, held), (_, free)] = [plan, limited].map(|plan| run(&plan, 1, 100));
     assert_eq!(whole(&held), 0, "everyone waits for the slow one");

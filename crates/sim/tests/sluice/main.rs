@@ -1,6 +1,7 @@
-//! A session of sluice on one link, alone or next to TCPs.
+//! A session of sluice on a link or two, alone or next to TCPs.
 
 mod flows;
+mod hosts;
 mod starts;
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use weir_core::layers::Ladder;
 use weir_core::registry::{self, Habitat, Session, Setting};
 use weir_link::LinkConfig;
-use weir_sim::{EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig};
+use weir_sim::{AgentId, EndpointConfig, LinkId, Membership, Network, NodeId, SessionConfig, SessionId};
 use weir_units::{Bytes, Rate};
 use weir_wire::CciForm;
 
@@ -22,8 +23,14 @@ fn link(net: &mut Network, link: &str, delay: Duration) -> (NodeId, NodeId, Link
 
 /// A session from 256 kbit/s up to this rate, in steps of this ratio, with one receiver. Gives its number of levels.
 fn session(net: &mut Network, (root, host): (NodeId, NodeId), top: Rate, ratio: f64, settings: &[Setting]) -> usize {
-    let ladder = Ladder::geometric(Rate::from_kbps(256), top, ratio).expect("a ladder");
-    let levels = ladder.levels();
+    let (id, session) =
+        open(net, root, Ladder::geometric(Rate::from_kbps(256), top, ratio).expect("a ladder"), settings);
+    join(net, id, &session, host, EndpointConfig::default());
+    session.ladder.levels()
+}
+
+/// A session without receivers.
+fn open(net: &mut Network, root: NodeId, ladder: Ladder, settings: &[Setting]) -> (SessionId, Session) {
     let session = Session { ladder, packet_size: Bytes::new(1456), form: CciForm::Short, habitat: Habitat::Sockets };
     let scheme = registry::find("sluice").expect("registered");
     let channels = scheme.channels(&session, settings).expect("good settings").len();
@@ -31,7 +38,11 @@ fn session(net: &mut Network, (root, host): (NodeId, NodeId), top: Rate, ratio: 
     let id = net.add_session(root, config).expect("a few channels");
     let sender = scheme.sender(&session, settings, net.random_for("sender")).expect("good settings");
     net.add_sender(id, sender, EndpointConfig::default());
-    let receiver = scheme.receiver(&session, &[], net.random_for("receiver")).expect("good settings");
-    net.add_receiver(id, host, receiver, EndpointConfig::default()).expect("a way");
-    levels
+    (id, session)
+}
+
+fn join(net: &mut Network, id: SessionId, session: &Session, host: NodeId, config: EndpointConfig) -> AgentId {
+    let scheme = registry::find("sluice").expect("registered");
+    let receiver = scheme.receiver(session, &[], net.random_for("receiver")).expect("good settings");
+    net.add_receiver(id, host, receiver, config).expect("a way")
 }

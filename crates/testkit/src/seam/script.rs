@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_core::{Action, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId};
+use weir_core::{Action, Backlog, Destination, Endpoint, Event, Header, Locator, Origin, Packet, Payload, PeerId};
 use weir_units::{Bytes, Ecn, Time};
 use weir_wire::{Experimental, experimental};
 
@@ -43,6 +43,8 @@ pub enum Seen {
     PeerDown(PeerId),
     /// [`Event::HostDropped`].
     HostDropped(u64),
+    /// [`Event::Backlog`].
+    Backlog(Backlog),
     /// [`Event::Offer`].
     Offer(u64),
     /// [`Event::End`].
@@ -132,6 +134,7 @@ impl Seen {
             Event::Reached { at, peer } => Seen::Reached(at, peer),
             Event::PeerDown(peer) => Seen::PeerDown(peer),
             Event::HostDropped { packets } => Seen::HostDropped(packets),
+            Event::Backlog(backlog) => Seen::Backlog(backlog),
             Event::Offer { packets } => Seen::Offer(packets),
             Event::End => Seen::End,
             Event::Room { payloads } => Seen::Room(payloads),

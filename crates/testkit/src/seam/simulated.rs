@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_link::LinkConfig;
-use weir_sim::traffic::{ReaderConfig, Supply};
+use weir_sim::traffic::{ReaderConfig, Supply, WhenFull};
 use weir_sim::{AgentId, EndpointConfig, Membership, Monitor, Network, NodeId, SessionConfig, SessionId, Times};
 use weir_units::Time;
 use weir_wire::CciForm;
@@ -54,7 +54,12 @@ fn add_party(network: &mut Network, party: Party, node: NodeId, sessions: &[Sess
         times: Times { start: Time::ZERO + starts, stop: stops.map(|stop| Time::ZERO + stop) },
         accepts_peers,
         supply: offers.map(|count| if count == u64::MAX { Supply::Endless } else { Supply::AtOnce(count) }),
-        reader: reads.map(|reads| ReaderConfig { capacity: reads.capacity, gap: reads.gap, pauses: None }),
+        reader: reads.map(|reads| ReaderConfig {
+            capacity: reads.capacity,
+            when_full: WhenFull::Refuses,
+            gap: reads.gap,
+            pauses: None,
+        }),
         ..EndpointConfig::default()
     };
     let flow = network.add_flow();

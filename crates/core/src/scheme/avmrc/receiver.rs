@@ -15,7 +15,7 @@ use super::subscription::{Subscription, SustainedLevel};
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, LossEvents, QueuingDelay};
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Work};
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
 
@@ -46,6 +46,7 @@ pub struct Receiver {
     pub(super) closing: Closing,
     pub(super) leaves: Leaves,
     pub(super) giving_up: GivingUp,
+    pub(super) work: Work,
     pub(super) arrival: ArrivalTest,
     pub(super) config: Config,
     /// What a manager allots, if there is one.
@@ -92,6 +93,7 @@ impl Receiver {
             leaves: Leaves::new(config.leave_wait, Fall::Half),
             giving_up: GivingUp::default(),
             host: HostDrops::default(),
+            work: Work::default(),
             closing: Closing::default(),
             counts: Counts::default(),
             actions: Outbox::default(),
@@ -310,6 +312,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (State::Running, Event::Backlog(backlog)) => self.work.on_backlog(backlog),
             (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}

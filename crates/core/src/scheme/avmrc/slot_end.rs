@@ -46,7 +46,7 @@ impl Receiver {
             Synchronisation::None => self.rules.slot() / self.config.n_add > before / self.config.n_add,
         };
         let arrived = self.rate_arrived(now, ended, next, counts);
-        if is_too_much(host_dropped, counts.received) {
+        if self.work.on_slot(counts.received) || is_too_much(host_dropped, counts.received) {
             self.on_host_overrun(now);
         } else if self.rules.is_slow_start() {
             self.continue_slow_start(now, arrived);

@@ -12,7 +12,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{Bursts, DelaySample, DelayWindow, Estimates, InBurst, QueuingDelay};
 use crate::layers::Ladder;
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Rejoin, is_too_much};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Rejoin, Work, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 
@@ -27,6 +27,7 @@ pub struct Receiver {
     memberships: Memberships,
     leaves: Leaves,
     host: HostDrops,
+    work: Work,
     delay: QueuingDelay,
     level: usize,
     bursts: Bursts,
@@ -90,6 +91,7 @@ impl Receiver {
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
+            work: Work::default(),
             delay: QueuingDelay::new(DELAY_GAIN, DELAY_GAIN, DelayWindow::Moving(DELAY_WINDOW)),
             level: 0,
             bursts,
@@ -323,7 +325,9 @@ impl Receiver {
         let report = self.report(now, &slot);
         self.actions.push(Action::Observe(Observation::Slot(report)));
         self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
-        if is_too_much(report.host_dropped_packets, report.received_packets) && self.level > 1 {
+        let is_too_much = self.work.on_slot(report.received_packets)
+            || is_too_much(report.host_dropped_packets, report.received_packets);
+        if is_too_much && self.level > 1 {
             return self.go_to(now, self.level - 1, LevelCause::HostDrops);
         }
         let is_settled = slot.is_steady && !self.leaves.is_pending(now);
@@ -406,6 +410,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (State::Running, Event::Backlog(backlog)) => self.work.on_backlog(backlog),
             (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}

@@ -1,17 +1,19 @@
 //! The sender's side of a host that cannot keep up: how much of the ladder it sends in time.
 
-use core::time::Duration;
+use core::cmp::Ordering;
 
 use weir_units::{Rate, Time};
 
 use super::announce::MOST_TOLD;
+use super::retry::Retry;
 use crate::layers::Ladder;
+use crate::observation::CeilingCause;
 
 /// How many levels the sender's host sends in time.
 ///
 /// A host whose processor, or whose supply of symbols, is too slow sends all channels at less than their rates, and receivers take
 /// bursts that were cut short for what their paths carry. So the sender withholds the channels above what it manages. It tries twice
-/// the rate after a while, less and less often if that is too much again.
+/// the rate after a while, and less and less often if that is too much again.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Levels that are sent.
@@ -23,14 +25,13 @@ pub(super) struct Pace {
     sent: u64,
     /// The window before was too much.
     was_late: bool,
-    try_at: Option<Time>,
-    wait: Duration,
+    retry: Retry,
 }
 
 impl Pace {
     pub(super) fn new(ladder: &Ladder) -> Pace {
         let floor = highest_within(ladder, FLOOR).max(ladder.levels().saturating_sub(MOST_TOLD));
-        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, try_at: None, wait: FIRST_WAIT }
+        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, retry: Retry::new() }
     }
 
     /// The levels that are sent.
@@ -38,13 +39,15 @@ impl Pace {
         self.levels
     }
 
-    /// So many periods were due, and so many are sent. Whether the levels are others now.
-    pub(super) fn on_periods(&mut self, now: Time, ladder: &Ladder, due: u64, sent: u64) -> bool {
+    /// So many periods were due, and so many are sent. Why the levels are others now, if they are.
+    pub(super) fn on_periods(&mut self, now: Time, ladder: &Ladder, due: u64, sent: u64) -> Option<CeilingCause> {
         let before = self.levels;
-        if self.try_at.take_if(|at| *at <= now).is_some() {
+        if self.retry.is_due(now) {
             let more = highest_within(ladder, ladder.level_rate(self.levels).scale(2.0)).max(self.levels + 1);
             self.levels = more.min(ladder.levels());
-            self.try_at = (self.levels < ladder.levels()).then_some(now + self.wait);
+            if self.levels == ladder.levels() {
+                self.retry.stop();
+            }
         }
         (self.due, self.sent) = (self.due + due, self.sent + sent);
         if self.due >= WINDOW {
@@ -55,12 +58,15 @@ impl Pace {
             if is_too_much {
                 let kept = highest_within(ladder, ladder.level_rate(self.levels).scale(part.max(LEAST) * SHARE));
                 self.levels = kept.max(self.floor);
-                self.try_at = Some(now + self.wait);
-                self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                self.retry.on_cut(now);
             }
             (self.due, self.sent, self.was_late) = (0, 0, is_late && !is_too_much);
         }
-        self.levels != before
+        match self.levels.cmp(&before) {
+            Ordering::Less => Some(CeilingCause::Busy),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(CeilingCause::Retry),
+        }
     }
 }
 
@@ -78,8 +84,6 @@ const SHARE: f64 = 0.9;
 const LEAST: f64 = 0.5;
 /// A rate at which every host keeps up, if it is not busy with something else: then withholding levels would not help.
 const FLOOR: Rate = Rate::from_mbps(200);
-const FIRST_WAIT: Duration = Duration::from_secs(5);
-const LONGEST_WAIT: Duration = Duration::from_secs(320);
 
 #[cfg(test)]
 mod tests {
@@ -101,12 +105,12 @@ mod tests {
     fn a_host_that_is_late_in_two_windows_sends_what_it_manages_and_tries_twice_that_later() {
         let (ladder, mut pace) = (ladder(5_000), Pace::new(&ladder(5_000)));
         assert_eq!(after_late(&mut pace, &ladder, 0, 4), Rate::from_mbps(5_000), "one window may be late");
-        assert!(!pace.on_periods(Time::from_millis(100), &ladder, 20, 20));
+        assert_eq!(pace.on_periods(Time::from_millis(100), &ladder, 20, 20), None);
         assert_eq!(after_late(&mut pace, &ladder, 4, 4), Rate::from_mbps(5_000), "and another, later");
         let cut = after_late(&mut pace, &ladder, 8, 4);
         assert!((3_000..=3_600).contains(&(cut.bps() / 1_000_000)), "{cut}: 0.8 · 0.9 of 5 Gbit/s, by a step at most");
-        assert!(!pace.on_periods(Time::from_millis(5_000), &ladder, 20, 20));
-        assert!(pace.on_periods(Time::from_millis(6_000), &ladder, 20, 20));
+        assert_eq!(pace.on_periods(Time::from_millis(5_000), &ladder, 20, 20), None);
+        assert_eq!(pace.on_periods(Time::from_millis(6_000), &ladder, 20, 20), Some(CeilingCause::Retry));
         assert_eq!(pace.levels(), ladder.levels(), "more is tried");
     }
 

@@ -12,6 +12,7 @@ use super::config::Config;
 use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST, Shown};
 use super::demand::{self, Reporter};
 use super::flood::{Flood, SlotSeen};
+use super::host::HostLimit;
 use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
 use super::share::Share;
@@ -20,7 +21,9 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, DelayWindow, QueuingDelay, TimestampDifference};
 use crate::layers::Ladder;
-use crate::membership::{Fall, HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, is_too_much};
+use crate::membership::{
+    Fall, HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, Work, WorkDone, is_too_much,
+};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 use crate::probing::{self, Interval, Probing, SENDER};
@@ -40,6 +43,8 @@ pub struct Receiver {
     short_queue_stood: Option<Time>,
     starts: Starts,
     host: HostDrops,
+    work: Work,
+    host_limit: HostLimit,
     delay: QueuingDelay,
     probing: Probing,
     reporter: Reporter,
@@ -55,6 +60,8 @@ pub struct Receiver {
     /// To whom this cycle's burst shows the next level; `None` until the cycle has announced it.
     shown: Option<Shown>,
     level: usize,
+    /// Until when it stays a member of channels above that, after a leave for the host's sake.
+    surplus_until: Time,
     asks_for_start_up: bool,
     /// The slot's place in the cycle; `None` before the first packet.
     place: Option<u16>,
@@ -104,6 +111,8 @@ impl Receiver {
             short_queue_stood: None,
             starts: Starts::default(),
             host: HostDrops::default(),
+            work: Work::default(),
+            host_limit: HostLimit::new(),
             delay: QueuingDelay::new(1.0, 1.0, DelayWindow::Moving(DELAY_WINDOW)),
             reporter: Reporter::new(random.bits() as u32),
             probing: Probing::new(config.round_trip, random),
@@ -116,6 +125,7 @@ impl Receiver {
             withheld: 0,
             shown: None,
             level: 0,
+            surplus_until: Time::ZERO,
             asks_for_start_up: true,
             place: None,
             slot: Slot::default(),
@@ -390,13 +400,26 @@ impl Receiver {
         let host_dropped = self.host.take(now, HOST_MEMORY);
         self.report(&slot, now, host_dropped, seen.share);
         self.wish(&seen);
-        if is_too_much(host_dropped, slot.counts.packets) && self.level > 1 {
+        if let Some(level) = self.relieve_host(now, host_dropped, slot.counts.packets) {
             self.rules.end_start();
-            return self.change(now, Some((self.level - 1, LevelCause::HostDrops)));
+            return self.change(now, Some((level, LevelCause::HostDrops)));
         }
         let change = self.rules.on_slot(&seen);
         self.change(now, change);
         self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
+    }
+
+    /// The level to go to, where the host does not keep up.
+    fn relieve_host(&mut self, now: Time, dropped: u64, received: u64) -> Option<usize> {
+        if self.work.on_slot(received) {
+            let WorkDone { payloads, slots } = self.work.done()?;
+            let done = Bytes::new(self.packet_size.count().saturating_mul(payloads));
+            return self.host_limit.on_too_much(now, &self.ladder, self.level, done.per(SLOT * slots));
+        }
+        if self.work.done().is_none() {
+            self.host_limit.on_enough(now, &self.ladder, self.level);
+        }
+        (is_too_much(dropped, received) && self.level > 1).then(|| self.level - 1)
     }
 
     /// What there is to know; at the end of the slot in this `place` of the cycle, if one ends.
@@ -405,6 +428,7 @@ impl Receiver {
         Seen {
             now,
             level: self.level,
+            most: self.most(),
             arrived: self.arrivals.rate(10),
             has_lost_much: self.has_lost(MUCH_LOSS),
             loses_more: self.arrivals.lose_more(),
@@ -503,13 +527,14 @@ impl Receiver {
             let [before, after] = [self.level, level].map(|level| self.ladder.level_rate(level).bps() as f64);
             self.share.on_rate_change(after / before);
         }
-        while self.level < level {
-            self.memberships.join(now, self.level, &mut self.actions);
-            self.level += 1;
+        self.level = level;
+        while self.memberships.count() < level {
+            self.memberships.join(now, self.memberships.count(), &mut self.actions);
         }
-        while self.level > level {
-            self.level -= 1;
-            self.memberships.leave(self.level, &mut self.actions);
+        if cause == LevelCause::HostDrops {
+            self.surplus_until = now + self.round_trip.unwrap_or(self.config.round_trip) + LAST_PACKETS;
+        } else {
+            self.leave_surplus();
         }
         if leaves && level > 0 {
             let packet_time = self.packet_size / self.ladder.level_rate(level);
@@ -522,9 +547,18 @@ impl Receiver {
         }
         self.measuring = [None; 3];
         self.arrivals.on_rate_change();
+        self.work.measure_again();
         self.rules.on_change(now);
         let rate = self.ladder.level_rate(level);
         self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
+    }
+
+    /// Leaves the channels that it does not want. For the host's sake that is only when the sender has heard of it: what it has sent until
+    /// then would be missing, and the path carries it.
+    fn leave_surplus(&mut self) {
+        while self.memberships.count() > self.level {
+            self.memberships.leave(self.memberships.count() - 1, &mut self.actions);
+        }
     }
 
     fn rate(&self) -> Rate {
@@ -538,7 +572,7 @@ impl Receiver {
     /// The highest level that it may have.
     fn most(&self) -> usize {
         let sent = self.ladder.levels().saturating_sub(self.withheld).max(1);
-        self.allotment.map_or(usize::MAX, |allotment| allotment.level.max(1)).min(sent)
+        self.allotment.map_or(usize::MAX, |allotment| allotment.level.max(1)).min(sent).min(self.host_limit.levels())
     }
 
     fn on_allot(&mut self, now: Time, allotment: Allotment) {
@@ -586,6 +620,9 @@ impl Receiver {
         if self.reporter.deadline().is_some_and(|at| at <= now) {
             self.tell_wants(now);
         }
+        if self.surplus_deadline().is_some_and(|at| at <= now) {
+            self.leave_surplus();
+        }
         if now >= self.slot_deadline() {
             match self.place {
                 // In silence the receiver's own clock goes on.
@@ -601,6 +638,10 @@ impl Receiver {
         }
     }
 
+    fn surplus_deadline(&self) -> Option<Time> {
+        (self.memberships.count() > self.level).then_some(self.surplus_until)
+    }
+
     /// When the receiver's own clock ends the slot: a queue that grows by two slots within one is beyond what happens.
     fn slot_deadline(&self) -> Time {
         self.slot.begun + SLOT * SILENT_SLOTS
@@ -614,6 +655,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.host.on_dropped(now, packets),
+            (State::Running, Event::Backlog(backlog)) => self.work.on_backlog(backlog),
             (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}
@@ -628,7 +670,8 @@ impl Endpoint for Receiver {
         if self.state != State::Running {
             return None;
         }
-        [self.probing.deadline(), self.reporter.deadline(), Some(self.slot_deadline())].into_iter().flatten().min()
+        let others = [self.probing.deadline(), self.reporter.deadline(), self.surplus_deadline()];
+        others.into_iter().flatten().chain([self.slot_deadline()]).min()
     }
 }
 
@@ -646,4 +689,7 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
+/// From when a sender hears what a receiver wants until the last packet of what it does not has come, the time on the way left out: a period of
+/// the sender, and what hosts hold.
+const LAST_PACKETS: Duration = Duration::from_millis(50);
 const A_SECOND: Duration = Duration::from_secs(1);

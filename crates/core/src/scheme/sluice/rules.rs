@@ -19,6 +19,8 @@ use crate::observation::LevelCause;
 pub(super) struct Seen {
     pub(super) now: Time,
     pub(super) level: usize,
+    /// The highest level that it may have.
+    pub(super) most: usize,
     /// What came in the last second.
     pub(super) arrived: Rate,
     /// Whether so much of it was lost that the rate is far beyond the path's.
@@ -203,7 +205,7 @@ impl Rules {
     /// Whether the flows that shared the path seem to have ended: a higher level fits, and since the latest loss event not even a short
     /// queue has stood for longer than a TCP leaves one empty.
     fn is_alone_again(&self, seen: &Seen) -> bool {
-        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen.now, seen.level + 1);
+        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen, seen.level + 1);
         self.has_lost && has_room && self.flows.let_start(seen.now) && seen.has_been_without(seen.latest_short_queue)
     }
 
@@ -276,7 +278,7 @@ impl Rules {
         let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
         let is_below_others = seen.is_empty && self.others.have_more_than(seen.level);
         if !seen.is_over_congestion()
-            || self.is_barred(seen.now, seen.level + 1)
+            || self.is_barred(seen, seen.level + 1)
             || !self.flows.let_join(seen.now, self.rate(seen.level + 1))
             || !is_below_others && self.fitted < needed
         {
@@ -285,7 +287,7 @@ impl Rules {
         self.trying = Some(Trying { since: seen.now, back: seen.level });
         if is_below_others {
             let most = self.others.stride_from(seen.level);
-            let allowed = (seen.level + 1..=most).take_while(|level| !self.is_barred(seen.now, *level));
+            let allowed = (seen.level + 1..=most).take_while(|level| !self.is_barred(seen, *level));
             return allowed.last().map(|level| (level, LevelCause::Add));
         }
         self.climbed += 1;
@@ -296,9 +298,9 @@ impl Rules {
         Some((seen.level + 1, LevelCause::Add))
     }
 
-    /// Whether the level was too much a short while ago, or there is none.
-    fn is_barred(&self, now: Time, level: usize) -> bool {
-        self.too_much.get(level).is_none_or(|(_, until)| now < *until)
+    /// Whether the receiver may not have the level, or it was too much a short while ago, or there is none.
+    fn is_barred(&self, seen: &Seen, level: usize) -> bool {
+        level > seen.most || self.too_much.get(level).is_none_or(|(_, until)| seen.now < *until)
     }
 
     /// More, where a queue stands and a TCP would have more.

@@ -16,7 +16,7 @@ use super::pace::Pace;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::Ladder;
-use crate::observation::{CeilingCause, Observation};
+use crate::observation::Observation;
 use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
@@ -138,9 +138,7 @@ impl Sender {
         let Some(due) = self.next_period.filter(|due| *due <= now) else { return };
         let missed = (now.since(due).as_nanos() / self.period.as_nanos()) as u64;
         let periods = (1 + missed).min(MOST_PERIODS_AT_ONCE);
-        if self.pace.on_periods(now, &self.ladder, 1 + missed, periods) {
-            let cause =
-                if self.pace.levels() < self.ladder.levels() { CeilingCause::Busy } else { CeilingCause::Trial };
+        if let Some(cause) = self.pace.on_periods(now, &self.ladder, 1 + missed, periods) {
             self.tell(Some((self.ladder.level_rate(self.offered()), cause)));
         }
         self.announcement.on_time(now);

@@ -16,7 +16,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, is_too_much, was_sent_since};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Work, is_too_much, was_sent_since};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 use crate::probing::{self, Interval, Probing, SENDER};
@@ -37,6 +37,7 @@ pub struct Receiver {
     memberships: Memberships,
     leaves: Leaves,
     host: HostDrops,
+    work: Work,
     sawtooth: Sawtooth,
     following: Following,
     probing: Probing,
@@ -115,6 +116,7 @@ impl Receiver {
             memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
+            work: Work::default(),
             sawtooth: Sawtooth::new(layout.hybrid.clone(), config.decrease, config.start_up),
             following: Following::new(layout.stairs.clone(), config.stair_rule, session.form.slot_bits()),
             probing: Probing::new(config.initial_rtt, random),
@@ -357,7 +359,9 @@ impl Receiver {
     fn look(&mut self, now: Time) {
         let report = self.report(now);
         let just_decreased = self.sawtooth.decreased().is_some_and(|at| now.since(at) < DECREASE_ACTS_WITHIN);
-        if !just_decreased && is_too_much(report.host_dropped_packets, report.received_packets) {
+        let is_too_much = self.work.on_slot(report.received_packets)
+            || is_too_much(report.host_dropped_packets, report.received_packets);
+        if is_too_much && !just_decreased {
             self.relieve_host(now);
         }
         self.memberships.rejoin_silent(now, self.layout.rejoin(), &mut self.actions);
@@ -463,6 +467,7 @@ impl Endpoint for Receiver {
             (State::Running, Event::Packet { from, packet }) => self.on_packet(now, from, packet),
             (State::Running, Event::Deadline) => self.on_time(now),
             (State::Running, Event::HostDropped { packets }) => self.on_host_dropped(now, packets),
+            (State::Running, Event::Backlog(backlog)) => self.work.on_backlog(backlog),
             (_, Event::Allot(allotment)) => self.on_allot(now, allotment),
             (State::Idle | State::Running, Event::Finish) => self.on_finish(now),
             _ => {}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_core::registry::{Build, Habitat, Setting, Stream};
 use weir_core::{Endpoint, Header};
 use weir_link::{DropReason, LinkConfig};
-use weir_sim::traffic::{ReaderConfig, Supply};
+use weir_sim::traffic::{ReaderConfig, Supply, WhenFull};
 use weir_sim::{
     Address, AgentId, Body, EndpointConfig, LinkId, Membership, Monitor, Network, NodeId, Packet, SessionConfig, Times,
 };
@@ -85,7 +85,12 @@ fn add_parties(network: &mut Network, case: &Case, root: NodeId, nodes: &[NodeId
         let config = EndpointConfig {
             clock_ahead: Duration::from_secs(CLOCKS.as_secs().saturating_add_signed(case.ahead(number))),
             accepts_peers: true,
-            reader: reader.map(|(_, gap)| ReaderConfig { capacity: READER_ROOM, gap, pauses: None }),
+            reader: reader.map(|(_, gap)| ReaderConfig {
+                capacity: READER_ROOM,
+                when_full: WhenFull::Refuses,
+                gap,
+                pauses: None,
+            }),
             ..EndpointConfig::default()
         };
         agents.push(network.add_receiver(session, *node, party, config).expect("a star joins all"));

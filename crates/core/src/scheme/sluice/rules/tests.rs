@@ -9,6 +9,7 @@ fn seen(millis: u64) -> Seen {
     Seen {
         now: Time::from_millis(millis),
         level: 20,
+        most: ladder().levels(),
         arrived: ladder().level_rate(20),
         has_lost_much: false,
         loses_more: false,

@@ -1,0 +1,89 @@
+//! When more is tried by a host that could not keep up.
+
+use core::time::Duration;
+
+use weir_units::Time;
+
+/// After a cut more is tried in a while, and more again every other second as long as the host keeps up. If it does not, the next wait is
+/// twice as long.
+#[derive(Debug)]
+pub(super) struct Retry {
+    at: Option<Time>,
+    wait: Duration,
+    /// When more was tried last, if that is not known to have been too much.
+    tried: Option<Time>,
+}
+
+impl Retry {
+    pub(super) const fn new() -> Retry {
+        Retry { at: None, wait: FIRST_WAIT, tried: None }
+    }
+
+    /// The host does not keep up, and does less from here on.
+    pub(super) fn on_cut(&mut self, now: Time) {
+        match self.tried.take() {
+            Some(tried) if now.since(tried) <= TRIAL => self.wait = (self.wait * 2).min(LONGEST_WAIT),
+            Some(_) => self.wait = FIRST_WAIT,
+            None => {}
+        }
+        self.at = Some(now + self.wait);
+    }
+
+    /// Whether it is time to try more. The caller does.
+    pub(super) fn is_due(&mut self, now: Time) -> bool {
+        let is_due = self.at.is_some_and(|at| at <= now);
+        if is_due {
+            self.tried = Some(now);
+            self.at = Some(now + TRIAL);
+        }
+        is_due
+    }
+
+    /// There is nothing more to try.
+    pub(super) fn stop(&mut self) {
+        self.at = None;
+    }
+}
+
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(320);
+/// What is too much turns out to be so within this time: a sender judges two windows of a tenth of a second, a receiver what has piled up.
+const TRIAL: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn more_is_tried_after_five_seconds_and_then_every_other_second_as_long_as_it_is_not_too_much() {
+        let mut retry = Retry::new();
+        assert!(!retry.is_due(at(100_000)), "nothing was too much");
+        for cut in [0, 300, 600] {
+            retry.on_cut(at(cut));
+        }
+        assert!(!retry.is_due(at(5_500)), "several cuts are one");
+        let tried = [5_600, 5_700, 7_600, 9_500, 9_600].map(|millis| retry.is_due(at(millis)));
+        assert_eq!(tried, [true, false, true, false, true]);
+        retry.stop();
+        assert!(!retry.is_due(at(100_000)));
+    }
+
+    #[test]
+    fn a_trial_that_is_too_much_doubles_the_wait_and_one_that_lasts_makes_it_short_again() {
+        let mut retry = Retry::new();
+        let waits =
+            |retry: &mut Retry, from: u64| (from..from + 400_000).step_by(100).find(|at_| retry.is_due(at(*at_)));
+        retry.on_cut(at(0));
+        assert_eq!(waits(&mut retry, 0), Some(5_000));
+        retry.on_cut(at(5_500));
+        assert_eq!(waits(&mut retry, 5_500), Some(15_500));
+        retry.on_cut(at(15_600));
+        assert_eq!(waits(&mut retry, 15_600), Some(35_600));
+        retry.on_cut(at(40_000));
+        assert_eq!(waits(&mut retry, 40_000), Some(45_000));
+    }
+}
