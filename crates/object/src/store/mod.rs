@@ -43,6 +43,7 @@ mod senders;
 mod slots;
 mod unpack;
 mod window;
+mod writeback;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
@@ -64,6 +65,7 @@ pub use self::senders::Origin;
 use self::senders::Senders;
 use self::unpack::Bundles;
 use self::window::Window;
+use self::writeback::Writeback;
 use crate::attributes;
 use crate::bundle::BundleError;
 use crate::keys::PublicKey;
@@ -376,6 +378,7 @@ pub struct Store {
     /// The object of the last packet, which is mostly that of the next.
     last_object: Option<(u128, u32, u32)>,
     window: Window,
+    writeback: Writeback,
     decoders: Decoders,
     /// Packets of objects that nothing is known of yet.
     early: VecDeque<(Content, Box<[u8]>, Origin)>,
@@ -464,6 +467,7 @@ impl Store {
             unusable: Default::default(),
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
+            writeback: Writeback::default(),
             decoders: Decoders::new(options.decoding_threads, options.memory_limit),
             early: VecDeque::new(),
             early_bytes: 0,

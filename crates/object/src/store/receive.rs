@@ -448,10 +448,14 @@ impl Store {
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
         let data = &incoming.handles.as_ref().expect("was just opened").data;
         let is_sparse = incoming.spec.attributes.sparse;
-        let result = self.window.write(place, |bytes, offset| match is_sparse {
-            true => sparse::write(data, bytes, offset),
-            false => data.write_all_at(bytes, offset),
+        let mut written = 0;
+        let result = self.window.write(place, |bytes, offset| {
+            written += bytes.len() as u64;
+            if is_sparse { sparse::write(data, bytes, offset) } else { data.write_all_at(bytes, offset) }
         });
+        if self.options.sync {
+            self.writeback.on_written(data, written);
+        }
         result.map_err(|source| self.file_error(file, source))
     }
 
