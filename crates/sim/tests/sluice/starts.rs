@@ -13,12 +13,17 @@ use weir_wire::probe::Kind;
 /// When probes asked for start-up bursts, and what the receiver told.
 #[derive(Default)]
 struct Seen {
+    delivered: u64,
     asked: Vec<Time>,
     level: usize,
     loss_events: usize,
 }
 
 impl Monitor for Seen {
+    fn deliver(&mut self, _now: Time, _agent: AgentId, bytes: u64, _number: Option<u64>) {
+        self.delivered += bytes;
+    }
+
     fn arrive(&mut self, now: Time, _agent: AgentId, packet: &Packet) {
         if matches!(packet.body, Body::Endpoint(Header::Probe(probe)) if probe.kind == Kind::StartUp) {
             self.asked.push(now);
@@ -36,10 +41,26 @@ impl Monitor for Seen {
 
 /// A session of up to 10 Mbit/s to a receiver behind one link.
 fn behind(link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
+    up_to(10, 1.5, link, settings)
+}
+
+/// A session of up to so many Mbit/s, in steps of this ratio.
+fn up_to(mbps: u64, ratio: f64, link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
     let mut net = Network::new(1);
     let (root, host, bottleneck) = super::link(&mut net, link, Duration::from_millis(10));
-    let levels = super::session(&mut net, (root, host), Rate::from_mbps(10), 1.5, settings);
+    let levels = super::session(&mut net, (root, host), Rate::from_mbps(mbps), ratio, settings);
     (net, bottleneck, levels)
+}
+
+/// A burst of twice 60 Mbit/s overflows a queue of 12 ms. It tells all the same that the path carries 100.
+#[test]
+fn what_a_burst_loses_ends_the_start_and_takes_nothing_back() {
+    let (mut net, link, _) = up_to(1_000, 1.15, "rate=100M,delay=10ms,buffer=100p", &[]);
+    let mut seen = Seen::default();
+    net.run_until(Time::from_secs(2), &mut seen);
+    assert!(net.link_counters(link).dropped > 0, "the queue is too long for this test");
+    let seconds = seen.delivered as f64 * 8.0 / 100e6;
+    assert!(seconds > 1.2, "in 2 s as much came as the link carries in {seconds} s");
 }
 
 #[test]

@@ -92,8 +92,9 @@ struct Slot {
     base: Counts,
     /// Sum of the delays of packets outside bursts, and their number.
     waited: (Duration, u32),
-    /// A burst was in it.
+    /// A burst was in it, and the sender's clock in the latest of its packets that came.
     has_burst: bool,
+    burst_clock: u32,
     /// A loss event began.
     loss_event: bool,
 }
@@ -299,7 +300,7 @@ impl Receiver {
         let waited = self.delay.short_term();
         self.queue.on_any_packet(waited);
         if header.signal {
-            self.slot.has_burst = true;
+            (self.slot.has_burst, self.slot.burst_clock) = (true, header.clock_micros as u32);
             if self.place != Some(CYCLE as u16 - 1) {
                 self.starts.on_burst(now);
             }
@@ -330,7 +331,7 @@ impl Receiver {
         }
         self.share.on_received();
         if lost > 0 {
-            self.on_loss(now, usize::from(header.channel), self.delay.short_term());
+            self.on_loss(now, header);
         }
     }
 
@@ -342,13 +343,28 @@ impl Receiver {
             || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
     }
 
+    /// Whether what this packet shows to be missing may be of the slot's burst: it was sent less than so many packets of its channel after
+    /// that as have to come before one counts as lost.
+    fn tells_of_burst(&self, header: &Layered) -> bool {
+        let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
+        let told_after = self.told_after(header) + SENDER_PERIOD;
+        Duration::from_micros(u64::from(since)) <= told_after
+    }
+
+    /// How long before this packet one of its channel was sent that it shows to be lost.
+    fn told_after(&self, header: &Layered) -> Duration {
+        let rate = self.ladder.channel_rate(usize::from(header.channel));
+        self.packet_size / rate * self.config.reorder_packets as u32
+    }
+
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
     /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst, or before a
     /// leave acted that has answered it.
-    fn on_loss(&mut self, now: Time, channel: usize, waited: Duration) {
+    fn on_loss(&mut self, now: Time, header: &Layered) {
         let threshold = self.threshold();
-        let told_after = self.packet_size / self.ladder.channel_rate(channel) * self.config.reorder_packets as u32;
-        let stood = self.queue.stood_lately(threshold) || told_after <= SLOT && self.queue.is_overflow(waited);
+        let told_after = self.told_after(header);
+        let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
+        let stood = self.queue.stood_lately(threshold) || overflows;
         let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost(NOISE);
         if !stood && !is_much {
             return;
@@ -361,6 +377,10 @@ impl Receiver {
         if self.rules.is_trying(now) {
             let change = self.rules.take_back(now, self.level);
             return self.change(now, change);
+        }
+        if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {
+            // The burst itself was too much, and what was joined after it may fit.
+            return self.rules.end_start();
         }
         if self.rules.is_starting() && !self.queue.is_full(threshold) {
             let change = self.rules.overshot(self.level, self.arrivals.rate(2));
@@ -689,6 +709,8 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
+/// Packets of a sender's period have one time.
+const SENDER_PERIOD: Duration = Duration::from_millis(5);
 /// From when a sender hears what a receiver wants until the last packet of what it does not has come, the time on the way left out: a period of
 /// the sender, and what hosts hold.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
