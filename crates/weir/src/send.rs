@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use weir_core::ChannelId;
 use weir_core::Observation;
-use weir_core::observation::CeilingCause;
 use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_net::description::Description;
 use weir_net::groups;
@@ -24,6 +23,7 @@ use weir_wire::alc::Content;
 
 use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
+use crate::ceilings::Ceilings;
 use crate::changes::Changes;
 use crate::events::{
     Hashing, Reading, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
@@ -116,6 +116,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         symbols_per_pass: carousel.stats().symbols_per_cycle,
         carousel,
         openings: Openings::new(&offer.channel_rates()?, Bytes::new(offer.symbol_size.into())),
+        ceilings: Ceilings::default(),
         sent,
         is_told_of_overflow: false,
         announcing,
@@ -281,22 +282,6 @@ fn is_due(expires: u32, date: u32) -> bool {
     !(lifetime / 2..=lifetime + SMALL_STEP).contains(&left)
 }
 
-/// What to tell of a network that sends to receivers what they did not ask for.
-pub(crate) fn ceiling(rate: Rate, cause: CeilingCause) -> String {
-    match cause {
-        CeilingCause::Flooded => format!(
-            "a receiver's path is full whatever it leaves: where a switch sends every channel to every port, the slowest port decides. No more than {rate} \
-             is sent from here on. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the switch, or send with a lower --rates"
-        ),
-        CeilingCause::Busy => format!("this host does not send more in time: only up to {rate} is sent for a while"),
-        CeilingCause::Retry => format!("up to {rate} is sent again, to see whether this host keeps up with it"),
-        CeilingCause::Futile => {
-            format!("the path is as full as before, so it is other traffic that fills it: up to {rate} is sent again")
-        }
-        _ => format!("up to {rate} is sent, to see whether the network still floods"),
-    }
-}
-
 /// What the observer is told.
 struct Report<'a> {
     observer: &'a mut dyn Observer<SenderEvent>,
@@ -325,6 +310,7 @@ struct FileSender<'a> {
     report: Report<'a>,
     carousel: Carousel,
     openings: Openings,
+    ceilings: Ceilings,
     /// The account of what was sent, while it can be written.
     sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
@@ -354,8 +340,10 @@ impl Application<Content> for FileSender<'_> {
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
-        if let Observation::Ceiling { rate, cause } = observation {
-            self.report.trouble(now, ceiling(*rate, *cause), None);
+        if let Observation::Ceiling { rate, cause } = observation
+            && let Some(message) = self.ceilings.on_ceiling(now, *rate, *cause)
+        {
+            self.report.trouble(now, message, None);
         }
     }
 
@@ -382,6 +370,9 @@ impl Application<Content> for FileSender<'_> {
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
+        }
+        if let Some(message) = self.ceilings.on_time(now) {
+            self.report.trouble(now, message, None);
         }
         let cycles = self.carousel.stats().cycles;
         if let Some(error) = self.sent.as_mut().and_then(|sent| sent.note(cycles).err()) {

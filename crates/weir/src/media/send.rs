@@ -23,6 +23,7 @@ use super::queue::{Counts, Dropped, LayerQueue, Stream};
 use super::rtp_input::RtpInput;
 use super::session::{Carried, Offer, offer};
 use crate::args::SendMedia;
+use crate::ceilings::Ceilings;
 use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
@@ -152,6 +153,7 @@ struct MediaSender<'a> {
     shown: Time,
     shown_bytes: u64,
     is_told_of_drops: bool,
+    ceilings: Ceilings,
     outcome: Option<Exit>,
 }
 
@@ -178,14 +180,19 @@ impl Application<Media> for MediaSender<'_> {
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
-        if let Observation::Ceiling { rate, cause } = observation {
-            self.trouble(now, crate::send::ceiling(*rate, *cause), None);
+        if let Observation::Ceiling { rate, cause } = observation
+            && let Some(message) = self.ceilings.on_ceiling(now, *rate, *cause)
+        {
+            self.trouble(now, message, None);
         }
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         self.take(now);
         self.tell();
+        if let Some(message) = self.ceilings.on_time(now) {
+            self.trouble(now, message, None);
+        }
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
         }
@@ -234,6 +241,7 @@ impl<'a> MediaSender<'a> {
             shown: started,
             shown_bytes: 0,
             is_told_of_drops: false,
+            ceilings: Ceilings::default(),
             outcome: None,
         }
     }
