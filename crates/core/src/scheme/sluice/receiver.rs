@@ -1,4 +1,6 @@
-//! The receiver: measures what bursts, losses and the queue tell, and has the rules decide.
+//! The receiver: measures what bursts, losses (`losses.rs`) and the queue tell, and has the rules decide.
+
+mod losses;
 
 use core::time::Duration;
 
@@ -321,81 +323,6 @@ impl Receiver {
         self.slot.has_burst && self.place == Some(CYCLE as u16 - 1)
     }
 
-    /// Counts the `missing` packets before one that arrived.
-    fn count_lost(&mut self, now: Time, header: &Layered, missing: u64) {
-        let lost = self.host.attribute(missing);
-        self.slot.counts.lost += lost;
-        self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
-        if header.signal || self.is_after_burst(now) || self.place == Some(0) {
-            return;
-        }
-        self.share.on_received();
-        if lost > 0 {
-            self.on_loss(now, header);
-        }
-    }
-
-    /// A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that. Where start-up bursts
-    /// have gone on for longer than a start takes, and a queue stands, losses count: who starts for ever must not keep others from it.
-    fn is_after_burst(&self, now: Time) -> bool {
-        let is_of_another = self.slot.has_burst && !self.rules.is_starting();
-        self.is_after_next_level()
-            || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
-    }
-
-    /// Whether what this packet shows to be missing may be of the slot's burst: it was sent less than so many packets of its channel after
-    /// that as have to come before one counts as lost.
-    fn tells_of_burst(&self, header: &Layered) -> bool {
-        let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
-        let told_after = self.told_after(header) + SENDER_PERIOD;
-        Duration::from_micros(u64::from(since)) <= told_after
-    }
-
-    /// How long before this packet one of its channel was sent that it shows to be lost.
-    fn told_after(&self, header: &Layered) -> Duration {
-        let rate = self.ladder.channel_rate(usize::from(header.channel));
-        self.packet_size / rate * self.config.reorder_packets as u32
-    }
-
-    /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
-    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst, or before a
-    /// leave acted that has answered it.
-    fn on_loss(&mut self, now: Time, header: &Layered) {
-        let threshold = self.threshold();
-        let told_after = self.told_after(header);
-        let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
-        let stood = self.queue.stood_lately(threshold) || overflows;
-        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost(NOISE);
-        if !stood && !is_much {
-            return;
-        }
-        let is_pending = self.leaves.was_pending(now, told_after.min(A_SECOND));
-        self.leaves.on_loss(now);
-        if is_pending {
-            return self.share.on_answered_loss();
-        }
-        if self.rules.is_trying(now) {
-            let change = self.rules.take_back(now, self.level);
-            return self.change(now, change);
-        }
-        if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {
-            // The burst itself was too much, and what was joined after it may fit.
-            return self.rules.end_start();
-        }
-        if self.rules.is_starting() && !self.queue.is_full(threshold) {
-            let change = self.rules.overshot(self.level, self.arrivals.rate(2));
-            return self.change(now, change);
-        }
-        let is_first = !self.share.has_lost();
-        if self.share.on_loss(now) {
-            self.slot.loss_event = true;
-            self.actions.push(Action::Observe(Observation::LossEvent));
-            if is_first {
-                self.share.seed(self.arrivals.rate(10).scale(0.5), self.packet_size);
-            }
-        }
-    }
-
     /// Follows what stands, and whether a leave has acted on it.
     fn look_at_queue(&mut self, now: Time) {
         self.queue.on_slot();
@@ -472,11 +399,6 @@ impl Receiver {
     /// What a share counts as, under a manager.
     fn counts_as(&self, share: Rate) -> Rate {
         self.allotment.map_or(share, |allotment| allotment.of(share))
-    }
-
-    /// Whether more than this part of the last second's packets was lost, beyond chance.
-    fn has_lost(&self, part: f64) -> bool {
-        self.arrivals.second().and(self.slot.counts).have_lost(part, DEVIATIONS)
     }
 
     fn change(&mut self, now: Time, change: Change) {
@@ -698,10 +620,6 @@ impl Endpoint for Receiver {
 /// The empty path is remembered for so long.
 const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);
-/// A path may lose this part of its packets by itself.
-const NOISE: f64 = 0.05;
-/// What is beyond chance, in standard deviations.
-const DEVIATIONS: f64 = 2.0;
 /// More loss than that is no matter of shares.
 const MUCH_LOSS: f64 = 0.1;
 /// A receiver that has found its rate measures its round trip twice a minute.
@@ -709,8 +627,6 @@ const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);
-/// Packets of a sender's period have one time.
-const SENDER_PERIOD: Duration = Duration::from_millis(5);
 /// From when a sender hears what a receiver wants until the last packet of what it does not has come, the time on the way left out: a period of
 /// the sender, and what hosts hold.
 const LAST_PACKETS: Duration = Duration::from_millis(50);

@@ -1,0 +1,100 @@
+//! What a receiver's losses tell: those of bursts, of paths that lose packets by themselves, of a pending leave, of a trial, and congestion.
+
+use core::time::Duration;
+
+use weir_units::Time;
+use weir_wire::Layered;
+
+use super::super::cycle::SLOT;
+use super::{A_SECOND, Receiver};
+use crate::endpoint::Action;
+use crate::observation::Observation;
+
+impl Receiver {
+    /// Counts the `missing` packets before one that arrived.
+    pub(super) fn count_lost(&mut self, now: Time, header: &Layered, missing: u64) {
+        let lost = self.host.attribute(missing);
+        self.slot.counts.lost += lost;
+        self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
+        if header.signal || self.is_after_burst(now) || self.place == Some(0) {
+            return;
+        }
+        self.share.on_received();
+        if lost > 0 {
+            self.on_loss(now, header);
+        }
+    }
+
+    /// A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that. Where start-up bursts
+    /// have gone on for longer than a start takes, and a queue stands, losses count: who starts for ever must not keep others from it.
+    fn is_after_burst(&self, now: Time) -> bool {
+        let is_of_another = self.slot.has_burst && !self.rules.is_starting();
+        self.is_after_next_level()
+            || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
+    }
+
+    /// Whether what this packet shows to be missing may be of the slot's burst: it was sent less than so many packets of its channel after
+    /// that as have to come before one counts as lost.
+    fn tells_of_burst(&self, header: &Layered) -> bool {
+        let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
+        let told_after = self.told_after(header) + SENDER_PERIOD;
+        Duration::from_micros(u64::from(since)) <= told_after
+    }
+
+    /// How long before this packet one of its channel was sent that it shows to be lost.
+    fn told_after(&self, header: &Layered) -> Duration {
+        let rate = self.ladder.channel_rate(usize::from(header.channel));
+        self.packet_size / rate * self.config.reorder_packets as u32
+    }
+
+    /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
+    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst, or before a
+    /// leave acted that has answered it.
+    fn on_loss(&mut self, now: Time, header: &Layered) {
+        let threshold = self.threshold();
+        let told_after = self.told_after(header);
+        let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
+        let stood = self.queue.stood_lately(threshold) || overflows;
+        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost(NOISE);
+        if !stood && !is_much {
+            return;
+        }
+        let is_pending = self.leaves.was_pending(now, told_after.min(A_SECOND));
+        self.leaves.on_loss(now);
+        if is_pending {
+            return self.share.on_answered_loss();
+        }
+        if self.rules.is_trying(now) {
+            let change = self.rules.take_back(now, self.level);
+            return self.change(now, change);
+        }
+        if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {
+            // The burst itself was too much, and what was joined after it may fit.
+            return self.rules.end_start();
+        }
+        if self.rules.is_starting() && !self.queue.is_full(threshold) {
+            let change = self.rules.overshot(self.level, self.arrivals.rate(2));
+            return self.change(now, change);
+        }
+        let is_first = !self.share.has_lost();
+        if self.share.on_loss(now) {
+            self.slot.loss_event = true;
+            self.actions.push(Action::Observe(Observation::LossEvent));
+            if is_first {
+                self.share.seed(self.arrivals.rate(10).scale(0.5), self.packet_size);
+            }
+        }
+    }
+
+    /// Whether more than this part of the last second's packets was lost, beyond chance.
+    pub(super) fn has_lost(&self, part: f64) -> bool {
+        self.arrivals.second().and(self.slot.counts).have_lost(part, DEVIATIONS)
+    }
+}
+
+/// A path may lose this part of its packets by itself.
+const NOISE: f64 = 0.05;
+/// What is beyond chance, in standard deviations.
+const DEVIATIONS: f64 = 2.0;
+/// Packets of a sender's period have one time.
+const SENDER_PERIOD: Duration = Duration::from_millis(5);
