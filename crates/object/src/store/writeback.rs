@@ -1,4 +1,5 @@
-//! Data on its way to the disk while more comes: what is left for the end, a receiver waits for before a file takes its name.
+//! Starts writing data to the disk while more arrives. A file takes its name only when all of it is on the disk, so whatever is left for the
+//! end delays it.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -20,24 +21,28 @@ impl Writeback {
         if self.bytes < INTERVAL {
             return;
         }
-        // An open file of its own, so that what fails is told to whoever syncs the other one in the end, too.
+        // A separate open file: the kernel reports a write error once for each, and the final sync must see it too.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let Ok(file) = OpenOptions::new().write(true).open(path) else { return };
-        // While it is busy there is no use in asking for more.
-        if self.thread.get_or_insert_with(start).try_send(file).is_ok() {
+        if self.thread.is_none() {
+            self.thread = start();
+        }
+        // Without a thread, or while it is busy, the system writes when it likes.
+        if self.thread.as_ref().is_some_and(|thread| thread.try_send(file).is_ok()) {
             self.bytes = 0;
         }
     }
 }
 
-/// The thread ends with its store, or when it is done with what it was asked for last.
-fn start() -> SyncSender<File> {
+/// The thread ends with its store, once it has finished the last request. `None` if the system has no thread left.
+fn start() -> Option<SyncSender<File>> {
     let (sender, files) = sync_channel(0);
-    std::thread::Builder::new().name("writeback".into()).spawn(|| work(files)).expect("a thread can be started");
-    sender
+    std::thread::Builder::new().name("writeback".into()).spawn(|| work(files)).ok()?;
+    Some(sender)
 }
 
-/// Rests as long as the disk took each time: one whose head has to move, for pieces that would be neighbours in the end, is left half of its time.
+/// Rests after each sync for as long as it took. A disk with a moving head then spends at most half of its time on pieces that the system could
+/// have merged later.
 #[expect(clippy::disallowed_methods, reason = "how fast the disk is changes nothing that the store does")]
 fn work(files: Receiver<File>) {
     for file in files {
