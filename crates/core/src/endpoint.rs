@@ -21,9 +21,9 @@
 //!   do not come back to it. A party of several sessions knows their channels by consecutive ranges of [`ChannelId`]s.
 //! - *Payloads.* A protocol never holds a payload. The application has a supply of them ([`Event::Offer`]), the driver keeps
 //!   those that the endpoint names by number ([`Action::Take`], [`Action::Keep`], [`Action::Release`]), and the receiving
-//!   application says for how many it has room ([`Event::Room`]), or how many it has not worked off ([`Event::Backlog`]). So the simulator can carry lengths where sockets carry
-//!   bytes. Only the protocol knows which of its headers a payload follows, and any peer can leave the payload out: the driver
-//!   then delivers an empty one.
+//!   application says for how many it has room ([`Event::Room`]), or how many it has not worked off ([`Event::Backlog`]). So
+//!   the simulator can carry lengths where sockets carry bytes. Only the protocol knows which of its headers a payload
+//!   follows, and any peer can leave the payload out: the driver then delivers an empty one.
 //! - *Completeness.* A driver carries out every action. One that cannot be carried out, such as to send to a peer that does
 //!   not exist, is an error of the run and never silence.
 //!

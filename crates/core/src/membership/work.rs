@@ -2,8 +2,8 @@
 
 use crate::endpoint::Backlog;
 
-/// Finds a rate that the application cannot take before it throws anything away. What it does throw away was there, and is missing from no
-/// sequence.
+/// Notices that payloads come faster than the application can take them, before it throws any away. Payloads that it throws away have arrived,
+/// so no gap in a sequence shows them.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     backlog: Backlog,

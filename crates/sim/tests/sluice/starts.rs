@@ -44,7 +44,7 @@ fn behind(link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
     up_to(10, 1.5, link, settings)
 }
 
-/// A session of up to so many Mbit/s, in steps of this ratio.
+/// A session from 256 kbit/s up to `mbps`, in steps of `ratio`, to a receiver behind one link.
 fn up_to(mbps: u64, ratio: f64, link: &str, settings: &[Setting]) -> (Network, LinkId, usize) {
     let mut net = Network::new(1);
     let (root, host, bottleneck) = super::link(&mut net, link, Duration::from_millis(10));

@@ -39,7 +39,7 @@ impl Pace {
         self.levels
     }
 
-    /// So many periods were due, and so many are sent. Why the levels are others now, if they are.
+    /// Counts the periods that were due and those that are sent. Returns why the number of levels changed, if it did.
     pub(super) fn on_periods(&mut self, now: Time, ladder: &Ladder, due: u64, sent: u64) -> Option<CeilingCause> {
         let before = self.levels;
         if self.retry.is_due(now) {

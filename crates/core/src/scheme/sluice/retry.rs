@@ -1,11 +1,11 @@
-//! When more is tried by a host that could not keep up.
+//! When a host that could not keep up tries more.
 
 use core::time::Duration;
 
 use weir_units::Time;
 
-/// After a cut more is tried in a while, and more again every other second as long as the host keeps up. If it does not, the next wait is
-/// twice as long.
+/// The host tries more some time after a cut, and then every two seconds as long as it keeps up. If a trial fails, the next wait is twice as
+/// long. Cuts that follow each other without a trial between them count as one.
 #[derive(Debug)]
 pub(super) struct Retry {
     at: Option<Time>,

@@ -33,15 +33,15 @@ impl Receiver {
             || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
     }
 
-    /// Whether what this packet shows to be missing may be of the slot's burst: it was sent less than so many packets of its channel after
-    /// that as have to come before one counts as lost.
+    /// Whether the packets that this one shows to be missing may have been part of the slot's burst. A packet counts as lost once
+    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it.
     fn tells_of_burst(&self, header: &Layered) -> bool {
         let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
         let told_after = self.told_after(header) + SENDER_PERIOD;
         Duration::from_micros(u64::from(since)) <= told_after
     }
 
-    /// How long before this packet one of its channel was sent that it shows to be lost.
+    /// How long after a lost packet this packet's channel shows the loss.
     fn told_after(&self, header: &Layered) -> Duration {
         let rate = self.ladder.channel_rate(usize::from(header.channel));
         self.packet_size / rate * self.config.reorder_packets as u32
