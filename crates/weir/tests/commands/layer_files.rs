@@ -86,8 +86,7 @@ fn from_files_of_their_own(clip: &Path, port: u16) {
     let viewer = Command::new(WEIR).args(["recv", &at, "--quiet", "--out"]).arg(&out).output().expect("it runs");
     let sent = sender.wait().expect("it runs");
     assert!(sent.success() && viewer.status.success(), "{}", String::from_utf8_lossy(&viewer.stderr));
-    // Upper layers begin a little later.
-    shows_frames_of(clip, &out, 70);
+    shows_frames_of(clip, &out, decoded(clip).0.len());
 }
 
 #[test]

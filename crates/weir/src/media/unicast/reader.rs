@@ -321,7 +321,7 @@ impl Reader {
 
     /// The programme has ended there: whether all of it has gone, and come.
     pub(super) fn is_served(&self, shelf: &Shelf) -> bool {
-        let is_at_end = (0..self.manager.active()).all(|layer| shelf.from(layer, self.next[layer]).is_none());
+        let is_at_end = self.next.iter().enumerate().all(|(layer, next)| shelf.from(layer, *next).is_none());
         let is_under_way = self.manager.accounts().any(|account| account.under_way > 0);
         self.ready.is_none() && is_at_end && !is_under_way && !self.manager.has_lost()
     }

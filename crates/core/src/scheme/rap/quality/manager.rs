@@ -115,9 +115,13 @@ impl LayerManager {
     /// sent.
     ///
     /// First, from the base up, what each active layer needs to go on without a pause, lost pieces before new ones. Then, from the base
-    /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit.
+    /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit. Where
+    /// all of them was sent up to the stream's end, a layer is added, as the path has nothing else to carry.
     pub fn next(&mut self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Turn> {
         self.catch_up(now);
+        while self.may_finish(&has_new) && self.patience.is_over(now) {
+            self.add(now);
+        }
         for layer in 0..self.active {
             let reach = self.reach(now, layer);
             if let Some(number) = self.next_lost(now, layer, reach) {
@@ -140,8 +144,14 @@ impl LayerManager {
     pub fn wants_at(&self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Time> {
         let begins = self.plays_from.unwrap_or(now);
         let open = |layer: usize| self.layers[layer].frontier().saturating_sub(self.config.max_buffer);
-        let next = (0..self.active).filter(|layer| has_new(*layer)).map(open).min()?;
-        Some(begins + next + Duration::from_nanos(1))
+        let next = (0..self.active).filter(|layer| has_new(*layer)).map(open).min();
+        let more = self.may_finish(has_new).then(|| self.patience.until());
+        next.map(|next| begins + next + Duration::from_nanos(1)).or(more)
+    }
+
+    /// All of the active layers was sent up to the stream's end, and there are more layers.
+    fn may_finish(&self, has_new: impl Fn(usize) -> bool) -> bool {
+        self.ends.is_some() && self.active < self.layers.len() && !(0..self.active).any(has_new)
     }
 
     /// A packet goes out that was not sent before.

@@ -28,6 +28,11 @@ impl Patience {
         now >= self.until
     }
 
+    /// When a layer may be added.
+    pub(super) fn until(&self) -> Time {
+        self.until
+    }
+
     /// A layer is added.
     pub(super) fn on_add(&mut self, now: Time) {
         self.added = Some(now);

@@ -20,6 +20,7 @@ struct Path {
     shelf: Shelf,
     now: Time,
     next_picture: u16,
+    most_pictures: u16,
     /// Pictures go to the shelf so much ahead of their time.
     ahead: Duration,
     free_at: Time,
@@ -54,6 +55,7 @@ impl Path {
             shelf: Shelf::new(Codec::Vp9, &spans, ROOM),
             now: Time::from_secs(1),
             next_picture: 0,
+            most_pictures: u16::MAX,
             ahead: if is_live { Duration::ZERO } else { Duration::from_secs(10) },
             free_at: Time::ZERO,
             under_way: BTreeMap::new(),
@@ -69,7 +71,7 @@ impl Path {
         while self.now < end {
             self.now += STEP;
             let position = self.now.since(Time::from_secs(1)) + self.ahead;
-            while picture(self.next_picture, 1_000).0 <= position {
+            while self.next_picture < self.most_pictures && picture(self.next_picture, 1_000).0 <= position {
                 let (at, picture) = picture(self.next_picture, 1_000);
                 self.shelf.push(at, &picture);
                 self.next_picture += 1;
@@ -138,4 +140,20 @@ fn a_stored_programme_is_sent_ahead_and_what_is_lost_goes_again() {
     assert_eq!((counts.underflows, counts.dropped, counts.left), (0, 0, 0), "{counts:?}");
     assert!(path.pictures[0] >= 360, "{:?}: ten seconds ahead", path.pictures);
     assert!(path.payloads > 2 * path.pictures.iter().sum::<u64>() + 50, "lost parts went again");
+}
+
+#[test]
+fn all_layers_of_a_stored_programme_go_though_the_base_is_at_its_end_before_the_path_is_known() {
+    for kbps in [800, 100_000] {
+        let mut path = Path::new(false);
+        path.most_pictures = 200;
+        path.run(Duration::from_millis(100), Rate::from_kbps(kbps));
+        let end = path.shelf.end();
+        path.reader.end(end);
+        path.run(Duration::from_secs(8), Rate::from_kbps(kbps));
+        assert!(path.reader.is_served(&path.shelf));
+        // At 800 kbit/s, upper layers wait until the base is sent, and begin where the viewer is.
+        let least = if kbps == 800 { [50, 30, 60] } else { [50, 50, 100] };
+        assert!(path.pictures.iter().zip(least).all(|(went, least)| *went >= least), "{kbps}: {:?}", path.pictures);
+    }
 }
