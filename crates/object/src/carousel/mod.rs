@@ -12,6 +12,7 @@
 //! sent in windows of bounded size, each visited many times a cycle, so that memory does not grow with the file.
 
 mod cycle;
+mod encode;
 mod fdt;
 mod pack;
 mod plan;

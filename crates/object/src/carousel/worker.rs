@@ -2,18 +2,16 @@
 //!
 //! What a batch contains depends on the plan alone, never on timing, so a session's order of symbols is repeatable.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
-use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEncodingPlan};
-
 use super::cycle::{CYCLE, Cycle, Shares};
+use super::encode::{Encoding, Order};
 use super::plan::{Block, Plan};
-use crate::partition::{ALIGNMENT, ESI_LIMIT};
-use crate::source::{Open, SourceError};
+use crate::partition::ESI_LIMIT;
+use crate::source::SourceError;
 
 /// Symbols ready to be sent, a region of them for each channel.
 #[derive(Debug, Default)]
@@ -112,16 +110,11 @@ pub(crate) struct Worker {
     shares: Shares,
     /// The next fresh symbol of each block, counted on beyond 2^24.
     fresh: Vec<u64>,
-    plans: HashMap<u32, SourceBlockEncodingPlan>,
-    encoders: HashMap<usize, SourceBlockEncoder>,
-    open_file: Option<(u32, Open)>,
+    encoding: Encoding,
     /// Whether an earlier run sent the source symbols: this one sends repair symbols only.
     is_continued: bool,
     /// The cycle that was walked last: its window and its runs.
     cycle: Option<(usize, u32, Cycle)>,
-    scratch: Vec<u8>,
-    /// Nobody wants any more symbols.
-    is_over: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -131,18 +124,8 @@ impl Worker {
         let mut fresh: Vec<u64> = plan.blocks.iter().map(skipped).collect();
         // Every run sends these before its first cycle.
         plan.heads.iter().for_each(|(block, symbols)| fresh[*block] += u64::from(*symbols));
-        Worker {
-            fresh,
-            plan,
-            shares,
-            plans: HashMap::new(),
-            encoders: HashMap::new(),
-            open_file: None,
-            is_continued: skipped_cycles > 0,
-            cycle: None,
-            scratch: Vec::new(),
-            is_over,
-        }
+        let encoding = Encoding::new(Arc::clone(&plan), Encoding::usual_threads(), is_over);
+        Worker { fresh, encoding, plan, shares, is_continued: skipped_cycles > 0, cycle: None }
     }
 
     /// Makes batches until nobody wants them or one fails. Used batches come back through `used`.
@@ -299,16 +282,15 @@ impl Worker {
         // Filled below to the last byte, so only growth is zeroed.
         batch.data.resize(total as usize * symbol_size, 0);
         let mut data = std::mem::take(&mut batch.data);
-        let mut rest = &mut data[..];
-        for (i, count) in counts.iter().enumerate() {
-            if self.is_over.load(Ordering::Relaxed) {
-                // To encode the rest of a batch that nobody takes would cost seconds.
-                break;
-            }
+        let (mut rest, mut orders) = (&mut data[..], Vec::with_capacity(counts.len()));
+        for (block, count) in blocks.clone().zip(&counts) {
             let (out, tail) = rest.split_at_mut(*count as usize * symbol_size);
-            self.fill(blocks.start + i, out)?;
+            orders.push(Order { block, first: self.fresh[block], out });
+            self.fresh[block] += u64::from(*count);
             rest = tail;
         }
+        // To encode the rest of a batch that nobody takes any more would cost seconds: then it ends early.
+        self.encoding.fill(orders)?;
         batch.data = data;
         Ok(batch)
     }
@@ -333,83 +315,6 @@ impl Worker {
             });
             batch.regions.push(start..batch.slots.len() as u32);
         }
-    }
-
-    /// Writes the next fresh symbols of `block` to `out`, a whole number of them.
-    fn fill(&mut self, block: usize, mut out: &mut [u8]) -> Result<(), SourceError> {
-        let symbol_size = self.plan.symbol_size;
-        let source_symbols = u64::from(self.plan.blocks[block].symbols);
-        while !out.is_empty() {
-            let first = self.fresh[block] % u64::from(ESI_LIMIT);
-            let wanted = (out.len() / symbol_size) as u64;
-            let until = if first < source_symbols { source_symbols } else { u64::from(ESI_LIMIT) };
-            let count = wanted.min(until - first);
-            let (now, later) = out.split_at_mut(count as usize * symbol_size);
-            if first < source_symbols {
-                self.read_source(block, first * symbol_size as u64, now)?;
-            } else {
-                self.encode_repair(block, (first - source_symbols) as u32, count as u32, now)?;
-            }
-            self.fresh[block] += count;
-            out = later;
-        }
-        Ok(())
-    }
-
-    /// Reads bytes of a block from its file; beyond the block's end they are zero.
-    fn read_source(&mut self, block: usize, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
-        let Block { file, offset, length, .. } = self.plan.blocks[block];
-        let source = &self.plan.files[file as usize];
-        if self.open_file.as_ref().is_none_or(|(open, _)| *open != file) {
-            self.open_file = Some((file, source.open()?));
-        }
-        let (_, handle) = self.open_file.as_mut().expect("was just opened");
-        let present = length.saturating_sub(start).min(out.len() as u64) as usize;
-        let (data, padding) = out.split_at_mut(present);
-        source.read(handle, data, offset + start)?;
-        padding.fill(0);
-        Ok(())
-    }
-
-    fn encode_repair(&mut self, block: usize, first: u32, count: u32, out: &mut [u8]) -> Result<(), SourceError> {
-        let encoder = match self.encoders.remove(&block) {
-            Some(encoder) => encoder,
-            None => self.encoder(block)?,
-        };
-        let symbol_size = self.plan.symbol_size;
-        let mut out = out.chunks_exact_mut(symbol_size);
-        let mut done = 0;
-        // In small lots: the codec allocates each symbol, and a lot of them stays in the cache until it is copied.
-        while done < count {
-            let lot = (count - done).min(REPAIR_LOT);
-            for packet in encoder.repair_packets(first + done, lot) {
-                out.next().expect("as many symbols as were asked for").copy_from_slice(packet.data());
-            }
-            done += lot;
-        }
-        if self.plan.blocks[block].is_kept {
-            self.encoders.insert(block, encoder);
-        }
-        Ok(())
-    }
-
-    fn encoder(&mut self, block: usize) -> Result<SourceBlockEncoder, SourceError> {
-        let Block { number, symbols, .. } = self.plan.blocks[block];
-        let symbol_size = self.plan.symbol_size;
-        let mut data = std::mem::take(&mut self.scratch);
-        data.resize(symbols as usize * symbol_size, 0);
-        self.read_source(block, 0, &mut data)?;
-        if self.plans.len() >= MAX_PLANS && !self.plans.contains_key(&symbols) {
-            self.plans.clear();
-        }
-        let plan = self.plans.entry(symbols).or_insert_with(|| {
-            SourceBlockEncodingPlan::generate(u16::try_from(symbols).expect("blocks of ours are below K'_max"))
-        });
-        let symbol_size = u16::try_from(symbol_size).expect("came from a u16");
-        let config = ObjectTransmissionInformation::new(data.len() as u64, symbol_size, 1, 1, ALIGNMENT);
-        let encoder = SourceBlockEncoder::with_encoding_plan(number, &config, &data, plan);
-        self.scratch = data;
-        Ok(encoder)
     }
 }
 
@@ -449,8 +354,6 @@ const SPARE_BATCHES: usize = 4;
 const REST: usize = 64;
 /// Smallest batch of a small set after its first cycle, symbols: hand-overs between threads are not for single packets.
 const SMALL_BATCH: u64 = 256;
-const REPAIR_LOT: u32 = 32;
-const MAX_PLANS: usize = 16;
 
 #[cfg(test)]
 mod tests {
