@@ -16,7 +16,7 @@ use crate::probing::Interval;
 ///
 /// While nobody is heard, the sender opens its ladder as fast as a receiver that starts can climb it, so that one that cannot tell gets
 /// everything, and a report that a stranger makes up costs it seconds. In a group so large that each receiver speaks seldom, all is sent as
-/// well.
+/// well. Once all have told that they leave, nobody is there, and the ladder stays closed until somebody comes.
 #[derive(Debug)]
 pub(super) struct Demand {
     ladder: Ladder,
@@ -25,6 +25,8 @@ pub(super) struct Demand {
     receivers: BTreeMap<u32, (usize, Time)>,
     /// When somebody was heard last; `None` if that is long ago.
     heard: Option<Time>,
+    /// The last receiver that was known has told that it leaves.
+    have_left: bool,
     /// When the ladder began to open.
     opens: Time,
     /// Levels that are worth sending.
@@ -40,6 +42,7 @@ impl Demand {
             packet_size,
             receivers: BTreeMap::new(),
             heard: None,
+            have_left: false,
             opens: Time::ZERO,
             levels: ladder.levels(),
             is_followed: false,
@@ -66,9 +69,11 @@ impl Demand {
     pub(super) fn on_report(&mut self, now: Time, wanted: Wanted, interval: Interval) -> bool {
         self.heard = Some(now);
         if wanted.level == 0 {
-            self.receivers.remove(&wanted.receiver);
+            let was_known = self.receivers.remove(&wanted.receiver).is_some();
+            self.have_left |= was_known && self.receivers.is_empty();
         } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
             self.receivers.insert(wanted.receiver, (usize::from(wanted.level).min(self.ladder.levels()), now));
+            self.have_left = false;
         }
         self.look(now, interval)
     }
@@ -77,7 +82,8 @@ impl Demand {
     pub(super) fn on_time(&mut self, now: Time, interval: Interval) -> bool {
         let remembered = interval.span() * REMEMBERED_INTERVALS;
         self.receivers.retain(|_, (_, at)| now.since(*at) < remembered);
-        if self.heard.take_if(|at| now.since(*at) >= remembered).is_some() {
+        let is_silent = |at: &mut Time| now.since(*at) >= remembered;
+        if !self.have_left && self.heard.take_if(is_silent).is_some() {
             self.opens = now;
         }
         self.look(now, interval)
@@ -260,6 +266,26 @@ mod tests {
         demand.on_time(at(21_000), SHORT);
         assert!((4.0..=4.75).contains(&mbps(&demand)), "{}", mbps(&demand));
         demand.on_time(at(22_000), SHORT);
+        assert_eq!(demand.levels(), ladder().levels());
+    }
+
+    #[test]
+    fn once_all_have_told_that_they_leave_the_ladder_stays_closed_until_somebody_comes() {
+        let mut demand = demand();
+        tell(&mut demand, 1_000, 1, 40);
+        tell(&mut demand, 1_000, 2, 30);
+        tell(&mut demand, 2_000, 1, 0);
+        tell(&mut demand, 2_000, 2, 0);
+        tell(&mut demand, 2_100, 3, 0);
+        for hours in [1, 2] {
+            demand.on_time(Time::from_secs(3600 * hours), SHORT);
+            assert!((4.0..=4.75).contains(&mbps(&demand)), "{}", mbps(&demand));
+        }
+        tell(&mut demand, 7_200_100, 4, 20);
+        assert_eq!(demand.levels(), 20);
+        // It falls silent, and may still be there.
+        demand.on_time(Time::from_secs(7_300), SHORT);
+        demand.on_time(Time::from_secs(7_302), SHORT);
         assert_eq!(demand.levels(), ladder().levels());
     }
 
