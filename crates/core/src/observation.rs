@@ -50,6 +50,8 @@ pub enum Observation {
         /// Why.
         cause: CeilingCause,
     },
+    /// Which receivers the sender knows; `None` while it does not know them.
+    Audience(Option<Audience>),
     /// The source of a unicast stream knows what has become of a payload. It tells if it is set to.
     Payload {
         /// Its number: the application's first is 0.
@@ -81,6 +83,17 @@ pub struct Wish {
     pub tries: bool,
     /// The most that it could get through while others leave part of their shares unused; `None` if it does not know.
     pub at_most: Option<Rate>,
+}
+
+/// The receivers that have told a sender what they want.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audience {
+    /// How many.
+    pub receivers: u64,
+    /// What the slowest of them wants; 0 where nobody is.
+    pub lowest: Rate,
+    /// What the fastest wants.
+    pub highest: Rate,
 }
 
 /// What the source of a unicast stream does, and why.

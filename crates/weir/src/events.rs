@@ -476,6 +476,12 @@ pub struct SenderProgress {
     pub receipts: u64,
     /// Content sent, in times the size of the files.
     pub passes: f64,
+    /// Receivers that have told what they want and not left; null where that is not known.
+    pub receivers: Option<u64>,
+    /// What the slowest of them wants.
+    pub lowest_bps: Option<u64>,
+    /// What the fastest wants.
+    pub highest_bps: Option<u64>,
 }
 
 /// A receiver has everything.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::ChannelId;
-use weir_core::Observation;
+use weir_core::observation::{Audience, Observation};
 use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_net::description::Description;
 use weir_net::groups;
@@ -117,6 +117,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         carousel,
         openings: Openings::new(&offer.channel_rates()?, Bytes::new(offer.symbol_size.into())),
         ceilings: Ceilings::default(),
+        audience: None,
         sent,
         is_told_of_overflow: false,
         announcing,
@@ -311,6 +312,8 @@ struct FileSender<'a> {
     carousel: Carousel,
     openings: Openings,
     ceilings: Ceilings,
+    /// The receivers, where the scheme knows them.
+    audience: Option<Audience>,
     /// The account of what was sent, while it can be written.
     sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
@@ -340,10 +343,13 @@ impl Application<Content> for FileSender<'_> {
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
-        if let Observation::Ceiling { rate, cause } = observation
-            && let Some(message) = self.ceilings.on_ceiling(now, *rate, *cause)
-        {
-            self.report.trouble(now, message, None);
+        match observation {
+            Observation::Ceiling { rate, cause } => {
+                let message = self.ceilings.on_ceiling(now, *rate, *cause);
+                message.into_iter().for_each(|message| self.report.trouble(now, message, None));
+            }
+            Observation::Audience(audience) => self.audience = *audience,
+            _ => {}
         }
     }
 
@@ -444,6 +450,9 @@ impl FileSender<'_> {
             rate_bps: rate.bps(),
             receipts: self.receivers(),
             passes: self.passes(statistics),
+            receivers: self.audience.map(|audience| audience.receivers),
+            lowest_bps: self.audience.map(|audience| audience.lowest.bps()),
+            highest_bps: self.audience.map(|audience| audience.highest.bps()),
         };
         self.report.show(&SenderEvent::Progress(event));
         let has_overflowed = self.receipts.as_ref().is_some_and(|book| book.overflowed() > 0);

@@ -132,6 +132,23 @@ fn a_sender_counts_receipts_against_what_it_waits_for() {
 }
 
 #[test]
+fn a_sender_tells_who_receives_where_it_knows() {
+    let shown = |receivers, lowest_bps, highest_bps| {
+        let (mut display, _, err) = display(Style::Lines);
+        let at = SenderProgress { receivers, lowest_bps, highest_bps, ..Default::default() };
+        assert_eq!(display.sender(&SenderEvent::Progress(at)), Stdout::Open);
+        err.text()
+    };
+    let mbps = |mbps: u64| Some(mbps * 1_000_000);
+    assert!(shown(Some(12), mbps(8), mbps(90)).contains("12 receivers at 8.00 Mbit/s to 90.0 Mbit/s · receipts"));
+    assert!(shown(Some(2), mbps(8), mbps(8)).contains("· 2 receivers at 8.00 Mbit/s ·"));
+    assert!(shown(Some(1), mbps(8), mbps(8)).contains("· 1 receiver at 8.00 Mbit/s ·"));
+    assert!(shown(Some(0), Some(0), Some(0)).contains("nobody receives"));
+    let unknown = shown(None, None, None);
+    assert!(!unknown.contains("receive") && unknown.contains("receipts"), "{unknown}");
+}
+
+#[test]
 fn a_sender_that_reads_standard_input_is_not_silent() {
     let (mut display, _, err) = display(Style::Lines);
     let reading = Reading { t_s: 6.0, read_bytes: 1_000_000_000 };

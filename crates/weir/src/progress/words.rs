@@ -208,12 +208,25 @@ pub(super) fn hashing(hashing: &Hashing) -> String {
 pub(super) fn sender_progress(p: &SenderProgress, wanted: u64) -> String {
     let of = if wanted > 0 { format!(" of {wanted}") } else { String::new() };
     format!(
-        "{} · sent {} ({:.1} × the files) · receipts {}{of}",
+        "{} · sent {} ({:.1} × the files) · {}receipts {}{of}",
         Rate::from_bps(p.rate_bps),
         Bytes::new(p.sent_bytes),
         p.passes,
+        audience(p),
         p.receipts
     )
+}
+
+/// Who receives now, as far as it is known.
+fn audience(p: &SenderProgress) -> String {
+    let rate = |bps: Option<u64>| Rate::from_bps(bps.unwrap_or_default());
+    match p.receivers {
+        None => String::new(),
+        Some(0) => "nobody receives · ".to_owned(),
+        Some(1) => format!("1 receiver at {} · ", rate(p.highest_bps)),
+        Some(count) if p.lowest_bps == p.highest_bps => format!("{count} receivers at {} · ", rate(p.highest_bps)),
+        Some(count) => format!("{count} receivers at {} to {} · ", rate(p.lowest_bps), rate(p.highest_bps)),
+    }
 }
 
 pub(super) fn receipt_received(receipt: &ReceiptReceived, wanted: u64) -> String {

@@ -10,6 +10,7 @@ use weir_wire::probe::Wanted;
 use super::announce::MOST_TOLD;
 use super::cycle::{self, SLOT, START_UP_BURST};
 use crate::layers::Ladder;
+use crate::observation::Audience;
 use crate::probing::Interval;
 
 /// The sender's side: what receivers have told.
@@ -58,6 +59,14 @@ impl Demand {
     pub(super) fn known(&self) -> Option<Vec<usize>> {
         let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
         self.is_followed.then(|| levels.into_iter().filter(|level| *level <= MOST_TOLD).collect())
+    }
+
+    /// The receivers. `None` if they are not known.
+    pub(super) fn audience(&self) -> Option<Audience> {
+        let levels = || self.receivers.values().map(|(level, _)| *level);
+        let rate = |level: Option<usize>| level.map_or(Rate::ZERO, |level| self.ladder.level_rate(level));
+        let (lowest, highest) = (rate(levels().min()), rate(levels().max()));
+        self.is_followed.then_some(Audience { receivers: self.receivers.len() as u64, lowest, highest })
     }
 
     pub(super) fn on_start(&mut self, now: Time) {
@@ -299,8 +308,10 @@ mod tests {
             tell(&mut demand, 1_000, receiver, level);
         }
         assert_eq!(demand.known(), Some(vec![12, 20, 30]));
+        let rate = |level| ladder().level_rate(level);
+        assert_eq!(demand.audience(), Some(Audience { receivers: 4, lowest: rate(12), highest: rate(30) }));
         demand.on_time(at(1_100), Interval::from_octaves(3));
-        assert_eq!(demand.known(), None, "nobody is followed");
+        assert_eq!((demand.known(), demand.audience()), (None, None), "nobody is followed");
     }
 
     #[test]

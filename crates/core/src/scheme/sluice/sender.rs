@@ -16,7 +16,7 @@ use super::pace::Pace;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::Ladder;
-use crate::observation::Observation;
+use crate::observation::{Audience, Observation};
 use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
@@ -48,6 +48,8 @@ pub struct Sender {
     pace: Pace,
     /// What receivers want; `None` if all is sent whatever they want.
     demand: Option<Demand>,
+    /// When it was last looked which receivers there are, and which there were.
+    told_audience: (Time, Option<Audience>),
     answers: Outbox,
     /// The channel whose packets are being emitted; beyond the last when there is nothing to emit.
     emitting: usize,
@@ -118,6 +120,7 @@ impl Sender {
             ceiling: Ceiling::new(ladder),
             pace: Pace::new(ladder),
             demand: (config.offer == Offer::Wanted).then(|| Demand::new(ladder, session.packet_size)),
+            told_audience: (Time::ZERO, None),
             answers: Outbox::default(),
             stamp: Layered::default(),
         }
@@ -150,6 +153,20 @@ impl Sender {
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
         let change = self.ceiling.on_time(now);
         self.tell(change);
+        self.tell_audience(now);
+    }
+
+    /// Tells which receivers there are, when that has changed, now and then.
+    fn tell_audience(&mut self, now: Time) {
+        let (looked, told) = self.told_audience;
+        if now.since(looked) < AUDIENCE_INTERVAL {
+            return;
+        }
+        let audience = self.demand.as_ref().and_then(Demand::audience);
+        self.told_audience = (now, audience);
+        if audience != told {
+            self.answers.push(Action::Observe(Observation::Audience(audience)));
+        }
     }
 
     /// Makes due what the channels earn in the `periods` that begin at `due`.
@@ -320,6 +337,8 @@ impl Endpoint for Sender {
 const FIRST_START_UP: Duration = Duration::from_millis(1_500);
 /// And for so long after a receiver has said that it starts. It says so every second.
 const START_UP: Duration = Duration::from_millis(1_500);
+/// From one look at the audience to the next, for people.
+const AUDIENCE_INTERVAL: Duration = Duration::from_millis(500);
 /// A stalled sender catches up by this much at most: more would be a burst that no queue expects.
 const MOST_PERIODS_AT_ONCE: u64 = 4;
 
