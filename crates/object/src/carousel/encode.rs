@@ -42,12 +42,12 @@ struct Bench {
     scratch: Vec<u8>,
 }
 
-/// How to encode blocks of so many symbols, for those that were seen last.
+/// Encoding plans by the number of source symbols, for the block sizes seen last.
 #[derive(Default)]
 struct EncodingPlans(Mutex<HashMap<u32, Arc<SourceBlockEncodingPlan>>>);
 
 impl Encoding {
-    /// For blocks of this plan, on so many threads, until `is_over` is set.
+    /// Encodes blocks of `plan` on up to `threads` threads, and stops early once `is_over` is set.
     pub(super) fn new(plan: Arc<Plan>, threads: usize, is_over: Arc<AtomicBool>) -> Encoding {
         let benches = (0..threads.max(1)).map(|_| Bench::default()).collect();
         Encoding { plan, kept: HashMap::new(), encoding_plans: EncodingPlans::default(), benches, is_over }
@@ -185,7 +185,7 @@ fn encode(encoder: &SourceBlockEncoder, first: u32, symbol_size: usize, out: &mu
 }
 
 impl EncodingPlans {
-    /// How to encode a block of so many symbols. Two threads may both find it out.
+    /// The encoding plan for blocks with this many source symbols. Two threads may both compute it.
     fn of(&self, symbols: u32) -> Arc<SourceBlockEncodingPlan> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = known().get(&symbols) {
@@ -229,7 +229,7 @@ mod tests {
         Arc::new(Plan::new(set, &options).expect("valid").0)
     }
 
-    /// 30 symbols of every block, from this one on, by so many threads; in two goes.
+    /// 30 symbols of every block from `first` on, encoded by `threads` threads in two calls.
     fn symbols(plan: &Arc<Plan>, threads: usize, first: u64) -> Vec<u8> {
         let mut encoding = Encoding::new(Arc::clone(plan), threads, Arc::default());
         let mut out = vec![0; plan.blocks.len() * 30 * plan.symbol_size];

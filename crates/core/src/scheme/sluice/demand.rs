@@ -26,7 +26,7 @@ pub(super) struct Demand {
     receivers: BTreeMap<u32, (usize, Time)>,
     /// When somebody was heard last; `None` if that is long ago.
     heard: Option<Time>,
-    /// The last receiver that was known has told that it leaves.
+    /// Whether the last known receiver reported that it leaves, rather than fell silent.
     have_left: bool,
     /// When the ladder began to open.
     opens: Time,

@@ -115,8 +115,8 @@ impl LayerManager {
     /// sent.
     ///
     /// First, from the base up, what each active layer needs to go on without a pause, lost pieces before new ones. Then, from the base
-    /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit. Where
-    /// all of them was sent up to the stream's end, a layer is added, as the path has nothing else to carry.
+    /// up, what they need to survive one back-off, two, and so on to K_max. Then more of the lowest whose buffer is below its limit. Once
+    /// all active layers have been sent up to the stream's end, another layer is added, as the path has nothing else to carry.
     pub fn next(&mut self, now: Time, has_new: impl Fn(usize) -> bool) -> Option<Turn> {
         self.catch_up(now);
         while self.may_finish(&has_new) && self.patience.is_over(now) {
@@ -149,7 +149,7 @@ impl LayerManager {
         next.map(|next| begins + next + Duration::from_nanos(1)).or(more)
     }
 
-    /// All of the active layers was sent up to the stream's end, and there are more layers.
+    /// Whether the active layers have been sent up to the stream's end while there are more layers.
     fn may_finish(&self, has_new: impl Fn(usize) -> bool) -> bool {
         self.ends.is_some() && self.active < self.layers.len() && !(0..self.active).any(has_new)
     }
