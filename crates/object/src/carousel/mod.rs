@@ -132,6 +132,8 @@ pub struct Carousel {
     open: VecDeque<Batch>,
     /// The slot of the first of these that was sent last.
     last: Option<Slot>,
+    /// The last symbol of the batch before, for as long as none of the first batch was sent: what it is, and its bytes.
+    before: Option<(Slot, Vec<u8>)>,
     stats: CarouselStats,
     failure: Option<SourceError>,
     worker: Option<JoinHandle<()>>,
@@ -194,6 +196,7 @@ impl Carousel {
             used,
             open: VecDeque::with_capacity(2),
             last: None,
+            before: None,
             stats,
             failure: None,
             worker,
@@ -223,24 +226,31 @@ impl Carousel {
     }
 
     /// What the next packet of `channel` carries if nobody may hear it: a symbol that was sent before. A new one, as [`Carousel::next`], where
-    /// none is at hand.
+    /// nothing was sent yet.
     pub fn again(&mut self, channel: u16) -> Option<(Content, &[u8])> {
+        let is_possible = usize::from(channel) < self.channels && self.failure.is_none();
+        if !is_possible || self.last.is_none() && self.before.is_none() {
+            return self.next(channel);
+        }
         match self.last {
-            Some(slot) if usize::from(channel) < self.channels && self.failure.is_none() => Some(self.symbol(0, slot)),
-            _ => self.next(channel),
+            Some(slot) => Some(self.symbol(0, slot)),
+            None => self.before.as_ref().map(|(slot, bytes)| (self.content(*slot), &bytes[..])),
         }
     }
 
     fn symbol(&self, batch: usize, slot: Slot) -> (Content, &[u8]) {
+        (self.content(slot), self.open[batch].data(slot, self.plan.symbol_size))
+    }
+
+    fn content(&self, slot: Slot) -> Content {
         let block = &self.plan.blocks[slot.block as usize];
-        let content = Content {
+        Content {
             toi: u128::from(block.toi),
             encoding_id: RAPTORQ,
             payload_id: PayloadId { block: u32::from(block.number), symbol: slot.symbol },
             fdt: None,
             oti: None,
-        };
-        (content, self.open[batch].data(slot, self.plan.symbol_size))
+        }
     }
 
     /// Chooses the slot: the channel's own in the oldest batch, else its own in the next, else whoever's is left. The rest of a
@@ -249,7 +259,8 @@ impl Carousel {
         loop {
             while self.open.front().is_some_and(|batch| batch.left() == 0) {
                 let batch = self.open.pop_front().expect("there is a first batch");
-                self.last = None;
+                let last = self.last.take().map(|slot| (slot, batch.data(slot, self.plan.symbol_size).to_vec()));
+                self.before = last.or(self.before.take());
                 // Nobody takes it back when the worker has stopped.
                 let _ = self.used.send(batch);
             }

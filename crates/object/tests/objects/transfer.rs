@@ -305,24 +305,25 @@ fn a_sender_that_was_told_what_was_sent_repeats_no_symbol() {
 #[test]
 fn what_nobody_may_hear_is_sent_before_and_uses_nothing_up() {
     use std::collections::HashSet;
-    let bytes = content(100_000, 7);
-    let mut sender = Sender::new(&[("a", &bytes)], &options(ladder(2, 1.5)));
+    let bytes = content(1_000_000, 7);
+    let mut sender = Sender::new(&[("a", &bytes)], &options(ladder(6, 1.5)));
     let mut sent = HashSet::new();
-    for packet in 0..400 {
+    for packet in 0..8_000 {
+        // The channels that are heard are never quite where their shares of the rate would have them.
+        let channel = [0, 1, 2, 3, 4, 3, 2, 3][packet % 8];
         let (content, symbol) =
-            sender.carousel.next(0).map(|(content, symbol)| (content, symbol.to_owned())).expect("a packet");
+            sender.carousel.next(channel).map(|(content, symbol)| (content, symbol.to_owned())).expect("a packet");
         if content.toi > 0 {
             assert!(sent.insert((content.payload_id, symbol)), "packet {packet} is new");
         }
-        let (content, symbol) = sender.carousel.again(1).expect("a packet");
-        if content.toi > 0 && sent.len() > 1 {
-            let is_known = sent.contains(&(content.payload_id, symbol.to_owned()));
-            // Where a batch has just ended there is none at hand.
-            assert!(is_known || sent.insert((content.payload_id, symbol.to_owned())), "a new one is not used up");
-        }
+        let (content, symbol) = sender.carousel.again(5).expect("a packet");
+        // Batches end, too: a symbol that is lost there would have a whole block encoded and decoded.
+        let is_known = sent.is_empty() || sent.contains(&(content.payload_id, symbol.to_owned()));
+        assert!(is_known, "after packet {packet} {:?} was new", content.payload_id);
     }
-    assert!(sender.carousel.stats().symbols < 450, "most of 800 were repeated: {:?}", sender.carousel.stats());
-    assert_eq!(sender.carousel.again(2), None);
+    let used = sender.carousel.stats().symbols;
+    assert!(used <= sent.len() as u64 + 1, "{used} of {} that were heard", sent.len());
+    assert_eq!(sender.carousel.again(6), None);
 }
 
 #[test]
