@@ -79,8 +79,10 @@ impl Group {
             }
             Operation::Packet if self.is_honest => {}
             Operation::Packet => {
-                let (from, packet) = self.foreign_packet(index, draw);
-                self.handle(index, Event::Packet { from, packet: &packet });
+                let Some((from, packet)) = self.foreign_packet(index, draw) else { return };
+                for event in self.relations.arrival(&self.parties[index], from, &packet) {
+                    self.handle(index, event);
+                }
             }
             _ => {
                 let Some(event) = draw.event(operation) else { return };
@@ -194,14 +196,18 @@ impl Group {
         }
     }
 
-    /// A packet that nobody has sent: any, or in a tree one of those on their way with something else in it.
-    fn foreign_packet(&self, index: usize, draw: &mut Draw<'_>) -> (Origin, Packet) {
+    /// A packet that nobody has sent: any, or in a tree one of those on their way with something else in it. To a tree nothing else comes from
+    /// who is not there.
+    fn foreign_packet(&self, index: usize, draw: &mut Draw<'_>) -> Option<(Origin, Packet)> {
         let waiting = &self.to[index];
         if self.relations.is_tree() && !waiting.is_empty() && draw.u8() & 1 == 1 {
             let (from, packet) = waiting[usize::from(draw.u8()) % waiting.len()];
-            return (from, draw.corrupted(packet));
+            return Some((from, draw.corrupted(packet)));
         }
-        draw.packet(self.now)
+        let (from, packet) = draw.packet(self.now);
+        let is_possible =
+            !self.relations.is_tree() || self.parties[index].may_come(&Event::Packet { from, packet: &packet });
+        is_possible.then_some((from, packet))
     }
 
     fn handle(&mut self, index: usize, event: Event<'_>) {
