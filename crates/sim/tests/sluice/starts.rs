@@ -63,6 +63,28 @@ fn what_a_burst_loses_ends_the_start_and_takes_nothing_back() {
     assert!(seconds > 1.2, "in 2 s as much came as the link carries in {seconds} s");
 }
 
+/// The path loses 1 % by itself, and start-up bursts of twice 90 Mbit/s lose far more in a queue of 12 ms. Both are no congestion.
+#[test]
+fn what_start_up_bursts_lose_on_a_path_that_loses_packets_takes_no_level() {
+    let (mut net, link, _) = up_to(1_000, 1.15, "rate=100M,delay=10ms,buffer=100p,loss=1%", &[]);
+    let mut seen = Seen::default();
+    net.run_until(Time::from_secs(10), &mut seen);
+    assert!(net.link_counters(link).dropped > 0, "the queue is too long for this test");
+    assert!(seen.loss_events == 0 && seen.delivered as f64 * 8.0 > 0.8 * 10.0 * 100e6, "{} bytes", seen.delivered);
+}
+
+/// Slots of 100 ms: three from 1 Mbit/s to 34, as slow levels see a burst a slot, and another three to 900 Mbit/s, as fast ones see two.
+#[test]
+fn on_a_short_path_a_start_to_a_gigabit_takes_less_than_a_second() {
+    let (mut net, _, _) = up_to(1_000, 1.15, "rate=1G,delay=1ms,buffer=10000p", &[]);
+    let mut seen = Seen::default();
+    net.run_until(Time::from_millis(900), &mut seen);
+    let before = seen.delivered;
+    net.run_until(Time::from_millis(1_000), &mut seen);
+    let rate = (seen.delivered - before) as f64 * 8.0 / 0.1 / 1e6;
+    assert!(rate > 800.0, "{rate} Mbit/s after a second");
+}
+
 #[test]
 fn who_has_the_whole_ladder_asks_for_no_more_start_up_bursts() {
     let (mut net, _, levels) = behind("rate=100M,delay=10ms,buffer=100p", &[]);

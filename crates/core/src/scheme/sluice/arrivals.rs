@@ -10,6 +10,8 @@ pub(super) struct Counts {
     pub(super) packets: u64,
     pub(super) bytes: Bytes,
     pub(super) lost: u64,
+    /// Of these, the ones that a start-up burst may have cost.
+    pub(super) lost_in_bursts: u64,
 }
 
 /// The slots that have ended.
@@ -24,7 +26,17 @@ pub(super) struct Arrivals {
 
 impl Counts {
     pub(super) fn and(self, other: Counts) -> Counts {
-        Counts { packets: self.packets + other.packets, bytes: self.bytes + other.bytes, lost: self.lost + other.lost }
+        Counts {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            lost: self.lost + other.lost,
+            lost_in_bursts: self.lost_in_bursts + other.lost_in_bursts,
+        }
+    }
+
+    /// These without what start-up bursts may have cost: they are more than anybody wants for good.
+    pub(super) fn outside_bursts(self) -> Counts {
+        Counts { lost: self.lost - self.lost_in_bursts, lost_in_bursts: 0, ..self }
     }
 
     /// Whether more than this part was lost, by this number of standard deviations of independent losses.
@@ -47,7 +59,7 @@ impl Arrivals {
 
     /// The receiver's rate changes.
     pub(super) fn on_rate_change(&mut self) {
-        self.lost_before = self.second().part_lost();
+        self.lost_before = self.second().outside_bursts().part_lost();
         self.since_change = Counts::default();
     }
 
@@ -65,7 +77,7 @@ impl Arrivals {
 
     /// Whether notably more is lost since the rate changed than in the second before.
     pub(super) fn lose_more(&self) -> bool {
-        self.since_change.have_lost(self.lost_before + NOTABLE, DEVIATIONS)
+        self.since_change.outside_bursts().have_lost(self.lost_before + NOTABLE, DEVIATIONS)
     }
 }
 
@@ -79,7 +91,7 @@ mod tests {
     use super::*;
 
     fn counts(packets: u64, lost: u64) -> Counts {
-        Counts { packets, bytes: Bytes::new(1_000 * packets), lost }
+        Counts { packets, bytes: Bytes::new(1_000 * packets), lost, lost_in_bursts: 0 }
     }
 
     #[test]
@@ -88,6 +100,16 @@ mod tests {
         assert!(!counts(24, 6).have_lost(0.1, 2.0) && counts(23, 7).have_lost(0.1, 2.0));
         // A tenth of 1000 is 100, and two standard deviations are 19.
         assert!(!counts(882, 118).have_lost(0.1, 2.0) && counts(881, 119).have_lost(0.1, 2.0));
+    }
+
+    #[test]
+    fn what_start_up_bursts_may_have_cost_is_left_out() {
+        let in_bursts = Counts { lost_in_bursts: 18, ..counts(80, 20) };
+        assert!(in_bursts.have_lost(0.1, 2.0) && !in_bursts.outside_bursts().have_lost(0.1, 2.0));
+        let mut arrivals = Arrivals::default();
+        arrivals.on_slot(in_bursts);
+        assert!((arrivals.second().part_lost() - 0.2).abs() < 1e-9, "it is told all the same");
+        assert!(!arrivals.lose_more(), "2 of 82 are chance");
     }
 
     #[test]

@@ -46,6 +46,10 @@ impl Measuring {
         Measuring { kind, limit, rate, length, begun, packets: 0, line: Line::EMPTY, after: None }
     }
 
+    pub(super) const fn kind(&self) -> Burst {
+        self.kind
+    }
+
     /// Whether what was sent at `clock` was sent after the burst. Those that stand for the next level are waited for a little,
     /// as a fair queue lets other channels' packets pass.
     pub(super) fn is_over(&self, clock: u32) -> bool {

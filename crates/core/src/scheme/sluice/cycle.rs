@@ -2,8 +2,8 @@
 //!
 //! Time is cut into slots of [`SLOT`], and eight of them are a cycle. At the beginning of the last slot of a cycle every channel is
 //! sent so that a receiver of any level k sees m·r(k+1), what the next level would be with a little more. In the others, while somebody starts,
-//! channels are sent at a multiple of their rate for the first [`START_UP_BURST`] of the slot. What a start-up burst sends too much, the
-//! rest of its slot sends less; for the other burst the next cycle does. So each channel has its rate in the long run.
+//! channels are sent at a multiple of their rate for a part of the slot ([`StartUpBursts`]). What start-up bursts send too much, the
+//! rest of their slot sends less; for the other burst the next cycle does. So each channel has its rate in the long run.
 //!
 //! A bottleneck carries the channels of the highest receiver behind it, and that receiver's burst fills it for all others. Every second
 //! cycle therefore has a limit ([`Shown::UpTo`]): receivers above that level see no burst. A receiver below them then sees whether the next
@@ -77,19 +77,56 @@ pub(super) fn shown_to(cycle: u64, levels: &[usize]) -> Shown {
     }
 }
 
-/// How long a start-up burst is, at the beginning of its slot.
+/// How long a start-up burst is.
 pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
+/// One may begin with each half of a slot.
+pub(super) const START_UP_PART: Duration = Duration::from_millis(50);
+pub(super) const START_UP_PARTS: u32 = 2;
 
-/// By channel: the factor of its rate in a start-up burst. Levels up to 10 Mbit/s see four times their rate, which is some 60 KB more
-/// than the rate at most; those above twice what they have on top of that.
-pub(super) fn start_up_factor(ladder: &Ladder, channel: usize) -> f64 {
-    if channel == 0 || ladder.level_rate(channel + 1) <= SLOW { 4.0 } else { 2.0 }
+/// The start-up bursts that a channel has in a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartUpBursts {
+    /// Of the channel's rate.
+    factor: f64,
+    /// One with the slot, or one with each part of it.
+    number: u32,
 }
 
-/// The factor in the rest of such a slot.
-pub(super) fn rest_factor(start_up_factor: f64) -> f64 {
-    let share = START_UP_BURST.as_secs_f64() / SLOT.as_secs_f64();
-    (1.0 - start_up_factor * share) / (1.0 - share)
+impl StartUpBursts {
+    /// Those of a channel. Levels up to 10 Mbit/s see four times their rate once in a slot, which is some 60 KB more than the rate at most.
+    /// Those above see twice what they have on top of that, and twice in a slot.
+    pub(super) fn of(ladder: &Ladder, channel: usize) -> StartUpBursts {
+        if channel == 0 || ladder.level_rate(channel + 1) <= SLOW { SLOW_BURSTS } else { FAST_BURSTS }
+    }
+
+    /// The factor of the channel's rate `within` a slot.
+    pub(super) fn factor(&self, within: Duration) -> f64 {
+        let since = within.as_nanos() % (SLOT / self.number).as_nanos();
+        if since < START_UP_BURST.as_nanos() { self.factor } else { self.rest_factor() }
+    }
+
+    /// The factor between the bursts.
+    pub(super) fn rest_factor(&self) -> f64 {
+        let share = (START_UP_BURST * self.number).as_secs_f64() / SLOT.as_secs_f64();
+        (1.0 - self.factor * share) / (1.0 - share)
+    }
+}
+
+/// Whether some channel may have a start-up burst `within` a slot.
+pub(super) fn is_in_start_up_burst(within: Duration) -> bool {
+    within.as_nanos() % START_UP_PART.as_nanos() < START_UP_BURST.as_nanos()
+}
+
+/// The rate that receivers of `level` see in the start-up burst that begins in this part of a slot. `None` if it is hardly more than what they
+/// have, and tells them nothing.
+pub(super) fn start_up_rate(ladder: &Ladder, level: usize, margin: f64, packet_size: Bytes, part: u32) -> Option<Rate> {
+    let sent = |channel: usize| {
+        let plain = plain_factor_after(ladder, channel, margin, Shown::All, packet_size);
+        let factor = plain * StartUpBursts::of(ladder, channel).factor(START_UP_PART * part);
+        ladder.channel_rate(channel).bps() as f64 * factor
+    };
+    let rate = Rate::from_bps((0..level).map(sent).sum::<f64>() as u64);
+    (rate >= ladder.level_rate(level).scale(TELLING)).then_some(rate)
 }
 
 /// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle does not have it for this channel.
@@ -169,29 +206,17 @@ pub(super) fn plain_factor_after(
     }
 }
 
-/// The rate that receivers of `level` see in a burst, if none of their channels is left out of it.
-pub(super) fn burst_rate(
-    burst: Burst,
-    ladder: &Ladder,
-    level: usize,
-    margin: f64,
-    shown: Shown,
-    packet_size: Bytes,
-) -> Rate {
-    let factor = |channel: usize| {
-        let next_level = next_level_factor(ladder, channel, margin, shown).unwrap_or(1.0);
-        match burst {
-            Burst::NextLevel | Burst::Folded => next_level,
-            Burst::StartUp => {
-                let length = next_level_length(ladder.level_rate(channel + 1), packet_size);
-                plain_factor(next_level, length) * start_up_factor(ladder, channel)
-            }
-        }
-    };
+/// The rate that receivers of `level` see in the burst that stands for the next one, if none of their channels is left out of it.
+pub(super) fn next_level_rate(ladder: &Ladder, level: usize, margin: f64, shown: Shown) -> Rate {
+    let factor = |channel: usize| next_level_factor(ladder, channel, margin, shown).unwrap_or(1.0);
     let rates = (0..level).map(|channel| ladder.channel_rate(channel).bps() as f64 * factor(channel));
     Rate::from_bps(rates.sum::<f64>() as u64)
 }
 
+const SLOW_BURSTS: StartUpBursts = StartUpBursts { factor: 4.0, number: 1 };
+const FAST_BURSTS: StartUpBursts = StartUpBursts { factor: 2.0, number: 2 };
+/// A start-up burst of less than that times the rate tells nothing.
+const TELLING: f64 = 1.3;
 /// Up to this rate a start-up burst has four times the rate.
 pub(super) const SLOW: Rate = Rate::from_mbps(10);
 const TELLING_EXCESS: f64 = 0.03;
@@ -222,10 +247,10 @@ mod tests {
         let ladder = ladder();
         for level in 1..ladder.levels() {
             let wanted = with_margin(&ladder, level + 1);
-            let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Shown::All, SIZE).bps() as f64;
+            let seen = next_level_rate(&ladder, level, 1.03, Shown::All).bps() as f64;
             assert!((seen / wanted - 1.0).abs() < 1e-5, "level {level} sees {seen} and not {wanted}");
         }
-        let seen = burst_rate(Burst::NextLevel, &ladder, ladder.levels(), 1.03, Shown::All, SIZE);
+        let seen = next_level_rate(&ladder, ladder.levels(), 1.03, Shown::All);
         assert!(
             seen <= ladder.level_rate(ladder.levels()),
             "{seen}: the sender's link may carry the top rate and no more"
@@ -242,7 +267,7 @@ mod tests {
                     _ if level == limit + 1 => with_margin(&ladder, level),
                     _ => ladder.level_rate(level).bps() as f64,
                 };
-                let seen = burst_rate(Burst::NextLevel, &ladder, level, 1.03, Shown::UpTo(limit), SIZE).bps() as f64;
+                let seen = next_level_rate(&ladder, level, 1.03, Shown::UpTo(limit)).bps() as f64;
                 assert!((seen / wanted - 1.0).abs() < 1e-5, "limit {limit}, level {level}: {seen} and not {wanted}");
             }
         }
@@ -259,7 +284,7 @@ mod tests {
             assert!((0..ladder.levels()).all(|channel| (factor(channel) > Some(0.0)) == (channel + 1 == folded)));
             for level in 1..=ladder.levels() {
                 let wanted = if level < folded { 0.0 } else { with_margin(&ladder, folded + 1) };
-                let seen = burst_rate(Burst::Folded, &ladder, level, 1.03, Shown::Folded(folded), SIZE).bps() as f64;
+                let seen = next_level_rate(&ladder, level, 1.03, Shown::Folded(folded)).bps() as f64;
                 assert!((seen - wanted).abs() <= 1e-5 * bps(level), "{folded}, level {level}: {seen}, not {wanted}");
             }
             let after = |channel| plain_factor_after(&ladder, channel, 1.03, Shown::Folded(folded), SIZE);
@@ -314,14 +339,29 @@ mod tests {
     }
 
     #[test]
-    fn in_a_start_up_burst_slow_levels_see_four_times_their_rate_and_fast_ones_twice() {
+    fn in_a_start_up_burst_slow_levels_see_four_times_their_rate_once_in_a_slot_and_fast_ones_twice_it_twice() {
         let ladder = ladder();
         for level in 1..=ladder.levels() {
             let rate = ladder.level_rate(level).bps() as f64;
-            let seen = burst_rate(Burst::StartUp, &ladder, level, 1.03, Shown::All, SIZE).bps() as f64 / rate;
+            let seen = |part| start_up_rate(&ladder, level, 1.03, SIZE, part).map(|seen| seen.bps() as f64 / rate);
             let expected = if rate <= 10e6 { 4.0 } else { 2.0 + 2.0 * 9.7e6 / rate };
-            assert!((seen / expected - 0.98).abs() < 0.03, "level {level} sees {seen}");
+            assert!((seen(0).expect("shown") / expected - 0.98).abs() < 0.03, "level {level} sees {:?}", seen(0));
+            // What is slow has three quarters less in them.
+            let expected = if rate <= 10e6 { 0.25 } else { 2.0 - 1.75 * 9.7e6 / rate };
+            for later in (1..START_UP_PARTS).map(seen) {
+                let is_shown = later.map_or(expected < 1.35, |seen| (seen / expected - 0.98).abs() < 0.04);
+                assert!(is_shown, "level {level} sees {later:?} and not {expected}");
+            }
         }
-        assert!((rest_factor(4.0) - 0.25).abs() < 1e-9 && (rest_factor(2.0) - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn over_a_slot_with_start_up_bursts_each_channel_has_its_rate() {
+        for bursts in [SLOW_BURSTS, FAST_BURSTS] {
+            let sum: f64 = (0..1000).map(|tenths| bursts.factor(SLOT / 1000 * tenths)).sum();
+            assert!((sum / 1000.0 - 1.0).abs() < 1e-9, "{sum}");
+            let in_burst = |millis: u64| is_in_start_up_burst(Duration::from_millis(millis));
+            assert_eq!([0, 19, 20, 49, 50, 69, 70].map(in_burst), [true, true, false, false, true, true, false]);
+        }
     }
 }

@@ -8,7 +8,7 @@ use weir_units::{Bytes, Rate, Time};
 use weir_wire::probe::Wanted;
 
 use super::announce::MOST_TOLD;
-use super::cycle::{self, SLOT, START_UP_BURST};
+use super::cycle::{self, SLOT, START_UP_BURST, START_UP_PART, START_UP_PARTS};
 use crate::layers::Ladder;
 use crate::observation::Audience;
 use crate::probing::Interval;
@@ -111,10 +111,10 @@ impl Demand {
         core::mem::replace(&mut self.levels, levels) != levels
     }
 
-    /// As far as somebody may climb in this slot who began when the ladder did to open.
+    /// As far as somebody may climb in this part of a slot who began when the ladder did to open.
     fn opened(&self, now: Time) -> usize {
-        let slots = now.since(self.opens).as_millis() / SLOT.as_millis();
-        highest_within(&self.ladder, climbed(first_rate(self.packet_size), 1 + slots.min(MOST_SLOTS) as u32))
+        let parts = parts_of(now.since(self.opens));
+        highest_within(&self.ladder, climbed(first_rate(self.packet_size), 1 + parts))
     }
 }
 
@@ -159,15 +159,25 @@ impl Reporter {
 }
 
 /// The level that a receiver wants that starts and is at this level: the sender hears of it half a `round_trip` after its join, and what it
-/// sends is there half a round trip later. Until then the receiver climbs, after the burst of each slot.
+/// sends is there half a round trip later. Until then the receiver climbs, after each burst.
 pub(super) fn wanted_in_start(ladder: &Ladder, level: usize, round_trip: Duration) -> usize {
-    let bursts = (round_trip + START_UP_BURST * 2).as_millis() / SLOT.as_millis();
-    highest_within(ladder, climbed(ladder.level_rate(level), bursts.min(MOST_SLOTS) as u32)).max(level)
+    let parts = parts_of(round_trip + START_UP_BURST);
+    highest_within(ladder, climbed(ladder.level_rate(level), parts)).max(level)
 }
 
-/// The rate that a receiver may reach from this one after this many start-up bursts.
-fn climbed(rate: Rate, bursts: u32) -> Rate {
-    (0..bursts).fold(rate, |rate, _| rate.scale(if rate <= cycle::SLOW { 4.0 } else { 2.0 }))
+/// The whole parts of slots in this time.
+fn parts_of(span: Duration) -> u32 {
+    (span.as_millis() / START_UP_PART.as_millis()).min(MOST_PARTS) as u32
+}
+
+/// The rate that a receiver may reach from this one in so many parts of slots, the first of which is a slot's first: a slow one has a burst there,
+/// and a fast one in each.
+fn climbed(mut rate: Rate, mut parts: u32) -> Rate {
+    while parts > 0 {
+        rate = rate.scale(if rate <= cycle::SLOW { 4.0 } else { 2.0 });
+        parts = parts.saturating_sub(if rate <= cycle::SLOW { START_UP_PARTS } else { 1 });
+    }
+    rate
 }
 
 fn highest_within(ladder: &Ladder, rate: Rate) -> usize {
@@ -181,7 +191,7 @@ pub(super) fn first_rate(packet_size: Bytes) -> Rate {
 
 const FIRST_PACKETS: f64 = 10.0;
 /// By then any ladder is open.
-const MOST_SLOTS: u128 = 30;
+const MOST_PARTS: u128 = 120;
 /// A receiver reports once in this many probe intervals, give or take half.
 const REPORT_INTERVALS: u32 = 4;
 /// A receiver that has not reported for this many probe intervals has gone, or at least three of its reports were lost.
@@ -231,9 +241,9 @@ mod tests {
                 mbps(&demand)
             })
             .collect();
-        // 1.1872 Mbit/s by four, by four again, and then by two.
+        // 1.1872 Mbit/s by four, by four again, and then by two twice in a slot.
         for (slot, opened) in opened.iter().enumerate() {
-            let wanted = if slot == 0 { 4.75 } else { (9.5 * f64::powi(2.0, slot as i32)).min(1_000.0) };
+            let wanted = if slot == 0 { 4.75 } else { (19.0 * f64::powi(4.0, slot as i32 - 1)).min(1_000.0) };
             assert!((0.86..=1.0).contains(&(opened / wanted)), "slot {slot}: {opened} of {wanted}");
         }
         demand.on_time(Time::from_secs(3600), SHORT);
@@ -350,7 +360,11 @@ mod tests {
             let times = ladder().level_rate(wanted).bps() as f64 / ladder().level_rate(level).bps() as f64;
             weir_units::math::log2(times).round()
         };
-        assert_eq!([of(50, 1), of(50, 59), of(50, 60), of(50, 160), of(50, 300)], [0.0, 0.0, 1.0, 2.0, 3.0]);
-        assert_eq!((of(5, 100), of(600, 300)), (2.0, 1.0), "slow ones climb by four, and none beyond the top");
+        assert_eq!([of(50, 1), of(50, 29), of(50, 30), of(50, 80), of(50, 130)], [0.0, 0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(
+            (of(5, 29), of(5, 100), of(600, 300)),
+            (0.0, 3.0, 1.0),
+            "slow ones climb by four, and none beyond the top"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! The receiver: measures what bursts, losses (`losses.rs`) and the queue tell, and has the rules decide.
+//! The receiver: measures what bursts (`bursts.rs`), losses (`losses.rs`) and the queue tell, and has the rules decide.
 
+mod bursts;
 mod losses;
 
 use core::time::Duration;
@@ -11,7 +12,7 @@ use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::config::Config;
-use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST, Shown};
+use super::cycle::{CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
 use super::flood::{Flood, SlotSeen};
 use super::host::HostLimit;
@@ -21,14 +22,14 @@ use super::share::Share;
 use super::starts::Starts;
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
-use crate::estimate::{DelaySample, DelayWindow, QueuingDelay, TimestampDifference};
+use crate::estimate::{DelaySample, DelayWindow, QueuingDelay};
 use crate::layers::Ladder;
 use crate::membership::{
     Fall, HostDrops, LONGEST_LEAVE, Leaves, Memberships, Received, Rejoin, Work, WorkDone, is_too_much,
 };
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
-use crate::probing::{self, Interval, Probing, SENDER};
+use crate::probing::{self, Probing, SENDER};
 
 /// A receiver of sluice.
 #[derive(Debug)]
@@ -89,6 +90,9 @@ enum State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     begun: Time,
+    /// The sender's clock when it began, and the part of it whose start-up burst came last.
+    clock: u32,
+    part: u32,
     counts: Counts,
     /// Those of the base channel.
     base: Counts,
@@ -194,6 +198,7 @@ impl Receiver {
             if sample != DelaySample::Ignored {
                 self.begin_slot_of(now, header);
                 self.end_bursts(now, header.clock_micros as u32);
+                self.begin_later_burst(header);
                 self.measure(now, header, sample);
             }
             self.count_lost(now, header, missing);
@@ -213,33 +218,37 @@ impl Receiver {
                 return;
             }
             self.end_slot(now, current);
+        } else if self.probing.deadline().is_none() {
+            self.on_first_slot(now);
         }
         if self.place.is_some_and(|before| place < before) {
             self.shown = None;
         }
         self.place = Some(place);
-        self.begin_measuring(header, place);
+        self.begin_slots_burst(header, place);
         match self.announced.on_slot(header.slot) {
-            Some(Announcement::Interval(interval)) => self.on_interval(now, interval),
+            Some(Announcement::Interval(interval)) => self.probing.on_interval(interval),
             Some(Announcement::Withheld(levels)) => self.on_withheld(now, levels),
             Some(Announcement::Shown(shown)) => self.shown = Some(shown),
             None => {}
         }
     }
 
-    /// The first one tells how many others there are.
-    fn on_interval(&mut self, now: Time, interval: Interval) {
-        self.probing.on_interval(interval);
-        if self.probing.deadline().is_none() {
-            self.probe_soon(now);
-            // What it told before, the sender may not have been there to hear.
-            self.reporter.tell_again(self.probing.deadline());
-        }
+    /// The sender is there. Each receiver of a group that starts reports to it at this moment, so that a probe with it is no more of a burst,
+    /// and the sooner the sender finds out how many there are.
+    fn on_first_slot(&mut self, now: Time) {
+        self.probe_within(now, Duration::ZERO);
+        // What it told before, the sender may not have been there to hear.
+        self.reporter.tell_again(self.probing.deadline());
     }
 
     fn probe_soon(&mut self, now: Time) {
+        self.probe_within(now, self.probing.interval().span() / 4);
+    }
+
+    fn probe_within(&mut self, now: Time, span: Duration) {
         if self.config.probes {
-            self.probing.start(now, self.probing.interval().span() / 4);
+            self.probing.start(now, span);
         }
     }
 
@@ -257,70 +266,6 @@ impl Receiver {
         if self.level > self.most() {
             self.go_to(now, self.most(), LevelCause::Ceiling);
         }
-    }
-
-    /// A slot begins with this packet: its burst, if it has one, tells of the channels that were there before. One that leaves out the
-    /// highest of them does not, nor does one of which the receiver did not hear whether it does.
-    fn begin_measuring(&mut self, header: &Layered, place: u16) {
-        let next_level = cycle::next_level_length(self.rate(), self.packet_size);
-        let (kind, shown, limit, length) = match (cycle::burst(u64::from(place)), self.shown) {
-            (Burst::StartUp, _) => (Burst::StartUp, Shown::All, None, START_UP_BURST),
-            (_, Some(Shown::All)) => (Burst::NextLevel, Shown::All, None, next_level),
-            (_, Some(Shown::UpTo(limit))) if limit >= self.level => {
-                (Burst::NextLevel, Shown::UpTo(limit), Some(limit), next_level)
-            }
-            (_, Some(Shown::Folded(level))) if level == self.level => {
-                (Burst::Folded, Shown::Folded(level), None, next_level)
-            }
-            _ => return,
-        };
-        let rate = cycle::burst_rate(kind, &self.ladder, self.level, self.config.margin, shown, self.packet_size);
-        self.least_before = self.delay.minimum().map_or(0, |least| least.0);
-        self.measuring[kind as usize] = Some(Measuring::new(kind, limit, rate, length, header.clock_micros as u32));
-    }
-
-    /// A burst is judged as soon as it is over, so that what is joined in the start is there when the next one begins.
-    fn end_bursts(&mut self, now: Time, clock: u32) {
-        for kind in [Burst::StartUp, Burst::NextLevel, Burst::Folded] {
-            let over = self.measuring[kind as usize].take_if(|measuring| measuring.is_over(clock));
-            let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size)) else { continue };
-            let change = self.rules.on_burst(&self.seen(now, None, Some(verdict)));
-            self.change(now, change);
-        }
-    }
-
-    fn measure(&mut self, now: Time, header: &Layered, sample: DelaySample) {
-        if matches!(sample, DelaySample::Restarted(_)) {
-            self.queue = Queue::default();
-            self.measuring = [None; 3];
-        }
-        let (DelaySample::Taken(TimestampDifference(difference))
-        | DelaySample::Restarted(TimestampDifference(difference))) = sample
-        else {
-            return;
-        };
-        let waited = self.delay.short_term();
-        self.queue.on_any_packet(waited);
-        if header.signal {
-            (self.slot.has_burst, self.slot.burst_clock) = (true, header.clock_micros as u32);
-            if self.place != Some(CYCLE as u16 - 1) {
-                self.starts.on_burst(now);
-            }
-        }
-        for measuring in self.measuring.iter_mut().flatten() {
-            let (clock, waited) = (header.clock_micros as u32, (difference - self.least_before) as f64 * 1e-6);
-            if header.signal { measuring.on_packet(clock, waited) } else { measuring.on_other(clock, waited) }
-        }
-        if !header.signal && !self.is_after_next_level() {
-            self.queue.on_packet(waited);
-            self.slot.waited = (self.slot.waited.0 + waited, self.slot.waited.1 + 1);
-        }
-    }
-
-    /// What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
-    /// least delay of the slot tells, whichever receiver starts.
-    fn is_after_next_level(&self) -> bool {
-        self.slot.has_burst && self.place == Some(CYCLE as u16 - 1)
     }
 
     /// Follows what stands, and whether a leave has acted on it.
@@ -377,7 +322,7 @@ impl Receiver {
             level: self.level,
             most: self.most(),
             arrived: self.arrivals.rate(10),
-            has_lost_much: self.has_lost(MUCH_LOSS),
+            has_lost_much: self.has_lost_outside_bursts(MUCH_LOSS),
             loses_more: self.arrivals.lose_more(),
             is_empty: self.queue.is_empty(threshold),
             is_full: self.queue.is_full(threshold),

@@ -83,8 +83,8 @@ pub(super) struct Rules {
     ladder: Ladder,
     /// The receiver looks for its rate.
     is_starting: bool,
-    /// Start-up bursts in a row that the path did not carry.
-    overfull: u32,
+    /// Since when no start-up burst has come that the path carried.
+    overfull: Option<Time>,
     /// Levels in a row that were joined one by one since the start was over, none of them too much.
     climbed: u32,
     /// A loss event came since the last start.
@@ -119,7 +119,7 @@ impl Rules {
             trial: config.trial,
             ladder: ladder.clone(),
             is_starting: true,
-            overfull: 0,
+            overfull: None,
             climbed: 0,
             has_lost: false,
             changed: Time::ZERO,
@@ -172,13 +172,13 @@ impl Rules {
     /// The start is over: the path is full, or others share it.
     pub(super) fn end_start(&mut self) {
         self.is_starting = false;
-        self.overfull = 0;
+        self.overfull = None;
         self.climbed = 0;
     }
 
     /// The receiver looks for its rate again.
     pub(super) fn start_again(&mut self) {
-        (self.is_starting, self.overfull) = (true, 0);
+        (self.is_starting, self.overfull) = (true, None);
     }
 
     /// A slot has ended.
@@ -240,9 +240,10 @@ impl Rules {
             return None;
         }
         let carried = verdict.carried();
-        // One burst may have been late for another reason: hosts and radio links stall now and then.
-        self.overfull = if verdict.is_full() { self.overfull + 1 } else { 0 };
-        if self.overfull >= AGREEING {
+        // Bursts may have been late for another reason: hosts and radio links stall now and then.
+        let overfull = verdict.is_full().then(|| self.overfull.unwrap_or(seen.now));
+        self.overfull = overfull;
+        if overfull.is_some_and(|since| seen.now.since(since) >= LONGEST_STALL) {
             self.end_start();
         }
         let change = self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart);
@@ -351,6 +352,8 @@ impl Rules {
 
 /// What one burst says may be chance; what two in a row say counts.
 const AGREEING: u32 = 2;
+/// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
+const LONGEST_STALL: Duration = Duration::from_millis(80);
 /// In the start a receiver takes so much of what a burst says that the path carries.
 const START_SHARE: f64 = 0.93;
 /// Joins need a share that much above the level, so that it is not left again.

@@ -10,7 +10,7 @@ use weir_wire::{CciForm, Layered, Probe, probe};
 use super::announce;
 use super::ceiling::{self, Ceiling};
 use super::config::{Config, Offer, StartUp};
-use super::cycle::{self, Burst, CYCLE, SLOT, START_UP_BURST, Shown};
+use super::cycle::{self, Burst, CYCLE, SLOT, Shown, StartUpBursts};
 use super::demand::Demand;
 use super::pace::Pace;
 use crate::definition::Session;
@@ -69,7 +69,7 @@ struct Channel {
     next_level: Option<(f64, Duration)>,
     /// Outside of bursts. It makes up for the burst of the cycle before, whose queue is then gone before the next burst.
     plain_factor: f64,
-    start_up_factor: f64,
+    start_up: StartUpBursts,
     /// The wire number of its next packet, before truncation.
     sequence: u32,
 }
@@ -80,8 +80,7 @@ impl Channel {
         let plain = self.plain_factor;
         match (burst, self.next_level) {
             (Some(Burst::NextLevel), Some((factor, length))) if within < length => (factor, true),
-            (Some(Burst::StartUp), _) if within < START_UP_BURST => (plain * self.start_up_factor, true),
-            (Some(Burst::StartUp), _) => (plain * cycle::rest_factor(self.start_up_factor), false),
+            (Some(Burst::StartUp), _) => (plain * self.start_up.factor(within), cycle::is_in_start_up_burst(within)),
             _ => (plain, false),
         }
     }
@@ -98,7 +97,7 @@ impl Sender {
             in_burst: false,
             next_level: cycle::next_level_burst(ladder, number, config.margin, Shown::All, session.packet_size),
             plain_factor: 1.0,
-            start_up_factor: cycle::start_up_factor(ladder, number),
+            start_up: StartUpBursts::of(ladder, number),
             sequence: 0,
         };
         Sender {
@@ -210,7 +209,7 @@ impl Sender {
         }
         self.slot = number;
         self.has_start_up_burst = match self.start_up {
-            StartUp::Asked => now < self.starting_until,
+            StartUp::Asked => now < self.starting_until && !self.pace.is_at_its_limit(now),
             StartUp::Always => true,
             StartUp::Never => false,
         };
@@ -414,7 +413,7 @@ mod tests {
                 let shown = cycle::shown(cycle, ladder().levels());
                 // Above the limit it is a slot as any other.
                 let off = if matches!(shown, Shown::UpTo(limit) if level > limit) { 3.5 } else { 3.0 };
-                let burst = cycle::burst_rate(Burst::NextLevel, &ladder(), level, 1.03, shown, SIZE);
+                let burst = cycle::next_level_rate(&ladder(), level, 1.03, shown);
                 let wanted = burst.bps() as f64 / rate.bps() as f64;
                 let packets = rate.packets_per_sec(SIZE) * length as f64 / 1e3;
                 assert!((seen - wanted).abs() * packets < off, "level {level}, cycle {cycle}: {seen} and not {wanted}");
@@ -441,8 +440,9 @@ mod tests {
         assert_eq!(bursts(&sent(&mut sender, Time::from_millis(5_300))), 0, "who only measures needs none");
         sender.announcement = Announcement::new(50);
         ask(&mut sender, probe::Kind::StartUp);
-        assert!(bursts(&sent(&mut sender, Time::from_millis(6_500))) > 0);
-        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(9))[200..]), 0);
+        // The slot that has begun by then ends as it began.
+        assert!(bursts(&sent(&mut sender, Time::from_millis(6_600))) > 0);
+        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(9))), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use weir_units::Time;
 use weir_wire::Layered;
 
-use super::super::cycle::SLOT;
+use super::super::cycle::{SLOT, StartUpBursts};
 use super::{A_SECOND, Receiver};
 use crate::endpoint::Action;
 use crate::observation::Observation;
@@ -16,6 +16,9 @@ impl Receiver {
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
         self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
+        if self.is_start_up_slot() && (header.signal || self.slot.has_burst && self.tells_of_burst(header)) {
+            self.slot.counts.lost_in_bursts += lost;
+        }
         if header.signal || self.is_after_burst(now) || self.place == Some(0) {
             return;
         }
@@ -34,10 +37,12 @@ impl Receiver {
     }
 
     /// Whether the packets that this one shows to be missing may have been part of the slot's burst. A packet counts as lost once
-    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it.
+    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it, in which
+    /// the channel sends less.
     fn tells_of_burst(&self, header: &Layered) -> bool {
         let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
-        let told_after = self.told_after(header) + SENDER_PERIOD;
+        let rest = StartUpBursts::of(&self.ladder, usize::from(header.channel)).rest_factor();
+        let told_after = self.told_after(header).mul_f64(1.0 / rest) + SENDER_PERIOD;
         Duration::from_micros(u64::from(since)) <= told_after
     }
 
@@ -55,7 +60,7 @@ impl Receiver {
         let told_after = self.told_after(header);
         let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
         let stood = self.queue.stood_lately(threshold) || overflows;
-        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost(NOISE);
+        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
         if !stood && !is_much {
             return;
         }
@@ -89,6 +94,11 @@ impl Receiver {
     /// Whether more than this part of the last second's packets was lost, beyond chance.
     pub(super) fn has_lost(&self, part: f64) -> bool {
         self.arrivals.second().and(self.slot.counts).have_lost(part, DEVIATIONS)
+    }
+
+    /// The same of what no start-up burst may have cost.
+    pub(super) fn has_lost_outside_bursts(&self, part: f64) -> bool {
+        self.arrivals.second().and(self.slot.counts).outside_bursts().have_lost(part, DEVIATIONS)
     }
 }
 
