@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p weir-sim --example tcp_agreement [SECONDS SEEDS]`
 
-#[path = "../tests/tcp_path/mod.rs"]
-mod tcp_path;
+#[path = "../tests/tcp/path.rs"]
+mod path;
 
-use tcp_path::{lossy, run, solo};
+use path::{lossy, run, solo};
 use weir_sim::tcp::{Config, Flavour};
 
 /// Goodput alone, then at a loss rate of 0.001, 0.01, 0.02 and 0.1 as mean and half the width of its 95 % interval, in packets per

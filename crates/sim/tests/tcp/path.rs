@@ -1,8 +1,6 @@
 //! One TCP connection over a chain of links each way, in virtual time: what the tests of TCP and its agreement table run
 //! on. Not the simulator, whose engine is not needed to judge a sender and its sink.
 
-#![allow(dead_code, reason = "each test uses some of this")]
-
 use std::time::Duration;
 
 use weir_link::{Label, Link, LinkConfig};

@@ -2,9 +2,7 @@
 //!
 //! The numbers are ns-2's, measured with its agents at their defaults (`docs/tcp.md` has the commands).
 
-mod tcp_path;
-
-use tcp_path::{lossy, run, solo};
+use crate::path::{lossy, run, solo};
 use weir_sim::tcp::{Config, Flavour};
 
 fn assert_agrees(what: &str, measured: f64, ns2: f64, tolerance: f64) {

@@ -1,11 +1,9 @@
 //! What every flavour does on a path, and what CUBIC and BBR promise of themselves.
 
-mod tcp_path;
-
 use std::time::Duration;
 
+use crate::path::{Path, lossy, run, solo};
 use proptest::prelude::*;
-use tcp_path::{Path, lossy, run, solo};
 use weir_sim::tcp::{Config, Flavour};
 use weir_units::{Random, Time};
 
