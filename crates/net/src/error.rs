@@ -63,7 +63,9 @@ pub enum NetError {
     #[error("the interfaces of this host cannot be listed: {0}")]
     Interfaces(io::Error),
     /// A packet of the session is larger than what the interface takes.
-    #[error("packets of {packet} bytes do not fit the MTU of {mtu} bytes of interface {name}: send smaller symbols")]
+    #[error(
+        "packets of {packet} bytes do not fit the MTU of {mtu} bytes of interface {name}: send packets of {mtu} bytes at most"
+    )]
     PacketTooLarge {
         /// Bytes of a packet, IP header included.
         packet: u64,

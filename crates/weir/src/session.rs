@@ -25,6 +25,8 @@ pub(crate) struct Offer {
     pub(crate) description: Description,
     pub(crate) secret: SecretKey,
     pub(crate) symbol_size: u16,
+    /// Bytes that the path carries in one piece, as far as is known.
+    pub(crate) packet_size: u16,
     /// What keeps the number of this start from being remembered.
     pub(crate) epoch_trouble: Option<String>,
     /// How fast the interface is, by which the highest rate goes.
@@ -51,7 +53,8 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         None => u16::from_be_bytes(random()?).max(1),
     };
     let speed = interface.speed();
-    let (control, symbol_size) = control(args, speed).map_err(|error| usage(advise(&error)))?;
+    let packet_size = packet_size(args, interface.mtu());
+    let (control, symbol_size) = control(args, speed, packet_size).map_err(|error| usage(advise(&error)))?;
     let channels = control.channel_rates().map_err(|error| usage(advise(&error)))?.len();
     let channels = Description::channels_from(args.to, channels).ok_or_else(|| {
         let group = args.to.ip();
@@ -95,7 +98,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
     };
     // A bad setting is told before anything is sent.
     description.check().map_err(|error| usage(advise(&error)))?;
-    Ok(Offer { description, secret, symbol_size, epoch_trouble, speed })
+    Ok(Offer { description, secret, symbol_size, packet_size, epoch_trouble, speed })
 }
 
 /// Writes the description that receivers need, signed.
@@ -107,24 +110,30 @@ pub(crate) fn write_description(path: &Path, description: &Description, secret: 
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))
 }
 
+/// Bytes of a full packet that is sent on an interface of this MTU. What the user says is not changed.
+fn packet_size(args: &SendFile, mtu: Option<Bytes>) -> u16 {
+    let carried = mtu.and_then(|mtu| u16::try_from(mtu.count()).ok()).unwrap_or(USUAL_PACKET);
+    args.packet_size.unwrap_or(USUAL_PACKET.min(carried))
+}
+
 /// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.
-fn control(args: &SendFile, speed: LinkSpeed) -> Result<(Control, u16), ConfigError> {
-    let widest = widest(args, offered(args, speed)?)?;
-    let form = form(args.cci, &widest.channel_rates()?, args.packet_size);
+fn control(args: &SendFile, speed: LinkSpeed, packet_size: u16) -> Result<(Control, u16), ConfigError> {
+    let widest = widest(args, offered(args, speed, packet_size)?, packet_size)?;
+    let form = form(args.cci, &widest.channel_rates()?, packet_size);
     let headers = header_len(args.to.ip()) as usize
         + Profile { tsi: 0, form }.overhead(false)
         + sealing::seals(&args.secrecy).overhead();
-    let symbol_size = symbol_size(args.packet_size, headers);
+    let symbol_size = symbol_size(packet_size, headers);
     let packet_size = Bytes::new(u64::from(symbol_size) + headers as u64);
     Ok((Control { form, packet_size, ..widest }, symbol_size))
 }
 
 /// The rates that the options ask for on an interface of this speed.
-fn offered(args: &SendFile, speed: LinkSpeed) -> Result<OfferedRates, ConfigError> {
+fn offered(args: &SendFile, speed: LinkSpeed, packet_size: u16) -> Result<OfferedRates, ConfigError> {
     let offered = args.rates.offered();
     match speed {
         LinkSpeed::Stated(speed) if !args.rates.has_top() => top::within(speed, offered, |rates| {
-            let channels = widest(args, rates)?.channel_rates()?;
+            let channels = widest(args, rates, packet_size)?.channel_rates()?;
             Ok(channels.into_iter().fold(Rate::ZERO, |sum, rate| sum + rate))
         }),
         LinkSpeed::Stated(_) | LinkSpeed::Virtual | LinkSpeed::Unknown => Ok(offered),
@@ -132,14 +141,18 @@ fn offered(args: &SendFile, speed: LinkSpeed) -> Result<OfferedRates, ConfigErro
 }
 
 /// These rates, with the widest form of congestion control information and packets of the most bytes.
-fn widest(args: &SendFile, OfferedRates { low, high, ratio }: OfferedRates) -> Result<Control, ConfigError> {
+fn widest(
+    args: &SendFile,
+    OfferedRates { low, high, ratio }: OfferedRates,
+    packet_size: u16,
+) -> Result<Control, ConfigError> {
     let Rates { cc, cc_set, .. } = &args.rates;
     Ok(Control {
         scheme: cc.name.to_owned(),
         settings: cc_set.clone(),
         ladder: Ladder::geometric(low, high, ratio)?,
         form: CciForm::Clocked,
-        packet_size: Bytes::new(args.packet_size.into()),
+        packet_size: Bytes::new(packet_size.into()),
     })
 }
 
@@ -204,6 +217,9 @@ pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
 
 const ALIGNMENT: usize = 8;
 
+/// Fits an Ethernet's 1500 bytes with room for the headers of a tunnel.
+const USUAL_PACKET: u16 = 1456;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,11 +242,20 @@ mod tests {
     }
 
     #[test]
+    fn packets_fit_the_interface_unless_the_user_says_how_large_they_are() {
+        let mut args = SendFile::new(vec!["a".into()], "239.255.0.1:5004".parse().expect("a group and a port"));
+        let mtus = [1280, 1400, 1500, 9000, 65_536].map(|mtu| packet_size(&args, Some(Bytes::new(mtu))));
+        assert_eq!((mtus, packet_size(&args, None)), ([1280, 1400, 1456, 1456, 1456], 1456));
+        args.packet_size = Some(1500);
+        assert_eq!(packet_size(&args, Some(Bytes::new(1400))), 1500, "it is refused, not changed");
+    }
+
+    #[test]
     fn the_highest_rate_follows_the_interface_unless_the_user_says_it() {
         let highest = |choose: Option<OfferedRates>, speed| {
             let mut args = SendFile::new(vec!["a".into()], "239.255.0.1:5004".parse().expect("a group and a port"));
             choose.into_iter().for_each(|rates| args.rates.choose(rates));
-            let (control, _) = control(&args, speed).expect("valid options");
+            let (control, _) = control(&args, speed, USUAL_PACKET).expect("valid options");
             control.ladder.rates().last().copied()
         };
         let gigabit = LinkSpeed::Stated(Rate::from_mbps(1000));

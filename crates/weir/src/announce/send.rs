@@ -55,10 +55,10 @@ impl Plan {
             secret: offer.secret.clone(),
         };
         let packet = plan.packet(wall_ntp_secs(), false).map_err(Failure::of(Exit::Internal, "cannot announce"))?;
-        let (bytes, most) = (packet.bytes.len() as u64 + header_len(group.ip()), u64::from(args.packet_size));
+        let (bytes, most) = (packet.bytes.len() as u64 + header_len(group.ip()), u64::from(offer.packet_size));
         if bytes > most {
             return Err(usage(format!(
-                "an announcement of this session takes {bytes} bytes, and --packet-size says that the path carries {most} in one piece: a higher \
+                "an announcement of this session takes {bytes} bytes, and the path carries {most} in one piece (--packet-size): a higher \
                  --ratio makes fewer channels, --readers with fewer hosts fewer keys; or give receivers the description another way, without \
                  --announce"
             )));

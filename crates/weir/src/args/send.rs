@@ -326,9 +326,10 @@ pub struct SendFile {
     #[arg(long, help_heading = "Network")]
     pub source_specific: bool,
 
-    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
-    #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
-    pub packet_size: u16,
+    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best [default: 1456, or the
+    /// interface's MTU if that is less].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=9000), help_heading = "Network")]
+    pub packet_size: Option<u16>,
 
     /// The rates, and what chooses among them.
     #[command(flatten)]

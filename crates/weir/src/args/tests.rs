@@ -61,7 +61,7 @@ fn sending_needs_a_path_and_a_group_and_has_defaults_for_the_rest() {
     let send = send("image.iso --to 239.255.0.1:5004");
     assert_eq!(send.paths, [PathBuf::from("image.iso")]);
     assert_eq!((send.rates.offered(), send.rates.cc.name), (rates(256, 100_000, 1.15), "sluice"));
-    assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, 1456, 2, CciChoice::Auto));
+    assert_eq!((send.ttl, send.packet_size, send.flute_version, send.cci), (1, None, 2, CciChoice::Auto));
     assert_eq!((send.duration, send.receipts, send.tsi), (None, None, None));
     assert_eq!(send.memory, Bytes::new(512_000_000));
     assert_eq!(send.session, PathBuf::from("weir.sdp"));
@@ -81,7 +81,10 @@ fn every_option_of_send_is_read() {
     );
     assert_eq!((send.duration, send.receipts), (Some(Duration::from_secs(5400)), Some(3)));
     assert_eq!(send.memory, Bytes::new(1_000_000_000));
-    assert_eq!((send.tsi, send.cci, send.flute_version, send.packet_size), (Some(7), CciChoice::Clocked, 1, 1200));
+    assert_eq!(
+        (send.tsi, send.cci, send.flute_version, send.packet_size),
+        (Some(7), CciChoice::Clocked, 1, Some(1200))
+    );
     assert!(send.describe && send.md5 && send.source_specific && send.output.json && send.output.pcap.is_some());
 }
 

@@ -141,7 +141,7 @@ fn the_highest_rate_on_the_loopback_is_100_mbit_s_and_a_description_with_other_r
 #[test]
 fn options_have_the_defaults_of_the_command_line() {
     let send = SendFile::new(vec!["a".into(), "b".into()], "239.255.77.4:50776".parse().expect("a group and port"));
-    assert_eq!((send.paths.len(), send.ttl, send.packet_size, send.rates.cc.name), (2, 1, 1456, "sluice"));
+    assert_eq!((send.paths.len(), send.ttl, send.packet_size, send.rates.cc.name), (2, 1, None, "sluice"));
     let receive = Recv::new(SessionSource::Stdin);
     assert_eq!((receive.memory.count(), receive.overwrite), (256_000_000, false));
 }
