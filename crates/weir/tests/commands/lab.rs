@@ -267,7 +267,7 @@ fn a_second_signal_stops_a_run_that_does_not_end() {
     let place = place();
     let words = ["run", "mine/one", "--set", "duration=9999999s", "--jobs", "1"];
     let mut child = command(place.path(), &words).stderr(Stdio::piped()).spawn().expect("it starts");
-    wait_for_handler(&child);
+    wait_for_run(&child);
     signal(&child, Signal::SIGTERM);
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let first = lines.next().expect("a line").expect("text");
@@ -279,6 +279,21 @@ fn a_second_signal_stops_a_run_that_does_not_end() {
 
 fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).expect("a process id")), signal).expect("it runs");
+}
+
+/// Waits until the process is in a run: before that a signal ends it at once. Nothing that it does before takes a second of its processor.
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+fn wait_for_run(child: &Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    let seconds = || {
+        let text = std::fs::read_to_string(&stat).expect("it runs");
+        // After the name, which is in parentheses, the twelfth field is the time in user mode, in ticks of 10 ms.
+        let (_, fields) = text.rsplit_once(')').expect("a name");
+        fields.split_whitespace().nth(11).and_then(|ticks| ticks.parse::<u64>().ok()).expect("a number") / 100
+    };
+    while seconds() < 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Waits until the process handles signals.
