@@ -1,12 +1,11 @@
 //! The sender's side of a host that cannot keep up: how much of the ladder it sends in time.
 
 use core::cmp::Ordering;
-use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
 use super::announce::MOST_TOLD;
-use super::retry::{FIRST_WAIT, Retry};
+use super::retry::Retry;
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
 
@@ -26,25 +25,18 @@ pub(super) struct Pace {
     sent: u64,
     /// The window before was too much.
     was_late: bool,
-    /// When one was too much last.
-    latest: Option<Time>,
     retry: Retry,
 }
 
 impl Pace {
     pub(super) fn new(ladder: &Ladder) -> Pace {
         let floor = highest_within(ladder, FLOOR).max(ladder.levels().saturating_sub(MOST_TOLD));
-        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, latest: None, retry: Retry::new() }
+        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, retry: Retry::new() }
     }
 
     /// The levels that are sent.
     pub(super) const fn levels(&self) -> usize {
         self.levels
-    }
-
-    /// Whether the host was late a short while ago. Then it cannot send twice as much.
-    pub(super) fn is_at_its_limit(&self, now: Time) -> bool {
-        self.latest.is_some_and(|at| now.since(at) < AT_LIMIT)
     }
 
     /// Counts the periods that were due and those that are sent. Returns why the number of levels changed, if it did.
@@ -61,7 +53,6 @@ impl Pace {
         if self.due >= WINDOW {
             let part = self.sent as f64 / self.due as f64;
             let is_late = part < IN_TIME;
-            self.latest = if is_late { Some(now) } else { self.latest };
             // One window may be late for another reason: hosts stall now and then.
             let is_too_much = is_late && self.was_late && self.levels > self.floor;
             if is_too_much {
@@ -87,8 +78,6 @@ fn highest_within(ladder: &Ladder, rate: Rate) -> usize {
 const WINDOW: u64 = 20;
 /// A receiver takes 0.93 of what a burst says, and a host is late by a period or two now and then. A tenth is more than either.
 const IN_TIME: f64 = 0.9;
-/// As long as it waits before it tries more.
-const AT_LIMIT: Duration = FIRST_WAIT;
 /// As below the ceiling of a network that floods: what was managed, less the part that bursts need above it.
 const SHARE: f64 = 0.9;
 /// A host that stood still for two windows says nothing of its rate: as a TCP would, the sender halves it and looks again.
@@ -123,16 +112,6 @@ mod tests {
         assert_eq!(pace.on_periods(Time::from_millis(5_000), &ladder, 20, 20), None);
         assert_eq!(pace.on_periods(Time::from_millis(6_000), &ladder, 20, 20), Some(CeilingCause::Retry));
         assert_eq!(pace.levels(), ladder.levels(), "more is tried");
-    }
-
-    #[test]
-    fn a_host_that_was_late_in_one_window_is_at_its_limit_for_five_seconds() {
-        let (ladder, mut pace) = (ladder(5_000), Pace::new(&ladder(5_000)));
-        pace.on_periods(Time::from_millis(100), &ladder, 20, 19);
-        assert!(!pace.is_at_its_limit(Time::from_millis(100)));
-        pace.on_periods(Time::from_millis(200), &ladder, 20, 17);
-        assert_eq!(pace.levels(), ladder.levels(), "one window may be late");
-        assert!(pace.is_at_its_limit(Time::from_millis(5_199)) && !pace.is_at_its_limit(Time::from_millis(5_200)));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Retry {
     }
 }
 
-pub(super) const FIRST_WAIT: Duration = Duration::from_secs(5);
+const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
 /// What is too much turns out to be so within this time: a sender judges two windows of a tenth of a second, a receiver what has piled up.
 const TRIAL: Duration = Duration::from_secs(2);

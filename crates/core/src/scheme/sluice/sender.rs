@@ -209,7 +209,7 @@ impl Sender {
         }
         self.slot = number;
         self.has_start_up_burst = match self.start_up {
-            StartUp::Asked => now < self.starting_until && !self.pace.is_at_its_limit(now),
+            StartUp::Asked => now < self.starting_until,
             StartUp::Always => true,
             StartUp::Never => false,
         };
