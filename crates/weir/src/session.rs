@@ -218,7 +218,7 @@ pub(crate) fn interface_choice(name: Option<&str>) -> InterfaceChoice {
 const ALIGNMENT: usize = 8;
 
 /// Fits an Ethernet's 1500 bytes with room for the headers of a tunnel.
-const USUAL_PACKET: u16 = 1456;
+pub(crate) const USUAL_PACKET: u16 = 1456;
 
 #[cfg(test)]
 mod tests {

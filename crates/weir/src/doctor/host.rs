@@ -6,6 +6,7 @@ use weir_units::Bytes;
 
 use super::Subject;
 use super::events::{Check, Outcome};
+use crate::session;
 
 /// The interface, which exists, is up and has an address.
 pub(super) fn interface(interface: &Interface, subject: &Subject) -> Check {
@@ -18,7 +19,7 @@ pub(super) fn interface(interface: &Interface, subject: &Subject) -> Check {
     let mtu_words = mtu.map_or_else(|| "MTU not known".to_owned(), |mtu| format!("MTU {} bytes", mtu.count()));
     let found = format!("{interface}, {mtu_words}, {speed}");
     let control = subject.description.as_ref().and_then(|description| description.control.as_ref());
-    let packet = control.map_or(USUAL_PACKET, |control| control.packet_size);
+    let packet = control.map_or(Bytes::new(session::USUAL_PACKET.into()), |control| control.packet_size);
     match mtu {
         Some(mtu) if mtu < packet => Check::new("interface", Outcome::Warning, found).advise(format!(
             "packets of {} bytes do not fit: the sender needs --packet-size {}",
@@ -113,8 +114,6 @@ fn clock(facts: &Facts) -> Check {
     }
 }
 
-/// What `weir send` makes unless told otherwise.
-const USUAL_PACKET: Bytes = Bytes::new(1456);
 /// Groups that we join through one socket.
 const USUAL_MEMBERSHIPS: u64 = 20;
 

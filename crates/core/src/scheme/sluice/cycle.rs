@@ -79,16 +79,16 @@ pub(super) fn shown_to(cycle: u64, levels: &[usize]) -> Shown {
 
 /// How long a start-up burst is.
 pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
-/// One may begin with each half of a slot.
-pub(super) const START_UP_PART: Duration = Duration::from_millis(50);
+/// A slot has so many parts, and a start-up burst may begin with each of them.
 pub(super) const START_UP_PARTS: u32 = 2;
+pub(super) const START_UP_PART: Duration = Duration::from_millis(SLOT.as_millis() as u64 / START_UP_PARTS as u64);
 
 /// The start-up bursts that a channel has in a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartUpBursts {
     /// Of the channel's rate.
     factor: f64,
-    /// One with the slot, or one with each part of it.
+    /// How many, evenly spaced, the first at the beginning of the slot.
     number: u32,
 }
 
@@ -214,7 +214,7 @@ pub(super) fn next_level_rate(ladder: &Ladder, level: usize, margin: f64, shown:
 }
 
 const SLOW_BURSTS: StartUpBursts = StartUpBursts { factor: 4.0, number: 1 };
-const FAST_BURSTS: StartUpBursts = StartUpBursts { factor: 2.0, number: 2 };
+const FAST_BURSTS: StartUpBursts = StartUpBursts { factor: 2.0, number: START_UP_PARTS };
 /// A start-up burst of less than that times the rate tells nothing.
 const TELLING: f64 = 1.3;
 /// Up to this rate a start-up burst has four times the rate.

@@ -170,8 +170,8 @@ fn parts_of(span: Duration) -> u32 {
     (span.as_millis() / START_UP_PART.as_millis()).min(MOST_PARTS) as u32
 }
 
-/// The rate that a receiver may reach from this one in so many parts of slots, the first of which is a slot's first: a slow one has a burst there,
-/// and a fast one in each.
+/// The rate that a starting receiver can reach from `rate` within this many parts, counted from the beginning of a slot. A slow receiver sees
+/// one burst per slot, a fast one a burst in every part.
 fn climbed(mut rate: Rate, mut parts: u32) -> Rate {
     while parts > 0 {
         rate = rate.scale(if rate <= cycle::SLOW { 4.0 } else { 2.0 });

@@ -234,8 +234,8 @@ impl Receiver {
         }
     }
 
-    /// The sender is there. Each receiver of a group that starts reports to it at this moment, so that a probe with it is no more of a burst,
-    /// and the sooner the sender finds out how many there are.
+    /// The sender is there. The receiver reports to it now anyway, so a probe adds little, and the sender learns sooner how many receivers
+    /// there are.
     fn on_first_slot(&mut self, now: Time) {
         self.probe_within(now, Duration::ZERO);
         // What it told before, the sender may not have been there to hear.

@@ -37,8 +37,8 @@ impl Receiver {
     }
 
     /// Whether the packets that this one shows to be missing may have been part of the slot's burst. A packet counts as lost once
-    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it, in which
-    /// the channel sends less.
+    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it. Between
+    /// bursts a channel sends less, which makes that time longer.
     fn tells_of_burst(&self, header: &Layered) -> bool {
         let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
         let rest = StartUpBursts::of(&self.ladder, usize::from(header.channel)).rest_factor();
