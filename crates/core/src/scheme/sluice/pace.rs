@@ -1,6 +1,7 @@
 //! The sender's side of a host that cannot keep up: how much of the ladder it sends in time.
 
 use core::cmp::Ordering;
+use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
@@ -25,13 +26,23 @@ pub(super) struct Pace {
     sent: u64,
     /// The window before was too much.
     was_late: bool,
+    /// Until when a cut has not shown what it does.
+    settles: Time,
     retry: Retry,
 }
 
 impl Pace {
     pub(super) fn new(ladder: &Ladder) -> Pace {
         let floor = highest_within(ladder, FLOOR).max(ladder.levels().saturating_sub(MOST_TOLD));
-        Pace { levels: ladder.levels(), floor, due: 0, sent: 0, was_late: false, retry: Retry::new() }
+        Pace {
+            levels: ladder.levels(),
+            floor,
+            due: 0,
+            sent: 0,
+            was_late: false,
+            settles: Time::ZERO,
+            retry: Retry::new(),
+        }
     }
 
     /// The levels that are sent.
@@ -50,6 +61,9 @@ impl Pace {
             }
         }
         (self.due, self.sent) = (self.due + due, self.sent + sent);
+        if now < self.settles {
+            (self.due, self.sent) = (0, 0);
+        }
         if self.due >= WINDOW {
             let part = self.sent as f64 / self.due as f64;
             let is_late = part < IN_TIME;
@@ -59,6 +73,7 @@ impl Pace {
                 let kept = highest_within(ladder, ladder.level_rate(self.levels).scale(part.max(LEAST) * SHARE));
                 self.levels = kept.max(self.floor);
                 self.retry.on_cut(now);
+                self.settles = now + SETTLING;
             }
             (self.due, self.sent, self.was_late) = (0, 0, is_late && !is_too_much);
         }
@@ -80,6 +95,8 @@ const WINDOW: u64 = 20;
 const IN_TIME: f64 = 0.9;
 /// As below the ceiling of a network that floods: what was managed, less the part that bursts need above it.
 const SHARE: f64 = 0.9;
+/// After a cut the host still works off what has piled up, and receivers take that long to leave.
+const SETTLING: Duration = Duration::from_millis(300);
 /// A host that stood still for two windows says nothing of its rate: as a TCP would, the sender halves it and looks again.
 const LEAST: f64 = 0.5;
 /// A rate at which every host keeps up, if it is not busy with something else: then withholding levels would not help.
@@ -109,9 +126,22 @@ mod tests {
         assert_eq!(after_late(&mut pace, &ladder, 4, 4), Rate::from_mbps(5_000), "and another, later");
         let cut = after_late(&mut pace, &ladder, 8, 4);
         assert!((3_000..=3_600).contains(&(cut.bps() / 1_000_000)), "{cut}: 0.8 · 0.9 of 5 Gbit/s, by a step at most");
-        assert_eq!(pace.on_periods(Time::from_millis(5_000), &ladder, 20, 20), None);
-        assert_eq!(pace.on_periods(Time::from_millis(6_000), &ladder, 20, 20), Some(CeilingCause::Retry));
+        assert_eq!(pace.on_periods(Time::from_millis(2_200), &ladder, 20, 20), None);
+        assert_eq!(pace.on_periods(Time::from_millis(2_300), &ladder, 20, 20), Some(CeilingCause::Retry));
         assert_eq!(pace.levels(), ladder.levels(), "more is tried");
+    }
+
+    #[test]
+    fn a_cut_has_three_tenths_of_a_second_to_show_what_it_does() {
+        let (ladder, mut pace) = (ladder(5_000), Pace::new(&ladder(5_000)));
+        let cut = after_late(&mut pace, &ladder, 0, 8);
+        assert!(cut < Rate::from_mbps(5_000));
+        assert_eq!(
+            after_late(&mut pace, &ladder, 8, 18),
+            cut,
+            "until 300 ms after it nothing counts, and then two windows do"
+        );
+        assert!(after_late(&mut pace, &ladder, 26, 1) < cut);
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl Retry {
     }
 }
 
-const FIRST_WAIT: Duration = Duration::from_secs(5);
+/// No shorter than a trial: until then the cut itself may not have shown what it does.
+const FIRST_WAIT: Duration = TRIAL;
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
 /// What is too much turns out to be so within this time: a sender judges two windows of a tenth of a second, a receiver what has piled up.
 const TRIAL: Duration = Duration::from_secs(2);
@@ -59,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn more_is_tried_after_five_seconds_and_then_every_other_second_as_long_as_it_is_not_too_much() {
+    fn more_is_tried_every_other_second_as_long_as_it_is_not_too_much() {
         let mut retry = Retry::new();
         assert!(!retry.is_due(at(100_000)), "nothing was too much");
         for cut in [0, 300, 600] {
             retry.on_cut(at(cut));
         }
-        assert!(!retry.is_due(at(5_500)), "several cuts are one");
-        let tried = [5_600, 5_700, 7_600, 9_500, 9_600].map(|millis| retry.is_due(at(millis)));
+        assert!(!retry.is_due(at(2_500)), "several cuts are one");
+        let tried = [2_600, 2_700, 4_600, 6_500, 6_600].map(|millis| retry.is_due(at(millis)));
         assert_eq!(tried, [true, false, true, false, true]);
         retry.stop();
         assert!(!retry.is_due(at(100_000)));
@@ -78,12 +79,12 @@ mod tests {
         let waits =
             |retry: &mut Retry, from: u64| (from..from + 400_000).step_by(100).find(|at_| retry.is_due(at(*at_)));
         retry.on_cut(at(0));
-        assert_eq!(waits(&mut retry, 0), Some(5_000));
-        retry.on_cut(at(5_500));
-        assert_eq!(waits(&mut retry, 5_500), Some(15_500));
-        retry.on_cut(at(15_600));
-        assert_eq!(waits(&mut retry, 15_600), Some(35_600));
-        retry.on_cut(at(40_000));
-        assert_eq!(waits(&mut retry, 40_000), Some(45_000));
+        assert_eq!(waits(&mut retry, 0), Some(2_000));
+        retry.on_cut(at(2_500));
+        assert_eq!(waits(&mut retry, 2_500), Some(6_500));
+        retry.on_cut(at(6_600));
+        assert_eq!(waits(&mut retry, 6_600), Some(14_600));
+        retry.on_cut(at(19_000));
+        assert_eq!(waits(&mut retry, 19_000), Some(21_000));
     }
 }
