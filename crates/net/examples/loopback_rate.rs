@@ -144,7 +144,7 @@ impl Application<Content> for Same {
     fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         self.number = (self.number + 1) & 0x00ff_ffff;
         let payload_id = PayloadId { block: 0, symbol: self.number };
-        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
+        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None }, &self.symbol))
     }
 
     fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {

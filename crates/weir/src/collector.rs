@@ -446,7 +446,7 @@ mod tests {
     const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
     fn content(toi: u128) -> Content {
-        Content { toi, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti: None }
+        Content { toi, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti: None, ask: None }
     }
 
     fn collector(folder: &std::path::Path) -> Collector {

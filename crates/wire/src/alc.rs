@@ -3,7 +3,7 @@
 //! Two owners meet in it: the congestion control wrote [`Layered`], the object's encoder wrote [`Content`]. The encoder
 //! writes Weir's default profile (`docs/wire.md`); the decoder takes any ALC packet whose FEC payload ID is 32 bits.
 
-use crate::extension::{self, Extension};
+use crate::extension::{self, Extension, Question};
 use crate::fec::{Oti, PayloadId};
 use crate::lct::{self, Lct};
 use crate::{CciForm, DecodeError, Layered, take_array};
@@ -21,6 +21,8 @@ pub struct Content {
     pub fdt: Option<FdtInstance>,
     /// Object transmission information, where the packet carries it.
     pub oti: Option<Oti>,
+    /// What the sender asks of its receivers, if it does.
+    pub ask: Option<Question>,
 }
 
 /// Which instance of the file delivery table a packet belongs to.
@@ -66,12 +68,14 @@ impl<'a> Alc<'a> {
         let mut fdt = None;
         let mut content_encoding = 0;
         let mut oti = None;
+        let mut ask = None;
         for extension in extension::iter(header.extensions) {
             match extension? {
                 Extension::SenderTime(micros) => alc.sender_time_micros = Some(micros),
                 Extension::Fdt { version, instance } => fdt = Some((version, instance)),
                 Extension::ContentEncoding(encoding) => content_encoding = encoding,
                 Extension::Fti(body) => oti = Some(Oti::decode(body, header.codepoint)?),
+                Extension::Ask(question) => ask = Some(question),
                 Extension::Other(_) => {}
             }
         }
@@ -84,6 +88,7 @@ impl<'a> Alc<'a> {
                 payload_id: PayloadId::decode(take_array(&mut rest, "FEC payload ID")?, header.codepoint),
                 fdt: fdt.map(|(version, id)| FdtInstance { version, id, content_encoding }),
                 oti,
+                ask,
             });
             alc.symbol = rest;
         }
@@ -142,6 +147,9 @@ impl Profile {
         if let Some(oti) = content.oti {
             put(&extension::encode_fti(oti.encode()));
         }
+        if let Some(question) = content.ask {
+            put(&extension::encode_ask(question));
+        }
         put(&content.payload_id.encode(content.encoding_id));
         let len = at;
         let header_len = len - 4;
@@ -168,7 +176,7 @@ impl Profile {
 }
 
 /// Bytes before the symbol in the largest header that [`Profile::encode`] writes.
-pub const MAX_OVERHEAD: usize = 4 + 12 + 8 + extension::TIME_LEN + 4 + 16 + 4;
+pub const MAX_OVERHEAD: usize = 4 + 12 + 8 + extension::TIME_LEN + 4 + 16 + extension::ASK_LEN + 4;
 
 #[cfg(test)]
 mod tests {
@@ -184,7 +192,7 @@ mod tests {
         fn decoding_an_encoded_packet_gives_it_back(
             form in forms(), tsi in any::<u16>(), signal in any::<bool>(), slot in 0u16..128, channel in 0u16..256,
             sequence in 0u32..65536, clock_micros in 0u64..1 << 50, toi in 0u128..1 << 48, block in 0u32..256,
-            symbol in 0u32..1 << 24, fdt in proptest::option::of((1u8..3, 0u32..1 << 20)),
+            symbol in 0u32..1 << 24, fdt in proptest::option::of((1u8..3, 0u32..1 << 20)), ask in any::<Option<(u8, u16)>>(),
         ) {
             let profile = Profile { tsi, form };
             let clock_micros = clock_micros % (1 << 32) + if form.has_clock() { 0 } else { 1 << 33 };
@@ -197,6 +205,7 @@ mod tests {
                 oti: Some(Oti::RaptorQ {
                     transfer_length: 1 << 39, symbol_size: 1400, blocks: 200, sub_blocks: 1, alignment: 8,
                 }),
+                ask: ask.map(|(number, receivers)| Question { number, receivers }),
             };
             let mut packet = [0; MAX_OVERHEAD + 3];
             let len = profile.encode(&layered, &content, &mut packet);
@@ -223,7 +232,8 @@ mod tests {
     fn the_default_profile_spends_28_bytes_before_the_symbol() {
         let profile = Profile { tsi: 1, form: CciForm::Short };
         assert_eq!(profile.overhead(false), 28);
-        let content = Content { toi: 1, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None };
+        let content =
+            Content { toi: 1, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None, ask: None };
         assert_eq!(profile.encode(&Layered::default(), &content, &mut [0; MAX_OVERHEAD]), 28);
     }
 
@@ -236,6 +246,7 @@ mod tests {
             payload_id: PayloadId { block: 2, symbol: 0x01_0203 },
             fdt: None,
             oti: None,
+            ask: None,
         };
         let mut packet = [0; MAX_OVERHEAD];
         let len = Profile { tsi: 0xabcd, form: CciForm::Short }.encode(&layered, &content, &mut packet);

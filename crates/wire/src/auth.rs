@@ -177,7 +177,8 @@ mod tests {
     }
 
     fn packet(form: CciForm, toi: u128) -> Packet {
-        let content = Content { toi, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None };
+        let content =
+            Content { toi, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None, ask: None };
         let mut bytes = [0; MAX_OVERHEAD + 6];
         let len = Profile { tsi: 7, form }.encode(&Layered::default(), &content, &mut bytes);
         bytes[len..len + 6].copy_from_slice(b"symbol");

@@ -19,8 +19,19 @@ pub enum Extension<'a> {
     ContentEncoding(u8),
     /// EXT_FTI: object transmission information; its layout depends on the FEC encoding id (see [`crate::fec`]).
     Fti(&'a [u8]),
+    /// EXT_ASK, Weir's own: the sender asks its receivers what they lack.
+    Ask(Question),
     /// Anything else, to be skipped.
     Other(u8),
+}
+
+/// What a sender asks of its receivers: what each of them lacks ([`crate::lack`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// Its number, which wraps. A receiver answers each once.
+    pub number: u8,
+    /// How many receivers are asked, and share what answers may take.
+    pub receivers: u16,
 }
 
 /// The extensions of a header, in order. Stops after the first malformed one.
@@ -53,6 +64,7 @@ fn decode_one<'a>(rest: &mut &'a [u8]) -> Result<Extension<'a>, DecodeError> {
                 instance: u32::from_be_bytes([0, word[1] & 0x0f, word[2], word[3]]),
             },
             CENC => Extension::ContentEncoding(word[1]),
+            ASK => Extension::Ask(Question { number: word[1], receivers: u16::from_be_bytes([word[2], word[3]]) }),
             _ => Extension::Other(kind),
         });
     }
@@ -108,6 +120,12 @@ pub(crate) fn encode_fdt(version: u8, instance: u32) -> [u8; 4] {
     [FDT, version << 4 | (high & 0x0f), mid, low]
 }
 
+/// EXT_ASK.
+pub(crate) fn encode_ask(question: Question) -> [u8; ASK_LEN] {
+    let [high, low] = question.receivers.to_be_bytes();
+    [ASK, question.number, high, low]
+}
+
 /// EXT_FTI around a body of 14 bytes, which is what encoding ids 0 and 6 have.
 pub(crate) fn encode_fti(body: [u8; 14]) -> [u8; 16] {
     let mut out = [0; 16];
@@ -122,5 +140,9 @@ const FTI: u8 = 64;
 const FIRST_FIXED: u8 = 128;
 const FDT: u8 = 192;
 const CENC: u8 = 193;
+/// None of those that are registered.
+const ASK: u8 = 240;
+/// Bytes of EXT_ASK.
+pub(crate) const ASK_LEN: usize = 4;
 const SCT_HIGH: u8 = 0x80;
 const SCT_LOW: u8 = 0x40;

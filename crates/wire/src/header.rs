@@ -56,7 +56,8 @@ impl Specimen {
         match header {
             Header::Layered(layered) => {
                 let payload_id = PayloadId { block: 0, symbol: layered.sequence & 0x00ff_ffff };
-                let content = Content { toi: 1, encoding_id: crate::fec::RAPTORQ, payload_id, fdt: None, oti: None };
+                let content =
+                    Content { toi: 1, encoding_id: crate::fec::RAPTORQ, payload_id, fdt: None, oti: None, ask: None };
                 Profile { tsi: self.tsi, form: self.form }.encode(layered, &content, out)
             }
             Header::Paced(paced) => {

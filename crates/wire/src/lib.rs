@@ -1,5 +1,5 @@
 //! Bytes to typed headers and back: LCT (RFC 5651), ALC (RFC 5775), FLUTE's extensions (RFC 6726), RTP and RTCP (RFC 3550,
-//! RFC 8888), MTCP's packets, receipts, round-trip probes, announcements (RFC 2974), and a header for protocols under trial.
+//! RFC 8888), MTCP's packets, receipts, what receivers lack, round-trip probes, announcements (RFC 2974), and a header for protocols under trial.
 //!
 //! Not here: what the headers mean. Decoding never panics, never allocates, and borrows what it can; `docs/wire.md` draws
 //! every layout.
@@ -12,6 +12,7 @@ pub mod experimental;
 pub mod extension;
 pub mod fec;
 mod header;
+pub mod lack;
 mod layered;
 pub mod lct;
 mod locator;

@@ -161,7 +161,7 @@ impl Answer {
     }
 }
 
-fn head(kind: u8, tsi: u16, receiver: &[u8; KEY_LEN]) -> [u8; 40] {
+pub(crate) fn head(kind: u8, tsi: u16, receiver: &[u8; KEY_LEN]) -> [u8; 40] {
     let mut out = [0; 40];
     out[..4].copy_from_slice(MAGIC);
     (out[4], out[5]) = (VERSION, kind);
@@ -170,7 +170,7 @@ fn head(kind: u8, tsi: u16, receiver: &[u8; KEY_LEN]) -> [u8; 40] {
     out
 }
 
-fn decode_head(rest: &mut &[u8]) -> Result<(u8, u16, [u8; KEY_LEN]), DecodeError> {
+pub(crate) fn decode_head(rest: &mut &[u8]) -> Result<(u8, u16, [u8; KEY_LEN]), DecodeError> {
     let magic: [u8; 4] = take_array(rest, "receipt magic")?;
     if &magic != MAGIC {
         return Err(DecodeError::Value { field: "receipt magic", value: u64::from(u32::from_be_bytes(magic)) });

@@ -3,8 +3,9 @@
 use weir_net::seal::{MasterKey, Members, Opener, Verify};
 use weir_wire::alc::{Alc, Content, FdtInstance, Profile};
 use weir_wire::auth::{self, Authenticated};
-use weir_wire::extension;
+use weir_wire::extension::{self, Question};
 use weir_wire::fec::{NO_CODE, Oti, PayloadId, RAPTORQ};
+use weir_wire::lack;
 use weir_wire::lct::Lct;
 use weir_wire::media::{self, Media, PicturePlace};
 use weir_wire::mtcp::join::{Join, Node};
@@ -28,6 +29,7 @@ fn the_seeds_are_decoded() {
     assert_eq!(decoded(|seed| Authenticated::decode(seed).is_ok()), 2);
     assert_eq!(decoded(|seed| Receipt::decode(seed).is_ok()), 1);
     assert_eq!(decoded(|seed| Answer::decode(seed).is_ok()), 1);
+    assert_eq!(decoded(|seed| lack::Message::decode(seed).is_ok_and(|answer| answer.lacks().count() == 2)), 1);
     assert_eq!(decoded(|seed| rtcp::packets(seed).flatten().any(|packet| Message::decode(&packet).is_ok())), 1);
     assert_eq!(decoded(|seed| mtcp::Message::decode(seed).is_ok()), 2);
     assert_eq!(decoded(|seed| Media::decode(seed).is_ok_and(|(_, media, _)| media.picture.is_some())), 1);
@@ -57,6 +59,10 @@ fn decode(bytes: &[u8]) {
         assert!(Opener::new(7, 0, members, Some(verify)).open(0, bytes).is_err());
     }
     let _ = Receipt::decode(bytes);
+    if let Ok(answer) = lack::Message::decode(bytes) {
+        // A block takes eight bytes, and what follows the first that is malformed is not read.
+        assert!(answer.lacks().filter(Result::is_ok).count() <= bytes.len() / 8);
+    }
     let _ = Answer::decode(bytes);
     if let Ok((probe, tsi)) = Probe::decode(bytes) {
         assert_eq!(probe.encode(tsi), bytes);
@@ -120,6 +126,11 @@ fn seeds() -> Vec<Vec<u8>> {
     let seals = [3; receipt::SIGNATURE_LEN + receipt::TAG_LEN];
     seeds.push([&receipt.encode_body()[..], &seals].concat());
     seeds.push(answer);
+    let mut lacking = lack::Writer::new(7, &[1; 32], 2);
+    for runs in [&[(3, 2), (9, 1)][..], &[]] {
+        assert!(lacking.push(&lack::Entry { toi: 1, block: 2, needed: 3, runs }));
+    }
+    seeds.push([lacking.finish(true), &[3; receipt::TAG_LEN]].concat());
     seeds.push(Probe { kind: probe::Kind::Probe, clock_micros: 9 }.encode(7).to_vec());
     seeds.push([&Rtp { sequence: 1, ssrc: 2, ..Rtp::default() }.encode()[..], b"payload"].concat());
     let feedback = Feedback { newest: 9, reports: 8, arrived: 0b1011_0111, marked: 1, held: 3 };
@@ -153,9 +164,10 @@ fn sealed(packet: &[u8]) -> Vec<Vec<u8>> {
 fn packets() -> Vec<Vec<u8>> {
     let oti = Oti::RaptorQ { transfer_length: 100, symbol_size: 16, blocks: 2, sub_blocks: 1, alignment: 8 };
     let payload_id = PayloadId { block: 1, symbol: 2 };
-    let file = Content { toi: 1 << 20, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None };
+    let file = Content { toi: 1 << 20, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None };
     let fdt = Some(FdtInstance { version: 2, id: 9, content_encoding: 3 });
-    let table = Content { toi: 0, fdt, oti: Some(oti), ..file };
+    let ask = Some(Question { number: 4, receivers: 5 });
+    let table = Content { toi: 0, fdt, oti: Some(oti), ask, ..file };
     let forms = [CciForm::Short, CciForm::Long, CciForm::Clocked].into_iter();
     let each = forms.flat_map(|form| [(form, file), (form, table)]);
     let encoded = each.map(|(form, content)| {

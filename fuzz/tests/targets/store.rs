@@ -69,6 +69,7 @@ fn add_table(store: &mut Store, number: usize) {
         payload_id: PayloadId::default(),
         fdt: Some(FdtInstance { version: 2, id: number as u32, content_encoding: 0 }),
         oti: Some(Oti::NoCode { transfer_length: xml.len() as u64, symbol_size: xml.len() as u16, max_block_len: 1 }),
+        ask: None,
     };
     store.add(&content, xml.as_bytes(), Origin(1)).expect("the disk works");
 }
@@ -96,6 +97,7 @@ fn feed(store: &mut Store, draw: &mut Draw<'_>) {
         payload_id: PayloadId { block: u32::from(block % 4), symbol: if kind % 5 == 0 { symbol } else { symbol % 8 } },
         fdt: (kind % 7 == 0).then_some(FdtInstance { version: 1, id: symbol, content_encoding: kind % 4 }),
         oti,
+        ask: None,
     };
     let mut bytes = draw.bytes(PACKET).to_vec();
     if kind % 4 != 0 {

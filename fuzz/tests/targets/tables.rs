@@ -79,6 +79,7 @@ impl Table {
             payload_id: PayloadId { block: 0, symbol },
             fdt: Some(FdtInstance { version: 2, id: 1, content_encoding: encoding }),
             oti: Some(oti),
+            ask: None,
         };
         let count = bytes.len().div_ceil(size.into()) as u32;
         let replaced = if kind & 4 == 0 { 0 } else { count.div_ceil(4) };

@@ -53,7 +53,7 @@ fn start(epoch: u64) -> Start {
 fn packet(number: u32, symbol: usize) -> Vec<u8> {
     let layered = Layered { sequence: number, channel: CHANNEL, ..Layered::default() };
     let payload_id = PayloadId { block: 0, symbol: number };
-    let content = Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None };
+    let content = Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None };
     let mut packet = vec![0; MAX_OVERHEAD];
     let len = Profile { tsi: TSI, form: CciForm::Short }.encode(&layered, &content, &mut packet);
     packet.truncate(len);

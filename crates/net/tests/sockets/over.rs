@@ -101,7 +101,7 @@ fn heard(description: &Description, from: Ipv4Addr, said: &[Said]) -> (Log, Stat
                 Said::Close => profile.encode_close(&layered, &mut packet),
                 Said::Data | Said::LastData => {
                     let payload_id = PayloadId { block: 0, symbol: sequence };
-                    let content = Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None };
+                    let content = Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None };
                     profile.encode(&layered, &content, &mut packet) + 8
                 }
             };

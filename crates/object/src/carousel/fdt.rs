@@ -128,6 +128,7 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
                 payload_id: PayloadId { block: 0, symbol: symbol as u32 },
                 fdt: Some(FdtInstance { version, id: id & ID_MASK, content_encoding: 0 }),
                 oti: Some(oti),
+                ask: None,
             };
             symbols.push((content, bytes.to_vec()));
         }

@@ -250,6 +250,7 @@ impl Carousel {
             payload_id: PayloadId { block: u32::from(block.number), symbol: slot.symbol },
             fdt: None,
             oti: None,
+            ask: None,
         }
     }
 

@@ -276,6 +276,7 @@ mod tests {
             payload_id: PayloadId { block: 0, symbol },
             fdt: Some(FdtInstance { version: 2, id, content_encoding }),
             oti: Some(Oti::NoCode { transfer_length: length as u64, symbol_size: 40, max_block_len: 64 }),
+            ask: None,
         }
     }
 

@@ -19,6 +19,7 @@ fn table(id: u32, xml: &str) -> (Content, Vec<u8>) {
         payload_id: PayloadId::default(),
         fdt: Some(FdtInstance { version: 2, id, content_encoding: 0 }),
         oti: Some(Oti::NoCode { transfer_length: xml.len() as u64, symbol_size, max_block_len: 1 }),
+        ask: None,
     };
     (content, xml.as_bytes().to_vec())
 }
@@ -36,7 +37,7 @@ fn one_file(id: u32, toi: u32, name: &str, length: u64) -> (Content, Vec<u8>) {
 }
 
 fn symbol(toi: u128, number: u32) -> Content {
-    Content { toi, encoding_id: 0, payload_id: PayloadId { block: 0, symbol: number }, fdt: None, oti: None }
+    Content { toi, encoding_id: 0, payload_id: PayloadId { block: 0, symbol: number }, fdt: None, oti: None, ask: None }
 }
 
 fn two_channels() -> CarouselOptions {
@@ -305,7 +306,7 @@ fn a_flood_of_a_stranger_does_not_keep_a_file_from_arriving() {
         arrived += u64::from(content.toi != 0);
         for _ in 0..20 {
             let payload_id = PayloadId { block: forged % 6, symbol: 1 << 20 | forged };
-            let forgery = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None };
+            let forgery = Content { toi: 1, encoding_id: 6, payload_id, fdt: None, oti: None, ask: None };
             store.add(&forgery, &[7; 512], Origin(2)).expect("room");
             forged += 1;
         }
@@ -326,7 +327,7 @@ fn a_sender_whose_address_changes_is_heard_again() {
     let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
     let mut store = open(out.path(), &StoreOptions::default());
     let mut arrived = 0;
-    let forgery = Content { toi: 1, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None };
+    let forgery = Content { toi: 1, encoding_id: 6, payload_id: PayloadId::default(), fdt: None, oti: None, ask: None };
     while !store.is_complete() {
         let (_, content, symbol) = sender.next();
         arrived += u64::from(content.toi != 0);

@@ -135,7 +135,7 @@ fn one_packet_of_a_table_sent_again_and_again_takes_nothing_from_files() {
     let mut store = open(out.path(), &StoreOptions { memory_limit, ..expecting() });
     let oti = Oti::NoCode { transfer_length: 1_000_000, symbol_size: 1400, max_block_len: 1000 };
     let fdt = Some(FdtInstance { version: 2, id: 1, content_encoding: 0 });
-    let packet = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti: Some(oti) };
+    let packet = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti: Some(oti), ask: None };
     for _ in 0..10_000 {
         store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
     }
@@ -155,7 +155,7 @@ fn parts_of_tables_take_a_share_of_their_own_and_nothing_from_files() {
     for number in 0..10_000 {
         let fdt = Some(FdtInstance { version: 2, id: number / 5_000, content_encoding: 0 });
         let payload_id = PayloadId { block: 0, symbol: number % 5_000 };
-        let packet = Content { toi: 0, encoding_id: 0, payload_id, fdt, oti: Some(oti) };
+        let packet = Content { toi: 0, encoding_id: 0, payload_id, fdt, oti: Some(oti), ask: None };
         store.add(&packet, &[7; 1400], Origin(2)).expect("no error for a hostile sender");
     }
     let waiting = store.progress().waiting_bytes;
@@ -185,7 +185,7 @@ fn with_tables_played_again(forged: u32) -> (u64, u64) {
     }
     let forgery = |block, number: u32| {
         let payload_id = PayloadId { block, symbol: 1 << 20 | number };
-        Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }
+        Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None }
     };
     let blocks = 10;
     for (block, number) in (0..blocks).flat_map(|block| (0..forged).map(move |number| (block, number))) {
@@ -253,7 +253,7 @@ fn what_tables_say_again_and_again_is_accounted_once() {
         );
         let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
         let oti = Some(one_symbol(&xml));
-        let content = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti };
+        let content = Content { toi: 0, encoding_id: 0, payload_id: PayloadId::default(), fdt, oti, ask: None };
         store.add(&content, xml.as_bytes(), ORIGIN).expect("the disk works");
         store.progress().waiting_bytes
     };
@@ -263,7 +263,7 @@ fn what_tables_say_again_and_again_is_accounted_once() {
     assert!(often - once <= 99 * 600, "{once} bytes once, {often} a hundred times");
     // What stood for a file whose cut the packets tell goes when it is there.
     let oti = Some(Oti::NoCode { transfer_length: 9, symbol_size: 9, max_block_len: 1 });
-    let packet = Content { toi: 9, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti };
+    let packet = Content { toi: 9, encoding_id: 0, payload_id: PayloadId::default(), fdt: None, oti, ask: None };
     store.add(&packet, b"anybody's", ORIGIN).expect("the disk works");
     assert!(store.progress().files_done == 1 && store.progress().waiting_bytes <= often, "{:?}", store.progress());
 }
@@ -302,7 +302,7 @@ fn anybody_s_tables_take_no_more_than_the_budget() {
             }
         };
         let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
-        let content = Content { toi: 0, encoding_id, payload_id: PayloadId::default(), fdt, oti: Some(oti) };
+        let content = Content { toi: 0, encoding_id, payload_id: PayloadId::default(), fdt, oti: Some(oti), ask: None };
         store.add(&content, &symbol, Origin((id % 9) as u8)).expect("no error for a hostile sender");
         assert!(store.progress().waiting_bytes <= memory_limit / 2, "{:?}", store.progress());
         while store.poll_event().is_some() {}

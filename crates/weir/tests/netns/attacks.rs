@@ -151,7 +151,7 @@ fn ten_forged_tables_a_second(air: &mut Air) {
 /// What the first packet of a table says.
 fn table(id: u32, encoding_id: u8, oti: Oti) -> Content {
     let fdt = Some(FdtInstance { version: 2, id, content_encoding: 0 });
-    Content { toi: 0, encoding_id, payload_id: PayloadId { block: 0, symbol: 0 }, fdt, oti: Some(oti) }
+    Content { toi: 0, encoding_id, payload_id: PayloadId { block: 0, symbol: 0 }, fdt, oti: Some(oti), ask: None }
 }
 
 /// Review §4.4: packets of 50 bytes that each ask for a decoder of a million symbols, or for megabytes of a table; and a forged

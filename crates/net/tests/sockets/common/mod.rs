@@ -157,7 +157,10 @@ impl Application<Content> for Counting {
         self.symbol[2..6].copy_from_slice(&number.to_be_bytes());
         let payload_id = PayloadId { block: u32::from(channel), symbol: *number };
         *number += 1;
-        Some((Content { toi: 1, encoding_id: weir_wire::fec::RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
+        Some((
+            Content { toi: 1, encoding_id: weir_wire::fec::RAPTORQ, payload_id, fdt: None, oti: None, ask: None },
+            &self.symbol,
+        ))
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {

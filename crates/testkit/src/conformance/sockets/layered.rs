@@ -127,7 +127,7 @@ impl Application<Content> for Filler {
     fn payload(&mut self, _now: Time, _channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         let payload_id = PayloadId { block: 0, symbol: self.next };
         self.next = (self.next + 1) % SYMBOLS;
-        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None }, &self.symbol))
+        Some((Content { toi: 1, encoding_id: RAPTORQ, payload_id, fdt: None, oti: None, ask: None }, &self.symbol))
     }
 
     fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
