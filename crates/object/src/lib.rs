@@ -10,6 +10,7 @@ pub mod carousel;
 mod device;
 pub mod exclude;
 pub mod keys;
+mod lack;
 mod limits;
 pub mod links;
 pub mod manifest;
@@ -23,5 +24,6 @@ pub mod store;
 
 pub use carousel::{Carousel, CarouselError, CarouselOptions};
 pub use keys::{PublicKey, SecretKey};
+pub use lack::Lack;
 pub use source::{SourceError, SourceSet};
 pub use store::{Event, Origin, Progress, Store, StoreError, StoreOptions};

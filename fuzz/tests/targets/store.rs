@@ -30,6 +30,12 @@ fn receive(input: &[u8]) {
         if i % 16 == 5 {
             store.flush().expect("the disk works");
         }
+        if i % 16 == 9 {
+            for lack in store.lacking(100).expect("the disk works").into_iter().flatten() {
+                let told: u32 = lack.runs.iter().map(|(_, length)| u32::from(*length)).sum();
+                assert!(lack.runs.is_empty() || told == u32::from(lack.needed), "{lack:?}");
+            }
+        }
         if i % 64 == 60 {
             drop(store);
             store = open();

@@ -58,7 +58,7 @@ impl Encoding {
         std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS)
     }
 
-    /// Fills these orders, each of another block. Once nobody wants any more symbols, the rest stays as it is.
+    /// Fills these orders. Only orders of source symbols may be several of one block. Once nobody wants any more symbols, the rest stays as it is.
     pub(super) fn fill(&mut self, orders: Vec<Order<'_>>) -> Result<(), SourceError> {
         let symbol_size = self.plan.symbol_size;
         let needs_encoder = |order: &&Order<'_>| {

@@ -97,6 +97,14 @@ impl FdtCarousel {
         Some(symbol)
     }
 
+    /// The table's next packet, due or not, for a sender that has nothing else to send.
+    pub(crate) fn filler(&mut self) -> usize {
+        let turn = &mut self.channels[0];
+        let symbol = turn.next;
+        turn.next = (turn.next + 1) % self.symbols.len();
+        symbol
+    }
+
     pub(crate) fn symbol(&self, index: usize) -> (Content, &[u8]) {
         let (content, bytes) = &self.symbols[index];
         (*content, bytes)
@@ -136,8 +144,8 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
     symbols
 }
 
-/// EXT_FDT and EXT_FTI, which only the table's packets have.
-const HEADER_DIFFERENCE: u16 = 4 + 16;
+/// EXT_FDT, EXT_FTI and EXT_ASK, which only the table's packets have.
+const HEADER_DIFFERENCE: u16 = 4 + 16 + 4;
 /// At most one packet in ten of channel 0 is the table's.
 const MIN_SPACING: u64 = 10;
 /// One packet in a hundred costs little; four turns in the interval at most, as more would bring receivers nothing.

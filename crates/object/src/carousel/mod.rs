@@ -8,6 +8,9 @@
 //! The source symbols that hold the indexes of bundles are sent before the first cycle. Repair symbols of their blocks take their places
 //! in it, so that a receiver that joins later misses as much of these blocks as of others.
 //!
+//! Before repair symbols it can ask receivers what they lack ([`Carousel::set_asking`]). Then it sends just that, mostly source symbols, and asks
+//! again, until nothing is lacking.
+//!
 //! Not here: time and rates, beyond the shares of the channels. Files that fit are encoded once and kept; larger ones are
 //! sent in windows of bounded size, each visited many times a cycle, so that memory does not grow with the file.
 
@@ -16,24 +19,29 @@ mod encode;
 mod fdt;
 mod pack;
 mod plan;
+mod wanted;
 mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_units::Rate;
 use weir_wire::alc::Content;
+use weir_wire::extension::Question;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 
 use self::cycle::Shares;
 use self::fdt::FdtCarousel;
 use self::plan::Plan;
-use self::worker::{Batch, Slot, Worker};
+pub use self::wanted::Thrift;
+use self::wanted::{Served, Wanted};
+use self::worker::{Batch, Product, Slot, Word, Worker};
 use crate::keys::SecretKey;
+use crate::lack::Lack;
 use crate::manifest::{Edition, Manifest};
 use crate::signed;
 use crate::source::{SourceError, SourceSet};
@@ -126,19 +134,39 @@ pub struct Carousel {
     fdt: FdtCarousel,
     tables: Tables,
     channels: usize,
-    batches: Option<Receiver<Result<Batch, SourceError>>>,
-    used: Sender<Batch>,
+    products: Option<Receiver<Result<Product, SourceError>>>,
+    words: Sender<Word>,
     /// At most two: a channel that is ahead of its share goes on to the second, not further.
     open: VecDeque<Batch>,
     /// The slot of the first of these that was sent last.
     last: Option<Slot>,
     /// The last symbol of the batch before, for as long as none of the first batch was sent: what it is, and its bytes.
     before: Option<(Slot, Vec<u8>)>,
+    /// Whether the worker was told that the first cycle is nearly over.
+    first_cycle_ends: bool,
+    phase: Phase,
+    /// Whether the worker is to ask what is lacking before it encodes.
+    asks: Arc<AtomicBool>,
+    /// What packets ask while that is so.
+    question: Option<Question>,
+    wanted: Wanted,
+    served: Served,
     stats: CarouselStats,
     failure: Option<SourceError>,
     worker: Option<JoinHandle<()>>,
     /// Tells the worker, in the middle of a batch too, to stop.
     is_over: Arc<AtomicBool>,
+}
+
+/// What the next batch waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing but the worker.
+    Cycles,
+    /// To be told what is lacking.
+    Asks,
+    /// The worker, which has just been told.
+    Resumes,
 }
 
 impl Carousel {
@@ -172,13 +200,14 @@ impl Carousel {
         );
         let plan = Arc::new(plan);
         // The worker bounds what waits here.
-        let (batch_sender, batches) = channel();
-        let (used, used_receiver) = channel();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let worker = Worker::new(Arc::clone(&plan), shares, options.skipped_cycles, Arc::clone(&is_over));
+        let (products_end, products) = channel();
+        let (words, words_end) = channel();
+        let [is_over, asks] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
+        let skipped = options.skipped_cycles;
+        let worker = Worker::new(Arc::clone(&plan), shares, skipped, Arc::clone(&asks), Arc::clone(&is_over));
         let worker = (!plan.blocks.is_empty())
             .then(|| std::thread::Builder::new().name("weir-carousel".to_owned()))
-            .map(|builder| builder.spawn(move || worker.run(&batch_sender, &used_receiver)))
+            .map(|builder| builder.spawn(move || worker.run(&products_end, &words_end)))
             .transpose()
             .map_err(CarouselError::Thread)?;
         let stats = CarouselStats {
@@ -187,16 +216,22 @@ impl Carousel {
             ..CarouselStats::default()
         };
         Ok(Carousel {
+            served: Served::new(plan.blocks.len()),
             plan,
             manifests,
             fdt,
             tables,
             channels,
-            batches: Some(batches),
-            used,
+            products: Some(products),
+            words,
             open: VecDeque::with_capacity(2),
             last: None,
             before: None,
+            first_cycle_ends: false,
+            phase: Phase::Cycles,
+            asks,
+            question: None,
+            wanted: Wanted::default(),
             stats,
             failure: None,
             worker,
@@ -217,8 +252,15 @@ impl Carousel {
             self.stats.fdt_symbols += 1;
             return Some(self.fdt.symbol(symbol));
         }
-        let (batch, slot) = self.pick(channel)?;
+        let Some((batch, slot)) = self.pick(channel) else {
+            return (self.phase != Phase::Cycles && self.failure.is_none()).then(|| self.filler());
+        };
         self.stats.symbols += 1;
+        if !self.first_cycle_ends && self.open[batch].ends_first_cycle() && self.open[batch].is_half_sent() {
+            self.first_cycle_ends = true;
+            // If the worker has stopped, that shows where its next batch would come.
+            let _ = self.words.send(Word::FirstCycleEnds);
+        }
         if batch == 0 {
             self.last = Some(slot);
         }
@@ -235,6 +277,52 @@ impl Carousel {
         match self.last {
             Some(slot) => Some(self.symbol(0, slot)),
             None => self.before.as_ref().map(|(slot, bytes)| (self.content(*slot), &bytes[..])),
+        }
+    }
+
+    /// A packet of the table, while nothing else can be sent; it asks what is lacking while that is to be known.
+    fn filler(&mut self) -> (Content, &[u8]) {
+        self.stats.fdt_symbols += 1;
+        let symbol = self.fdt.filler();
+        let (content, bytes) = self.fdt.symbol(symbol);
+        (Content { ask: self.question, ..content }, bytes)
+    }
+
+    /// Whether to ask receivers what they lack before they get repair symbols, as long as there are few of them. Each time the carousel then
+    /// waits: see [`Carousel::is_waiting`].
+    pub fn set_asking(&mut self, asks: bool) {
+        self.asks.store(asks, Ordering::Relaxed);
+    }
+
+    /// Whether all that there is to send has been sent until [`Carousel::go_on`]. Meanwhile [`Carousel::next`] gives packets of the table,
+    /// which ask what [`Carousel::ask`] was told.
+    pub fn is_waiting(&self) -> bool {
+        self.phase == Phase::Asks && self.open.iter().all(|batch| batch.left() == 0)
+    }
+
+    /// Asks this from here on while it waits, and forgets the answers to what was asked before.
+    pub fn ask(&mut self, question: Question) {
+        self.question = Some(question);
+        self.wanted = Wanted::default();
+    }
+
+    /// A receiver lacks this.
+    pub fn note(&mut self, lack: &Lack) {
+        self.wanted.add(&self.plan, lack);
+    }
+
+    /// Whether a receiver lacks something, by what was noted.
+    pub fn lacks(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Sends what was noted, or repair symbols of everything if nothing was. Does nothing unless it waits.
+    pub fn go_on(&mut self, thrift: Thrift) {
+        if self.is_waiting() {
+            let lacking = std::mem::take(&mut self.wanted).serve(&self.plan, thrift, &mut self.served);
+            (self.phase, self.question) = (Phase::Resumes, None);
+            // If the worker has stopped, that shows where its next batch would come.
+            let _ = self.words.send(Word::Lacking(lacking));
         }
     }
 
@@ -263,15 +351,17 @@ impl Carousel {
                 let last = self.last.take().map(|slot| (slot, batch.data(slot, self.plan.symbol_size).to_vec()));
                 self.before = last.or(self.before.take());
                 // Nobody takes it back when the worker has stopped.
-                let _ = self.used.send(batch);
+                let _ = self.words.send(Word::Used(batch));
             }
             for i in 0..2 {
                 if i == 1 && self.open[0].ends_first_cycle() {
                     break;
                 }
-                if self.open.len() == i {
-                    let batch = self.receive()?;
-                    self.open.push_back(batch);
+                if self.open.len() == i && !self.receive() {
+                    if i == 0 {
+                        return None;
+                    }
+                    break;
                 }
                 let slot = self.open[i].take(channel).or_else(|| self.open[i].steal_rest());
                 if let Some(slot) = slot {
@@ -284,15 +374,30 @@ impl Carousel {
         }
     }
 
-    fn receive(&mut self) -> Option<Batch> {
-        self.worker.as_ref()?;
-        match self.batches.as_ref()?.recv() {
-            Ok(Ok(batch)) => Some(batch),
+    /// Takes the worker's next batch; whether there is one now.
+    fn receive(&mut self) -> bool {
+        let (Some(products), Some(_)) = (&self.products, &self.worker) else { return false };
+        let product = match self.phase {
+            Phase::Cycles => products.recv().map_err(|_| TryRecvError::Disconnected),
+            Phase::Asks => Err(TryRecvError::Empty),
+            Phase::Resumes => products.try_recv(),
+        };
+        match product {
+            Ok(Ok(Product::Batch(batch))) => {
+                self.phase = Phase::Cycles;
+                self.open.push_back(batch);
+                true
+            }
+            Ok(Ok(Product::Question)) => {
+                self.phase = Phase::Asks;
+                false
+            }
             Ok(Err(failure)) => {
                 self.failure = Some(failure);
-                None
+                false
             }
-            Err(_) => panic!("the carousel's worker ended without saying why"),
+            Err(TryRecvError::Empty) => false,
+            Err(TryRecvError::Disconnected) => panic!("the carousel's worker ended without saying why"),
         }
     }
 
@@ -342,8 +447,8 @@ impl Drop for Carousel {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // The worker ends when nobody takes its batches, and none of them comes back.
-        self.batches = None;
-        self.used = channel().0;
+        self.products = None;
+        self.words = channel().0;
         if let Some(worker) = self.worker.take() {
             // Its panic, if that was it, has been reported by the panic hook.
             let _ = worker.join();

@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::cycle::{CYCLE, Cycle, Shares};
 use super::encode::{Encoding, Order};
 use super::plan::{Block, Plan};
+use super::wanted::{Serving, Symbols};
 use crate::partition::ESI_LIMIT;
 use crate::source::SourceError;
 
@@ -24,6 +25,29 @@ pub(crate) struct Batch {
     /// Whether the first cycle ends with this batch: no channel goes on to repair symbols before it is over.
     ends_first_cycle: bool,
 }
+
+/// What the worker hands over.
+#[derive(Debug)]
+pub(crate) enum Product {
+    /// Symbols to be sent.
+    Batch(Batch),
+    /// Nothing more before it is told what is lacking.
+    Question,
+}
+
+/// What the worker is told.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// A batch was sent, and can be filled again.
+    Used(Batch),
+    /// Half of the first cycle's last batch was sent.
+    FirstCycleEnds,
+    /// What is lacking; nothing, if that is not known.
+    Lacking(Vec<Serving>),
+}
+
+/// Where the worker's products go.
+type Products = Sender<Result<Product, SourceError>>;
 
 /// One symbol of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +66,11 @@ impl Batch {
 
     pub(crate) fn ends_first_cycle(&self) -> bool {
         self.ends_first_cycle
+    }
+
+    /// Whether at least half of it was sent.
+    pub(crate) fn is_half_sent(&self) -> bool {
+        self.left * 2 <= self.slots.len()
     }
 
     /// The next slot of `channel`, while it has one.
@@ -74,6 +103,8 @@ struct Stock {
     out: usize,
     out_bytes: usize,
     spare: Vec<Batch>,
+    /// Whether the first cycle is nearly over, as it was told.
+    first_cycle_ends: bool,
 }
 
 impl Stock {
@@ -92,15 +123,54 @@ impl Stock {
 
     /// Takes back what has been sent, and waits while more than `batches` batches with more than `bytes` bytes wait to be sent. Returns
     /// whether anybody still sends.
-    fn wait(&mut self, used: &Receiver<Batch>, batches: usize, bytes: usize) -> bool {
-        while let Ok(batch) = used.try_recv() {
-            self.take_back(batch);
+    fn wait(&mut self, words: &Receiver<Word>, batches: usize, bytes: usize) -> bool {
+        while let Ok(word) = words.try_recv() {
+            self.on_word(word);
         }
         while self.out > batches && self.out_bytes > bytes {
-            let Ok(batch) = used.recv() else { return false };
-            self.take_back(batch);
+            let Ok(word) = words.recv() else { return false };
+            self.on_word(word);
         }
         true
+    }
+
+    /// Takes back what has been sent, and waits until it is told what is lacking. `None` if nobody sends any more.
+    fn wait_for_answer(&mut self, words: &Receiver<Word>) -> Option<Vec<Serving>> {
+        loop {
+            if let Some(lacking) = self.on_word(words.recv().ok()?) {
+                return Some(lacking);
+            }
+        }
+    }
+
+    fn on_word(&mut self, word: Word) -> Option<Vec<Serving>> {
+        match word {
+            Word::Used(batch) => {
+                self.take_back(batch);
+                None
+            }
+            Word::FirstCycleEnds => {
+                self.first_cycle_ends = true;
+                None
+            }
+            Word::Lacking(lacking) => Some(lacking),
+        }
+    }
+
+    /// Waits until the first cycle is nearly over. Whether anybody still sends.
+    fn wait_for_end(&mut self, words: &Receiver<Word>) -> bool {
+        while !self.first_cycle_ends {
+            let Ok(word) = words.recv() else { return false };
+            self.on_word(word);
+        }
+        true
+    }
+
+    /// Hands a batch over; whether there is to be another.
+    fn hand_over(&mut self, batch: Result<Batch, SourceError>, products: &Products) -> bool {
+        self.note_out(batch.as_ref().map_or(0, |batch| batch.data.len()));
+        let failed = batch.is_err();
+        products.send(batch.map(Product::Batch)).is_ok() && !failed
     }
 }
 
@@ -115,29 +185,35 @@ pub(crate) struct Worker {
     is_continued: bool,
     /// The cycle that was walked last: its window and its runs.
     cycle: Option<(usize, u32, Cycle)>,
+    /// Whether receivers are asked what they lack before they get repair symbols.
+    asks: Arc<AtomicBool>,
 }
 
 impl Worker {
-    /// A worker that begins after so many cycles, and stops where it is once `is_over` is set.
-    pub(crate) fn new(plan: Arc<Plan>, shares: Shares, skipped_cycles: u64, is_over: Arc<AtomicBool>) -> Worker {
+    /// A worker that begins after so many cycles, asks while `asks` is set, and stops where it is once `is_over` is.
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        shares: Shares,
+        skipped_cycles: u64,
+        asks: Arc<AtomicBool>,
+        is_over: Arc<AtomicBool>,
+    ) -> Worker {
         let skipped = |block: &Block| skipped_cycles.wrapping_mul(u64::from(block.symbols)) % u64::from(ESI_LIMIT);
         let mut fresh: Vec<u64> = plan.blocks.iter().map(skipped).collect();
         // Every run sends these before its first cycle.
         plan.heads.iter().for_each(|(block, symbols)| fresh[*block] += u64::from(*symbols));
         let encoding = Encoding::new(Arc::clone(&plan), Encoding::usual_threads(), is_over);
-        Worker { fresh, encoding, plan, shares, is_continued: skipped_cycles > 0, cycle: None }
+        Worker { fresh, encoding, plan, shares, is_continued: skipped_cycles > 0, cycle: None, asks }
     }
 
-    /// Makes batches until nobody wants them or one fails. Used batches come back through `used`.
-    pub(crate) fn run(mut self, batches: &Sender<Result<Batch, SourceError>>, used: &Receiver<Batch>) {
+    /// Makes batches until nobody wants them or one fails. What it is told comes through `words`, used batches too.
+    pub(crate) fn run(mut self, products: &Products, words: &Receiver<Word>) {
         let mut progress = 0;
         let mut stock = Stock::default();
         let most = self.most_waiting();
         for heads in self.lots_of_heads() {
             let batch = self.head_batch(&heads);
-            let failed = batch.is_err();
-            stock.note_out(batch.as_ref().map_or(0, |batch| batch.data.len()));
-            if batches.send(batch).is_err() || failed {
+            if !stock.hand_over(batch, products) {
                 return;
             }
         }
@@ -145,24 +221,96 @@ impl Worker {
             let next = progress + self.step(progress, round);
             for window in 0..self.plan.windows.len() {
                 // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
-                let (batches_ahead, bytes_ahead) =
-                    if progress == CYCLE && window == 0 { (1, most / LEAD) } else { (2, most) };
-                if !stock.wait(used, batches_ahead, bytes_ahead) {
+                if progress >= CYCLE && !stock.wait_for_end(words) || !stock.wait(words, 2, most) {
+                    return;
+                }
+                if (progress >= CYCLE || self.is_continued) && window == 0 && !self.serve(&mut stock, products, words) {
                     return;
                 }
                 let recycled = stock.spare.pop().unwrap_or_default();
                 let batch = self.batch(window, progress, next, recycled);
-                let failed = batch.is_err();
                 if batch.as_ref().is_ok_and(|batch| batch.left == 0) {
+                    stock.first_cycle_ends |= batch.is_ok_and(|batch| batch.ends_first_cycle);
                     continue;
                 }
-                stock.note_out(batch.as_ref().map_or(0, |batch| batch.data.len()));
-                if batches.send(batch).is_err() || failed {
+                if !stock.hand_over(batch, products) {
                     return;
                 }
             }
             progress = next;
         }
+    }
+
+    /// Asks what is lacking and makes that, for as long as there is an answer and somebody to ask. Whether there is to be more.
+    fn serve(&mut self, stock: &mut Stock, products: &Products, words: &Receiver<Word>) -> bool {
+        while self.asks.load(Ordering::Relaxed) {
+            if products.send(Ok(Product::Question)).is_err() {
+                return false;
+            }
+            let Some(lacking) = stock.wait_for_answer(words) else { return false };
+            if lacking.is_empty() {
+                break;
+            }
+            for lot in lots(&lacking, self.plan.batch_symbols) {
+                if !stock.wait(words, 2, self.most_waiting()) {
+                    return false;
+                }
+                let recycled = stock.spare.pop().unwrap_or_default();
+                let batch = self.serving(lot, recycled);
+                if !stock.hand_over(batch, products) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// A batch of what is lacking of some blocks.
+    fn serving(&mut self, lot: &[Serving], mut batch: Batch) -> Result<Batch, SourceError> {
+        let symbol_size = self.plan.symbol_size;
+        let total: usize = lot.iter().map(|serving| serving.symbols.count() as usize).sum();
+        batch.data.resize(total * symbol_size, 0);
+        batch.slots.clear();
+        let mut data = std::mem::take(&mut batch.data);
+        let (mut rest, mut orders) = (&mut data[..], Vec::new());
+        for Serving { block, symbols } in lot {
+            for (first, count) in self.runs(*block, symbols) {
+                let (out, tail) = rest.split_at_mut(count as usize * symbol_size);
+                orders.push(Order { block: *block, first, out });
+                rest = tail;
+                for i in 0..u64::from(count) {
+                    let symbol = ((first + i) % u64::from(ESI_LIMIT)) as u32;
+                    batch.slots.push(Slot { block: *block as u32, symbol, at: batch.slots.len() as u32 });
+                }
+            }
+        }
+        batch.left = batch.slots.len();
+        batch.ends_first_cycle = false;
+        batch.regions = self.even_regions(total);
+        self.encoding.fill(orders)?;
+        batch.data = data;
+        Ok(batch)
+    }
+
+    /// First symbol and length of each run of these symbols.
+    fn runs(&mut self, block: usize, symbols: &Symbols) -> Vec<(u64, u32)> {
+        match symbols {
+            Symbols::Source(symbols) => {
+                let runs = symbols.chunk_by(|one, next| one + 1 == *next);
+                runs.map(|run| (u64::from(run[0]), run.len() as u32)).collect()
+            }
+            Symbols::Fresh(count) => {
+                let first = self.fresh[block].max(self.plan.blocks[block].symbols.into());
+                self.fresh[block] = first + u64::from(*count);
+                vec![(first, *count)]
+            }
+        }
+    }
+
+    /// So many slots, each channel its share of them in one stretch.
+    fn even_regions(&self, slots: usize) -> Vec<Range<u32>> {
+        let at = |channel, progress| self.shares.position(channel, progress, slots as u64) as u32;
+        (0..self.shares.channels()).map(|channel| at(channel, 0)..at(channel, CYCLE)).collect()
     }
 
     /// Bytes of symbols that may wait to be sent: where encoders are made again, what was encoded ahead lets nobody wait for them. A
@@ -239,8 +387,7 @@ impl Worker {
             let slot = Slot { block: block as u32, symbol: 0, at: 0 };
             batch.slots.extend(std::iter::repeat_n(slot, symbols as usize));
         }
-        let at = |channel, progress| self.shares.position(channel, progress, batch.slots.len() as u64) as u32;
-        batch.regions = (0..self.shares.channels()).map(|channel| at(channel, 0)..at(channel, CYCLE)).collect();
+        batch.regions = self.even_regions(batch.slots.len());
         let blocks = heads.first().map_or(0, |head| head.0)..heads.last().map_or(0, |head| head.0 + 1);
         // The same ones in each run: whoever begins with this one has none of them.
         let fresh: Vec<u64> = heads.iter().map(|(block, _)| std::mem::take(&mut self.fresh[*block])).collect();
@@ -318,6 +465,17 @@ impl Worker {
     }
 }
 
+/// Stretches of these that are about a batch each.
+fn lots(servings: &[Serving], batch_symbols: u64) -> impl Iterator<Item = &[Serving]> {
+    let mut size = 0;
+    servings.chunk_by(move |_, next| {
+        size += u64::from(next.symbols.count());
+        let fits = size < batch_symbols;
+        size = if fits { size } else { 0 };
+        fits
+    })
+}
+
 /// The least number of visits in which each window's first cycle is sent, for a set of `bytes` bytes that takes several windows.
 ///
 /// With more visits, a receiver that joins late misses about as much of each block, and needs little more than that again. They cost the
@@ -346,8 +504,6 @@ const LAST_VISIT_BATCHES: u64 = 2;
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
 /// How many batches of the largest kind wait to be sent at most, in bytes, where encoders are not kept.
 const BATCHES_AHEAD: u64 = 2;
-/// Encoding begins when this part of what may wait is left of the first cycle.
-const LEAD: usize = 2;
 /// More are not kept to be filled again.
 const SPARE_BATCHES: usize = 4;
 /// Any worker may take the last part of a batch, one in this number.
@@ -381,7 +537,7 @@ mod tests {
         };
         let (plan, _) = Plan::new(set, &options).expect("valid");
         let repair = plan.expected_loss;
-        let worker = Worker::new(Arc::new(plan), Shares::new(&[1_000_000]), 0, Arc::default());
+        let worker = Worker::new(Arc::new(plan), Shares::new(&[1_000_000]), 0, Arc::default(), Arc::default());
         let longest = worker.plan.windows.iter().map(|window| worker.window_symbols(window)).max().expect("windows");
         let (mut progress, mut steps) = (0, Vec::new());
         while progress < CYCLE {
@@ -415,7 +571,7 @@ mod tests {
         let mut stock = Stock::default();
         (0..3).for_each(|_| stock.note_out(10));
         assert!(stock.wait(&used, 1, 30) && stock.wait(&used, 3, 0), "so many bytes, or batches, may wait");
-        (0..2).for_each(|_| sent.send(batch()).expect("somebody takes them"));
+        (0..2).for_each(|_| sent.send(Word::Used(batch())).expect("somebody takes them"));
         assert!(stock.wait(&used, 1, 19));
         assert_eq!((stock.out, stock.out_bytes, stock.spare.len()), (1, 10, 2));
         drop(sent);

@@ -36,6 +36,7 @@ mod incoming;
 mod instance;
 mod journal;
 mod kept;
+mod lacking;
 mod missing;
 mod octets;
 mod receive;

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod asked;
 mod bundles;
 mod hostile;
 mod interop_flute;
