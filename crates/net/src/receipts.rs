@@ -10,15 +10,22 @@
 //! How often receivers report is the sender's word: all of them together send at most [`REPORTS_PER_SEC`]. Who hears nothing reports half as
 //! often each time.
 //!
-//! [`ReceiptSender`] is the receiver's side, [`ReceiptBook`] the sender's. Both are state machines without clock or socket: the
+//! A sender of few receivers also asks what they lack, in its packets, so that it sends that and nothing else ([`Asking`]). Receivers answer a
+//! question once ([`Answering`]), in messages that bear the tag alone: all that they can do is have something sent again.
+//!
+//! [`ReceiptSender`] and [`Answering`] are the receiver's side, [`ReceiptBook`] and [`Asking`] the sender's. All are state machines without clock or socket: the
 //! applications of a session carry their messages ([`crate::host::Application::message`]), and bring the signatures.
 
+mod answering;
+mod asking;
 mod book;
 mod sender;
 
 use constant_time_eq::constant_time_eq_16;
 use weir_wire::receipt::{Answer, DIGEST_LEN, Receipt, SIGNATURE_LEN, TAG_LEN};
 
+pub use answering::Answering;
+pub use asking::{Answers, Asking};
 pub use book::{Entry, ReceiptBook, Verdicts};
 pub use sender::{Identity, MAX_TRIES, ReceiptSender, Standing};
 

@@ -2,7 +2,9 @@ use super::*;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_units::{Random, Time};
+use weir_units::{Random, Rate, Time};
+use weir_wire::extension::Question;
+use weir_wire::lack;
 use weir_wire::receipt::Kind;
 
 const KEY: [u8; 32] = [7; 32];
@@ -249,4 +251,108 @@ fn what_floods_is_not_all_looked_at() {
     assert!(book.forged() <= 500 && book.overflowed() > 4_000, "{} and {}", book.forged(), book.overflowed());
     assert!(book.on_message(Time::from_secs(1), &receipts[1], |_| {}).is_some(), "a second later there is time");
     assert!(matches!(book.entries().next(), Some(Entry { last: Receipt { kind: Kind::Receipt, .. }, .. })));
+}
+
+/// What a receiver lacks of as many blocks.
+fn lacking(blocks: u8) -> Vec<lack::Entry<'static>> {
+    (0..blocks).map(|block| lack::Entry { toi: 1, block, needed: 60, runs: &[(1, 1); 60] }).collect()
+}
+
+fn answering(number: u8) -> Answering {
+    Answering::new(9, KEY, [number; 32])
+}
+
+/// All that a receiver says to a question at `now`, and when.
+fn answer(receiver: &mut Answering, now: Time, question: Question, rate: Rate, blocks: u8) -> Vec<(Time, Vec<u8>)> {
+    assert!(receiver.is_new(question));
+    receiver.answer(now, question, rate, lacking(blocks).into_iter());
+    std::iter::from_fn(|| receiver.deadline().map(|at| (at, receiver.poll(at).expect("it is time")))).collect()
+}
+
+#[test]
+fn a_question_is_over_once_all_have_said_all_that_they_lack() {
+    let mut asking = Asking::new(9, KEY);
+    let question = asking.ask(Time::ZERO, 2);
+    let mut blocks = 0;
+    for number in 1..=2 {
+        assert_eq!(asking.answers(Time::from_millis(20)), Answers::Awaited);
+        for (at, message) in answer(&mut answering(number), Time::from_millis(10), question, Rate::from_mbps(100), 30) {
+            blocks += asking.on_message(at, &message).expect("an answer").lacks().count();
+        }
+    }
+    assert_eq!((blocks, asking.answers(Time::from_millis(20))), (60, Answers::All));
+}
+
+#[test]
+fn answers_of_all_receivers_take_a_twentieth_of_the_rate() {
+    let question = Question { number: 1, receivers: 4 };
+    let said = answer(&mut answering(1), Time::ZERO, question, Rate::from_mbps(8), 200);
+    let bytes = said.iter().map(|(_, message)| message.len()).sum::<usize>();
+    let (last, _) = said.last().expect("some messages");
+    let rate = bytes as f64 * 8.0 / last.since(Time::ZERO).as_secs_f64();
+    assert!(said.len() > 40 && said.iter().all(|(_, message)| message.len() <= 1_200));
+    assert!((90e3..110e3).contains(&rate), "{rate} bit/s");
+}
+
+#[test]
+fn a_question_is_answered_once_and_another_takes_its_place() {
+    let mut receiver = answering(1);
+    let [first, second] = [1, 2].map(|number| Question { number, receivers: 1 });
+    assert!(receiver.is_new(first) && !receiver.is_new(first));
+    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), lacking(9).into_iter());
+    assert!(receiver.poll(Time::ZERO).is_some() && receiver.deadline().is_some());
+    assert!(receiver.is_new(second) && receiver.deadline().is_none(), "the rest is of no use any more");
+    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), lacking(9).into_iter());
+    assert!(receiver.deadline().is_none(), "what was found out too late, either");
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_waited_for_three_times_as_long_as_the_last_one_took() {
+    let mut asking = Asking::new(9, KEY);
+    let mut receiver = answering(1);
+    asking.ask(Time::ZERO, 1);
+    assert_eq!(asking.answers(Time::from_millis(159)), Answers::Awaited);
+    assert_eq!(asking.answers(Time::from_millis(160)), Answers::Nobody, "none has shown what it takes");
+    // One that came too late shows it.
+    let question = asking.ask(Time::from_secs(1), 1);
+    let said = answer(&mut receiver, Time::from_millis(1_600), question, Rate::from_mbps(1), 1);
+    assert_eq!(asking.answers(Time::from_millis(1_500)), Answers::Nobody);
+    said.iter().for_each(|(at, message)| assert!(asking.on_message(*at, message).is_some()));
+    asking.ask(Time::from_secs(10), 1);
+    assert_eq!(asking.answers(Time::from_millis(11_809)), Answers::Awaited);
+    assert_eq!(asking.answers(Time::from_millis(11_810)), Answers::Nobody);
+}
+
+#[test]
+fn whoever_is_silent_keeps_nobody_waiting_for_long() {
+    let mut asking = Asking::new(9, KEY);
+    let question = asking.ask(Time::ZERO, 2);
+    let said = answer(&mut answering(1), Time::from_millis(100), question, Rate::from_mbps(1), 1);
+    said.iter().for_each(|(at, message)| assert!(asking.on_message(*at, message).is_some()));
+    assert_eq!(asking.answers(Time::from_millis(209)), Answers::Awaited);
+    assert_eq!(asking.answers(Time::from_millis(210)), Answers::Some, "twice as long as the first, and a little");
+}
+
+#[test]
+fn only_answers_to_the_last_question_count_that_bear_the_session_s_tag() {
+    let mut asking = Asking::new(9, KEY);
+    let old = asking.ask(Time::ZERO, 1);
+    let question = asking.ask(Time::ZERO, 1);
+    let say = |mut receiver: Answering, question| answer(&mut receiver, Time::ZERO, question, Rate::from_mbps(1), 1);
+    let wrong = [
+        say(answering(1), old),
+        say(Answering::new(8, KEY, [1; 32]), question),
+        say(Answering::new(9, [8; 32], [1; 32]), question),
+    ];
+    for (_, message) in wrong.iter().flatten() {
+        assert!(asking.on_message(Time::ZERO, message).is_none());
+    }
+    for (_, message) in say(answering(1), question) {
+        for at in 0..message.len() {
+            let mut changed = message.clone();
+            changed[at] ^= 1;
+            assert!(asking.on_message(Time::ZERO, &changed).is_none(), "byte {at}");
+        }
+        assert!(asking.on_message(Time::ZERO, &message).is_some());
+    }
 }
