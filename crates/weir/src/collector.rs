@@ -15,18 +15,21 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use weir_core::Backlog;
 use weir_net::clock::{Clock, wall_ntp_secs};
+use weir_object::Lack;
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
 use weir_units::Time;
 use weir_wire::alc::Content;
+use weir_wire::extension::Question;
 
 /// The receive path's end.
 #[derive(Debug)]
 pub(crate) struct Collector {
     addresses: Addresses,
     filling: Batch,
-    full: SyncSender<Batch>,
+    full: SyncSender<Work>,
     empty: Receiver<Batch>,
     events: Receiver<Result<Event, StoreError>>,
+    answers: Receiver<(Question, Vec<Lack>)>,
     shared: Arc<Shared>,
     /// Batches that can wait for the disk's thread, and symbols that have been handed over to it.
     batches: usize,
@@ -37,6 +40,15 @@ pub(crate) struct Collector {
     /// Whether a batch has gone over since the last [`Collector::tick`].
     is_busy: bool,
     thread: JoinHandle<Store>,
+}
+
+/// What the disk's thread has to do.
+#[derive(Debug)]
+enum Work {
+    /// To keep these symbols.
+    Keep(Batch),
+    /// To say what is lacking, which the sender asks.
+    Tell(Question),
 }
 
 #[derive(Debug, Default)]
@@ -151,12 +163,16 @@ impl Collector {
         let (full, full_end) = sync_channel(batches);
         let (empty_end, empty) = sync_channel(batches + 2);
         let (events_end, events) = channel();
+        let (answers_end, answers) = channel();
         let shared = Arc::new(Shared::default());
         let thread = std::thread::Builder::new()
             .name("disk".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || collect(store, &full_end, &empty_end, &events_end, &shared, wall_ntp_secs)
+                move || {
+                    let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: answers_end };
+                    collect(store, &ends, &shared, wall_ntp_secs)
+                }
             })
             .expect("a thread can be started");
         Collector {
@@ -165,6 +181,7 @@ impl Collector {
             full,
             empty,
             events,
+            answers,
             shared,
             batches,
             handed_over: 0,
@@ -215,14 +232,32 @@ impl Collector {
         }
         let next = self.empty.try_recv().unwrap_or_else(|_| Batch::with_room());
         let symbols = self.filling.symbols() as u64;
-        match self.full.try_send(std::mem::replace(&mut self.filling, next)) {
+        match self.full.try_send(Work::Keep(std::mem::replace(&mut self.filling, next))) {
             Ok(()) => self.handed_over += symbols,
-            Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
+            Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => {
                 self.overrun_symbols += symbols;
-                batch.clear();
-                self.filling = batch;
+                if let Work::Keep(mut batch) = work {
+                    batch.clear();
+                    self.filling = batch;
+                }
             }
         }
+    }
+
+    /// Asks what is lacking once all that was pushed has been kept; [`Collector::next_answer`] tells. Whether there was room for the question:
+    /// if not, it is to be asked again.
+    pub(crate) fn ask(&mut self, question: Question) -> bool {
+        let Backlog { waiting, most } = self.backlog();
+        if waiting > most / 2 {
+            return false;
+        }
+        self.flush();
+        self.full.try_send(Work::Tell(question)).is_ok()
+    }
+
+    /// What is lacking, if that was asked and is known.
+    pub(crate) fn next_answer(&self) -> Option<(Question, Vec<Lack>)> {
+        self.answers.try_recv().ok()
     }
 
     /// What has happened in the store since the last call, if anything.
@@ -287,26 +322,28 @@ impl Addresses {
     }
 }
 
+/// The disk's thread's ends of its channels.
+struct Ends {
+    full: Receiver<Work>,
+    empty: SyncSender<Batch>,
+    events: Sender<Result<Event, StoreError>>,
+    answers: Sender<(Question, Vec<Lack>)>,
+}
+
 /// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
 /// receiver started, and be set since.
-fn collect(
-    mut store: Store,
-    full: &Receiver<Batch>,
-    empty: &SyncSender<Batch>,
-    events: &Sender<Result<Event, StoreError>>,
-    shared: &Shared,
-    mut date: impl FnMut() -> u64,
-) -> Store {
+fn collect(mut store: Store, ends: &Ends, shared: &Shared, mut date: impl FnMut() -> u64) -> Store {
     let clock = Clock::new();
     let mut schedule = Schedule::default();
     loop {
-        let next = next_batch(full, &mut store);
+        let next = next_work(&ends.full, &mut store);
         let (begun, computed) = (clock.now(), thread_time());
         let outcome = match next {
-            Ok(Ok(batch)) => {
+            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &ends.answers),
+            Ok(Ok(Work::Keep(batch))) => {
                 store.set_time(date());
                 let symbols = batch.symbols() as u64;
-                let added = add_all(&mut store, batch, empty);
+                let added = add_all(&mut store, batch, &ends.empty);
                 shared.worked_off.fetch_add(symbols, Ordering::Relaxed);
                 added
             }
@@ -320,14 +357,14 @@ fn collect(
         let has_written = match has_written {
             Ok(has_written) => has_written,
             Err(error) => {
-                if events.send(Err(error)).is_err() {
+                if ends.events.send(Err(error)).is_err() {
                     break;
                 }
                 false
             }
         };
         while let Some(event) = store.poll_event() {
-            if events.send(Ok(event)).is_err() {
+            if ends.events.send(Ok(event)).is_err() {
                 return store;
             }
         }
@@ -366,10 +403,20 @@ impl Schedule {
     }
 }
 
-/// The next symbols. While there are none, files of bundles are written that are there already.
-fn next_batch(full: &Receiver<Batch>, store: &mut Store) -> Result<Result<Batch, RecvTimeoutError>, StoreError> {
+/// Says what is lacking; nothing as long as the table is not there.
+fn tell(store: &mut Store, question: Question, answers: &Sender<(Question, Vec<Lack>)>) -> Result<(), StoreError> {
+    store.take_decoded()?;
+    if let Some(lacking) = store.lacking(MOST_LACKING)? {
+        // Where nobody listens any more, the events say so.
+        let _ = answers.send((question, lacking));
+    }
+    Ok(())
+}
+
+/// What is to be done next. While there is nothing, files of bundles are written that are there already.
+fn next_work(full: &Receiver<Work>, store: &mut Store) -> Result<Result<Work, RecvTimeoutError>, StoreError> {
     match full.try_recv() {
-        Ok(batch) => Ok(Ok(batch)),
+        Ok(work) => Ok(Ok(work)),
         Err(TryRecvError::Disconnected) => Ok(Err(RecvTimeoutError::Disconnected)),
         Err(TryRecvError::Empty) if store.unpack_some()? => Ok(Err(RecvTimeoutError::Timeout)),
         Err(TryRecvError::Empty) => {
@@ -396,6 +443,9 @@ fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Re
     outcome
 }
 
+/// Blocks that are told of at a time: with some runs each, these are as many messages as a sender's buffer takes in a second or two. The rest
+/// is asked for again.
+const MOST_LACKING: usize = 4096;
 /// A batch goes over when it holds this much, or when the receive path looks up from its work.
 const BATCH_BYTES: usize = 1 << 20;
 const LARGEST_SYMBOL: usize = 64 << 10;
@@ -504,18 +554,19 @@ mod tests {
         for _ in 0..200 {
             let (content, symbol) = carousel.next(0).expect("a packet");
             let run = Run { content, origin: Origin(1), size: symbol.len(), count: 1 };
-            full.send(Batch { bytes: symbol.to_vec(), runs: vec![run] }).expect("there is room");
+            full.send(Work::Keep(Batch { bytes: symbol.to_vec(), runs: vec![run] })).expect("there is room");
         }
         drop(full);
         // Ten years ahead at first.
         let mut ahead = [315_360_000; 3].into_iter();
         let date = || u64::from(now) + ahead.next().unwrap_or(0);
         let shared = Shared::default();
-        let store = collect(store, &full_end, &empty_end, &events_end, &shared, date);
+        let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: channel().0 };
+        let store = collect(store, &ends, &shared, date);
+        drop(ends);
         let effort = [&shared.effort.busy_nanos, &shared.effort.computing_nanos];
         assert!(effort.iter().all(|nanos| nanos.load(Ordering::Relaxed) > 0), "{effort:?}");
         assert!(store.is_complete() && store.progress().old_manifests > 0, "{:?}", store.progress());
-        drop(events_end);
         let told: Vec<Event> = events.iter().map(|event| event.expect("the disk works")).collect();
         assert!(matches!(told[..], [Event::ExpiredTable { .. }, Event::Done { .. }]), "{told:?}");
         assert_eq!(std::fs::read(out.path().join("a")).expect("received"), [7; 1_000]);

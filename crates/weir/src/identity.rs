@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use weir_net::description::Description;
-use weir_net::receipts::{Identity, ReceiptSender};
+use weir_net::receipts::{Answering, Identity, ReceiptSender};
 use weir_object::keys::{PublicKey, SecretKey};
 use weir_units::Time;
 
@@ -27,6 +27,11 @@ pub(crate) fn reporter(
     });
     let random = session::random_stream("receipt")?;
     Ok((Some(ReceiptSender::new(identity, description.tsi, key, is_sender_s, now, random)), told))
+}
+
+/// What tells the sender what this receiver lacks, if it asks.
+pub(crate) fn answering(description: &Description, receipt: Option<&ReceiptSender>) -> Option<Answering> {
+    Some(Answering::new(description.tsi, description.receipt_key?, *receipt?.key()))
 }
 
 /// A receiver: its name, and the key by which senders know it.

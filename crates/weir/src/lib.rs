@@ -9,6 +9,7 @@
 
 mod announce;
 mod args;
+mod asks;
 mod ceilings;
 mod changes;
 pub mod cli;

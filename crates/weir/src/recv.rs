@@ -13,7 +13,7 @@ use weir_core::{Allotment, Backlog, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Statistics};
-use weir_net::receipts::{ReceiptSender, Standing};
+use weir_net::receipts::{Answering, ReceiptSender, Standing};
 use weir_net::{NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::manifest::Edition;
@@ -21,6 +21,8 @@ use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
+use weir_wire::extension::Question;
+use weir_wire::lack;
 
 use crate::args::Recv;
 use crate::collector::Collector;
@@ -137,6 +139,9 @@ pub(crate) struct FileReceiver<'a> {
     allotment: Option<Allotment>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
+    /// What tells it what this receiver lacks, and what it asks that the store has not been asked yet.
+    answering: Option<Answering>,
+    asked: Option<Question>,
     out: PathBuf,
     tsi: u16,
     /// Why the run ends.
@@ -188,6 +193,11 @@ struct Shown {
 
 impl Application<Content> for FileReceiver<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
+        if let (Some(question), Some(answering)) = (delivery.label.ask, &mut self.answering)
+            && answering.is_new(question)
+        {
+            self.asked = Some(question);
+        }
         self.collector.push(delivery.label, delivery.payload, delivery.address);
     }
 
@@ -221,13 +231,18 @@ impl Application<Content> for FileReceiver<'_> {
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
+        if let Some(answer) = self.answering.as_mut().and_then(|answering| answering.poll(now)) {
+            return Some((PeerId(0), answer));
+        }
         self.receipt.as_ref()?.deadline().filter(|due| *due <= now)?;
         let standing = self.standing(now);
         self.receipt.as_mut()?.poll(now, || standing).map(|message| (PeerId(0), message))
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.receipt.as_ref().and_then(ReceiptSender::deadline)
+        let receipt = self.receipt.as_ref().and_then(ReceiptSender::deadline);
+        let answer = self.answering.as_ref().and_then(Answering::deadline);
+        receipt.into_iter().chain(answer).min()
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> host::Progress {
@@ -236,6 +251,7 @@ impl Application<Content> for FileReceiver<'_> {
         }
         self.statistics.clone_from(statistics);
         self.collector.tick();
+        self.answer(now);
         self.drain_store(now);
         self.look_for_surplus();
         if self.completed.is_none()
@@ -313,7 +329,9 @@ impl<'a> FileReceiver<'a> {
             only_decodes: false,
             has_left: false,
             allotment: None,
+            answering: identity::answering(description, receipt.as_ref()),
             receipt,
+            asked: None,
             out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
@@ -366,6 +384,21 @@ impl FileReceiver<'_> {
         if only_decodes != std::mem::replace(&mut self.only_decodes, only_decodes) {
             let least = Allotment { level: 1, ..Allotment::EVERYTHING };
             self.allotment = Some(if only_decodes { least } else { Allotment::EVERYTHING });
+        }
+    }
+
+    /// Tells the sender what is lacking, if it asks.
+    fn answer(&mut self, now: Time) {
+        self.asked.take_if(|question| self.collector.ask(*question));
+        while let Some((question, lacking)) = self.collector.next_answer() {
+            let entries = lacking.iter().map(|lack| lack::Entry {
+                toi: lack.toi,
+                block: lack.block,
+                needed: lack.needed,
+                runs: &lack.runs,
+            });
+            let rate = self.observed.level_rate;
+            self.answering.iter_mut().for_each(|answering| answering.answer(now, question, rate, entries.clone()));
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::ChannelId;
-use weir_core::observation::{Audience, Observation};
+use weir_core::observation::{Audience, CeilingCause, Observation};
 use weir_net::clock::{Clock, wall_ntp_secs};
 use weir_net::description::Description;
 use weir_net::groups;
@@ -20,9 +20,11 @@ use weir_object::keys::PublicKey;
 use weir_object::source::{SourceError, SourceSet};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
+use weir_wire::lack;
 
 use crate::announce::{Announcing, Plan};
 use crate::args::SendFile;
+use crate::asks::Asks;
 use crate::ceilings::Ceilings;
 use crate::changes::Changes;
 use crate::events::{
@@ -106,6 +108,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let mut run = FileSender {
         report,
         receipts,
+        asks: offer.description.receipt_key.map(|key| Asks::new(offer.description.tsi, key)),
         wanted,
         expected,
         complete: (0, 0),
@@ -317,6 +320,8 @@ struct FileSender<'a> {
     /// The account of what was sent, while it can be written.
     sent: Option<Sent>,
     receipts: Option<ReceiptBook>,
+    /// What receivers are asked, if the session has them speak at all.
+    asks: Option<Asks>,
     wanted: Option<u64>,
     /// The hosts that are waited for, if they are named.
     expected: Vec<Expected>,
@@ -339,21 +344,34 @@ impl Application<Content> for FileSender<'_> {
     fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
         self.ends = self.ends.or_else(|| self.duration.map(|duration| now + duration));
         let ChannelId(channel) = channel?;
+        if let Some(asks) = self.asks.as_mut().filter(|_| self.carousel.is_waiting()) {
+            asks.look(now, &mut self.carousel);
+        }
         if self.openings.is_new(now, channel) { self.carousel.again(channel) } else { self.carousel.next(channel) }
     }
 
     fn observe(&mut self, now: Time, observation: &Observation) {
         match observation {
             Observation::Ceiling { rate, cause } => {
+                if *cause == CeilingCause::Busy {
+                    self.asks.iter_mut().for_each(|asks| asks.on_busy(now));
+                }
                 let message = self.ceilings.on_ceiling(now, *rate, *cause);
                 message.into_iter().for_each(|message| self.report.trouble(now, message, None));
             }
-            Observation::Audience(audience) => self.audience = *audience,
+            Observation::Audience(audience) => {
+                self.audience = *audience;
+                self.asks.iter_mut().for_each(|asks| asks.on_audience(*audience));
+            }
             _ => {}
         }
     }
 
     fn message(&mut self, now: Time, from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+        if lack::is_lack(message) {
+            self.asks.iter_mut().for_each(|asks| asks.on_message(now, message, &mut self.carousel));
+            return None;
+        }
         let book = self.receipts.as_mut()?;
         let mut new = None;
         let answer = book.on_message(now, message, |receipt| new = Some(*receipt));
@@ -379,6 +397,9 @@ impl Application<Content> for FileSender<'_> {
         }
         if let Some(message) = self.ceilings.on_time(now) {
             self.report.trouble(now, message, None);
+        }
+        if let Some(asks) = &mut self.asks {
+            asks.look(now, &mut self.carousel);
         }
         let cycles = self.carousel.stats().cycles;
         if let Some(error) = self.sent.as_mut().and_then(|sent| sent.note(cycles).err()) {

@@ -339,7 +339,7 @@ pub struct SendFile {
     #[arg(long = "for", value_name = "DURATION", value_parser = values::span, help_heading = "When to stop")]
     pub duration: Option<Duration>,
 
-    /// Stop as soon as this many receivers have said that they have everything; with --for, whichever comes first.
+    /// Stop as soon as this many receivers have said that they have everything; with --for, whichever comes first. While at most 32 receive, they are asked what they lack, and get that again.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
     pub receipts: Option<u32>,
 
@@ -360,7 +360,7 @@ pub struct SendFile {
     pub memory: Bytes,
 
     /// The share of packets that receivers are expected to lose at random, such as 1%, at most 50%: repair symbols for it are sent while the files are sent for the first time.
-    /// For sets too large for --memory, receivers with such losses finish sooner; receivers without losses get the repair symbols all the same.
+    /// For sets too large for --memory, receivers with such losses finish sooner where they are not asked what they lack (--receipts); receivers without losses get the repair symbols all the same.
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = values::loss)]
     pub expected_loss: f64,
 

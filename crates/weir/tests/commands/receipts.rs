@@ -1,10 +1,12 @@
 //! Receipts over this machine's loopback: whom a sender believes that a receiver has everything.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_testkit::netns::{Command, Process, Scratch, free_port, generated_file, same_content};
+use weir_wire::lack::{self, Message};
 use weir_wire::receipt::{Kind, LEN, Receipt};
 
 use super::WEIR;
@@ -64,6 +66,36 @@ fn a_receipt_of_an_earlier_start_of_the_sender_counts_for_nothing() {
     assert_eq!((&end["receipts"], &end["forged_messages"]), (&0.into(), &1.into()), "{}", sent.told());
 }
 
+#[test]
+fn what_a_receiver_loses_is_asked_for_and_sent_again_sealed_or_not() {
+    for (seals, seed) in [(&[][..], 1), (&["--authenticate", "group"], 2), (&["--encrypt"], 3)] {
+        let scratch = Scratch::new();
+        let file = scratch.join("input");
+        generated_file(&file, 2_000_000, seed);
+        let session = Session::new(&scratch);
+        let capture = scratch.join("capture.pcapng");
+        let words = ["--receipts", "1", "--for", "60s", "--pcap", capture.to_str().expect("UTF-8")];
+        let sender = session.send(&file, &[&words[..], seals].concat());
+        sender.event("start", LIMIT, |_| true);
+        let out = scratch.join("out");
+        let receiver = session.recv_with(&out, &["--link", "loss=5%"]);
+        let (sent, received) = (sender.wait(LIMIT), receiver.wait(LIMIT));
+        assert!(sent.is_success() && received.is_success(), "{seals:?}: {}\n{}", sent.told(), received.told());
+        assert!(same_content(&file, &out.join("input")));
+        let captured = std::fs::read(&capture).expect("a capture");
+        let starts = (0..captured.len()).filter(|at| lack::is_lack(&captured[*at..]));
+        let answers: Vec<Message<'_>> = starts.flat_map(|at| Message::decode(&captured[at..])).collect();
+        let asked: BTreeSet<u8> = answers.iter().map(|answer| answer.question).collect();
+        assert!(asked.len() >= 2, "{seals:?}: something was lost, and some of that again: {asked:?}");
+        let lacked =
+            |answer: &Message<'_>| answer.lacks().map_while(Result::ok).map(|lack| u32::from(lack.needed)).sum::<u32>();
+        let first: u32 = answers.iter().filter(|answer| answer.question == answers[0].question).map(lacked).sum();
+        assert!((30..200).contains(&first), "{seals:?}: 5 % of 1400 symbols were lost, not {first}");
+        let passes = sent.last_event("end")["passes"].as_f64().expect("a number");
+        assert!(passes < 1.4, "{seals:?}: {passes} times the file's packets were sent");
+    }
+}
+
 /// A session of one key and number, which several senders have in turn.
 struct Session {
     key: PathBuf,
@@ -84,8 +116,12 @@ impl Session {
     }
 
     fn recv(&self, out: &Path) -> Process {
+        self.recv_with(out, &[])
+    }
+
+    fn recv_with(&self, out: &Path, words: &[&str]) -> Process {
         let command = Command::here(WEIR).arg("recv").arg(&self.description).args(["--iface", "lo", "--json"]);
-        command.arg("--out").arg(out).start()
+        command.arg("--out").arg(out).args(words).start()
     }
 }
 
