@@ -28,9 +28,11 @@ pub(crate) struct Asks {
 }
 
 impl Asks {
-    /// Of session `tsi`, whose tags `key` makes.
-    pub(crate) fn new(tsi: u16, key: [u8; 32]) -> Asks {
-        let asking = Asking::new(tsi, key);
+    /// Of session `tsi`, whose tags `key` makes, and which sends so many bytes.
+    pub(crate) fn new(tsi: u16, key: [u8; 32], bytes: u64) -> Asks {
+        // A question that nobody answers has everything encoded.
+        let patience = Duration::from_secs_f64(bytes as f64 / ENCODED_PER_SEC).min(LONGEST_PATIENCE);
+        let asking = Asking::new(tsi, key, patience);
         Asks { asking, receivers: None, asked: None, idle: None, unheard: 0, rests_until: Time::ZERO, busy: None }
     }
 
@@ -104,6 +106,10 @@ impl Asks {
     }
 }
 
+/// Bytes of source symbols, about, for which a core makes repair symbols in a second.
+const ENCODED_PER_SEC: f64 = 400e6;
+/// A question that nobody answers is not waited for longer, whatever it would save.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// More receivers are not asked.
 const MOST_RECEIVERS: u16 = 32;
 /// How long a host counts as busy that did not keep up.
@@ -148,7 +154,7 @@ mod tests {
             std::fs::write(&file, vec![7; 140_000]).expect("a folder of its own takes files");
             let set = SourceSet::collect(&[file], false).expect("readable");
             let mut carousel = Carousel::new(set, &CarouselOptions::default()).expect("valid");
-            let mut asks = Asks::new(9, KEY);
+            let mut asks = Asks::new(9, KEY, 140_000);
             asks.on_audience(audience(receivers));
             asks.look(at(0), &mut carousel);
             while carousel.stats().symbols < 100 {

@@ -101,6 +101,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let sent = sent::account(args, &offer, &sources, |message| report.trouble(started, message, None))?;
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
     let content = hosts::content(&sources);
+    let bytes = sources.bytes();
     let carousel = carousel(&offer, sources, args, skipped_cycles)?;
     let announcing = plan.map(Plan::start).transpose();
     let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
@@ -108,7 +109,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let mut run = FileSender {
         report,
         receipts,
-        asks: offer.description.receipt_key.map(|key| Asks::new(offer.description.tsi, key)),
+        asks: offer.description.receipt_key.map(|key| Asks::new(offer.description.tsi, key, bytes)),
         wanted,
         expected,
         complete: (0, 0),

@@ -24,6 +24,8 @@ pub struct Asking {
     done: BTreeSet<[u8; KEY_LEN]>,
     /// How long the first answer took, to this question or to one before.
     reaction: Option<Duration>,
+    /// How long to wait for it at least.
+    patience: Duration,
 }
 
 /// How it stands with a question.
@@ -40,10 +42,11 @@ pub enum Answers {
 }
 
 impl Asking {
-    /// Nothing was asked yet in session `tsi`, whose tags `key` makes.
-    pub fn new(tsi: u16, key: [u8; 32]) -> Asking {
+    /// Nothing was asked yet in session `tsi`, whose tags `key` makes. A question that nobody has answered is not given up before `patience`: what
+    /// is done then in place of an answer should not cost less.
+    pub fn new(tsi: u16, key: [u8; 32], patience: Duration) -> Asking {
         let question = Question { number: 0, receivers: 0 };
-        Asking { tsi, key, question, asked: None, heard: None, done: BTreeSet::new(), reaction: None }
+        Asking { tsi, key, question, asked: None, heard: None, done: BTreeSet::new(), reaction: None, patience }
     }
 
     /// Asks so many receivers anew at `now`. What to write into packets.
@@ -83,7 +86,7 @@ impl Asking {
         }
         let (passed, reaction) = (now.since(asked), self.reaction.unwrap_or(FIRST_REACTION));
         match self.heard {
-            None if passed < reaction * SILENT + MARGIN => Answers::Awaited,
+            None if passed < (reaction * SILENT + MARGIN).max(self.patience) => Answers::Awaited,
             None => Answers::Nobody,
             // Others take as long again, and pause less between their messages.
             Some(heard) => {

@@ -271,7 +271,7 @@ fn answer(receiver: &mut Answering, now: Time, question: Question, rate: Rate, b
 
 #[test]
 fn a_question_is_over_once_all_have_said_all_that_they_lack() {
-    let mut asking = Asking::new(9, KEY);
+    let mut asking = Asking::new(9, KEY, Duration::ZERO);
     let question = asking.ask(Time::ZERO, 2);
     let mut blocks = 0;
     for number in 1..=2 {
@@ -308,7 +308,7 @@ fn a_question_is_answered_once_and_another_takes_its_place() {
 
 #[test]
 fn an_answer_that_does_not_come_is_waited_for_three_times_as_long_as_the_last_one_took() {
-    let mut asking = Asking::new(9, KEY);
+    let mut asking = Asking::new(9, KEY, Duration::ZERO);
     let mut receiver = answering(1);
     asking.ask(Time::ZERO, 1);
     assert_eq!(asking.answers(Time::from_millis(159)), Answers::Awaited);
@@ -324,8 +324,19 @@ fn an_answer_that_does_not_come_is_waited_for_three_times_as_long_as_the_last_on
 }
 
 #[test]
+fn an_answer_is_waited_for_as_long_as_it_is_worth() {
+    let mut asking = Asking::new(9, KEY, Duration::from_secs(2));
+    let question = asking.ask(Time::ZERO, 2);
+    assert_eq!(asking.answers(Time::from_millis(1_999)), Answers::Awaited);
+    assert_eq!(asking.answers(Time::from_millis(2_000)), Answers::Nobody);
+    let said = answer(&mut answering(1), Time::from_millis(20), question, Rate::from_mbps(1), 1);
+    said.iter().for_each(|(at, message)| assert!(asking.on_message(*at, message).is_some()));
+    assert_eq!(asking.answers(Time::from_millis(50)), Answers::Some, "but not for others, where one has answered");
+}
+
+#[test]
 fn whoever_is_silent_keeps_nobody_waiting_for_long() {
-    let mut asking = Asking::new(9, KEY);
+    let mut asking = Asking::new(9, KEY, Duration::ZERO);
     let question = asking.ask(Time::ZERO, 2);
     let said = answer(&mut answering(1), Time::from_millis(100), question, Rate::from_mbps(1), 1);
     said.iter().for_each(|(at, message)| assert!(asking.on_message(*at, message).is_some()));
@@ -335,7 +346,7 @@ fn whoever_is_silent_keeps_nobody_waiting_for_long() {
 
 #[test]
 fn only_answers_to_the_last_question_count_that_bear_the_session_s_tag() {
-    let mut asking = Asking::new(9, KEY);
+    let mut asking = Asking::new(9, KEY, Duration::ZERO);
     let old = asking.ask(Time::ZERO, 1);
     let question = asking.ask(Time::ZERO, 1);
     let say = |mut receiver: Answering, question| answer(&mut receiver, Time::ZERO, question, Rate::from_mbps(1), 1);
