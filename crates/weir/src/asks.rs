@@ -1,6 +1,7 @@
 //! When a sender asks its receivers what they lack, in place of repair symbols for everything.
 //!
-//! It does while few receivers are there. Many get repair symbols, each of which is of use to all.
+//! It does while few receivers are there, of about the same rate. Many get repair symbols, each of which is of use to all; and so do unlike ones,
+//! as what the slow ones lack is mostly what the fast ones have. A host that does not keep up asks unlike ones, too, so that it need not encode.
 
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub(crate) struct Asks {
     asking: Asking,
     /// How many receivers are to be asked; `None` if they are too many, or not known.
     receivers: Option<u16>,
+    /// Whether their rates are about the same.
+    are_alike: bool,
     /// When the question was asked that is to be answered now.
     asked: Option<Time>,
     /// Since when nothing is lacking, by what is answered.
@@ -33,13 +36,24 @@ impl Asks {
         // A question that nobody answers has everything encoded.
         let patience = Duration::from_secs_f64(bytes as f64 / ENCODED_PER_SEC).min(LONGEST_PATIENCE);
         let asking = Asking::new(tsi, key, patience);
-        Asks { asking, receivers: None, asked: None, idle: None, unheard: 0, rests_until: Time::ZERO, busy: None }
+        Asks {
+            asking,
+            receivers: None,
+            are_alike: false,
+            asked: None,
+            idle: None,
+            unheard: 0,
+            rests_until: Time::ZERO,
+            busy: None,
+        }
     }
 
     /// These receivers are there, if that is known.
     pub(crate) fn on_audience(&mut self, audience: Option<Audience>) {
         let receivers = audience.and_then(|audience| u16::try_from(audience.receivers).ok());
         self.receivers = receivers.filter(|receivers| *receivers <= MOST_RECEIVERS);
+        let alike = |audience: Audience| audience.highest.bps() <= audience.lowest.bps().saturating_mul(MOST_UNLIKE);
+        self.are_alike = audience.is_some_and(alike);
     }
 
     /// This host does not send in time, at `now`.
@@ -60,7 +74,7 @@ impl Asks {
     /// Time passes: asks what is to be asked, and has the carousel go on once that is answered.
     pub(crate) fn look(&mut self, now: Time, carousel: &mut Carousel) {
         let receivers = self.receivers.filter(|receivers| *receivers > 0 || self.idle.is_some());
-        let receivers = receivers.filter(|_| now >= self.rests_until);
+        let receivers = receivers.filter(|_| now >= self.rests_until && (self.are_alike || self.is_busy(now)));
         carousel.set_asking(receivers.is_some());
         if !carousel.is_waiting() {
             self.asked = None;
@@ -101,8 +115,11 @@ impl Asks {
 
     fn go_on(&mut self, now: Time, carousel: &mut Carousel) {
         (self.asked, self.idle) = (None, None);
-        let is_busy = self.busy.is_some_and(|busy| now.since(busy) < BUSY_FOR);
-        carousel.go_on(if is_busy { Thrift::Work } else { Thrift::Bytes });
+        carousel.go_on(if self.is_busy(now) { Thrift::Work } else { Thrift::Bytes });
+    }
+
+    fn is_busy(&self, now: Time) -> bool {
+        self.busy.is_some_and(|busy| now.since(busy) < BUSY_FOR)
     }
 }
 
@@ -112,6 +129,8 @@ const ENCODED_PER_SEC: f64 = 400e6;
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// More receivers are not asked.
 const MOST_RECEIVERS: u16 = 32;
+/// Nor are any of which one has more than this many times the rate of another.
+const MOST_UNLIKE: u64 = 2;
 /// How long a host counts as busy that did not keep up.
 const BUSY_FOR: Duration = Duration::from_secs(10);
 /// From one question to the next while nothing is lacking, and how long that may go on until repair symbols are sent.
@@ -133,7 +152,7 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
 
     fn audience(receivers: u64) -> Option<Audience> {
-        Some(Audience { receivers, lowest: Rate::from_mbps(1), highest: Rate::from_mbps(100) })
+        Some(Audience { receivers, lowest: Rate::from_mbps(50), highest: Rate::from_mbps(100) })
     }
 
     fn at(millis: u64) -> Time {
@@ -234,6 +253,20 @@ mod tests {
             assert!(sender.carousel.stats().symbols > 300);
         }
         assert!(Sender::new(32).question(at(100)).receivers == 32);
+    }
+
+    #[test]
+    fn unlike_receivers_are_asked_by_a_host_that_does_not_keep_up_alone() {
+        let unlike = Audience { receivers: 2, lowest: Rate::from_mbps(49), highest: Rate::from_mbps(100) };
+        for is_busy in [false, true] {
+            let mut sender = Sender::new(0);
+            sender.asks.on_audience(Some(unlike));
+            if is_busy {
+                sender.asks.on_busy(at(50));
+            }
+            let asked = (0..1_000).any(|_| sender.next(at(100)).is_some());
+            assert_eq!(asked, is_busy);
+        }
     }
 
     #[test]
