@@ -31,7 +31,7 @@ pub(crate) struct Asks {
 }
 
 impl Asks {
-    /// Of session `tsi`, whose tags `key` makes, and which sends so many bytes.
+    /// Of session `tsi`, whose tags `key` makes, and which sends `bytes` bytes.
     pub(crate) fn new(tsi: u16, key: [u8; 32], bytes: u64) -> Asks {
         // A question that nobody answers has everything encoded.
         let patience = Duration::from_secs_f64(bytes as f64 / ENCODED_PER_SEC).min(LONGEST_PATIENCE);
@@ -129,7 +129,7 @@ const ENCODED_PER_SEC: f64 = 400e6;
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// More receivers are not asked.
 const MOST_RECEIVERS: u16 = 32;
-/// Nor are any of which one has more than this many times the rate of another.
+/// Receivers are not asked if one has more than this many times the rate of another.
 const MOST_UNLIKE: u64 = 2;
 /// How long a host counts as busy that did not keep up.
 const BUSY_FOR: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@
 //! in it 16 bits. Each block has its TOI 32 bits, its number 8 bits, the number of runs 8 bits, the symbols that it needs 16 bits, and for
 //! each run its first symbol 16 bits and its length 16 bits. A tag of 128 bits over all before it ends the message.
 //!
-//! A block without runs needs so many symbols, whichever they are.
+//! A block without runs needs that many symbols, whichever they are.
 
 use crate::receipt::{self, KEY_LEN, TAG_LEN};
 use crate::{DecodeError, take, take_array};

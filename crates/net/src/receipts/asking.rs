@@ -20,7 +20,7 @@ pub struct Asking {
     asked: Option<Time>,
     /// When somebody answered last.
     heard: Option<Time>,
-    /// Who has answered all of it.
+    /// Receivers whose answer is complete.
     done: BTreeSet<[u8; KEY_LEN]>,
     /// How long the first answer took, to this question or to one before.
     reaction: Option<Duration>,
@@ -35,7 +35,7 @@ pub enum Answers {
     Awaited,
     /// Everybody has answered.
     All,
-    /// Somebody has, and the others let it wait too long.
+    /// Somebody has, and the others take too long.
     Some,
     /// Nobody has in time.
     Nobody,
@@ -49,7 +49,7 @@ impl Asking {
         Asking { tsi, key, question, asked: None, heard: None, done: BTreeSet::new(), reaction: None, patience }
     }
 
-    /// Asks so many receivers anew at `now`. What to write into packets.
+    /// Asks a new question of `receivers` receivers at `now`. Returns what packets are to carry.
     pub fn ask(&mut self, now: Time, receivers: u16) -> Question {
         self.question = Question { number: self.question.number.wrapping_add(1), receivers };
         (self.asked, self.heard) = (Some(now), None);
@@ -100,9 +100,9 @@ impl Asking {
 /// What a first answer takes, before one has shown that.
 const FIRST_REACTION: Duration = Duration::from_millis(50);
 const LONGEST_REACTION: Duration = Duration::from_secs(1);
-/// A question that nobody has answered is given up after so many times what the last answer took.
+/// A question that nobody answers is given up after this multiple of the last reaction.
 const SILENT: u32 = 3;
-/// A receiver looks up from its work so often, at least.
+/// A receiver's application runs at least this often.
 const MARGIN: Duration = Duration::from_millis(10);
 /// What a whole answer may take. The rest can be asked for again.
 const LONGEST_ANSWER: Duration = Duration::from_secs(3);

@@ -43,7 +43,7 @@ pub(crate) struct Serving {
 pub(crate) enum Symbols {
     /// Source symbols, in ascending order.
     Source(Vec<u32>),
-    /// So many that were not sent before.
+    /// This many that were not sent before.
     Fresh(u32),
 }
 
@@ -75,7 +75,7 @@ impl Symbols {
 }
 
 impl Served {
-    /// Nothing yet, of so many blocks.
+    /// Nothing was served yet, of a plan of `blocks` blocks.
     pub(crate) fn new(blocks: usize) -> Served {
         Served { again: vec![0; blocks], preferred: 0 }
     }
@@ -117,7 +117,7 @@ impl Wanted {
 }
 
 impl Part {
-    /// Somebody needs so many symbols of a block of `symbols`, which are in these runs.
+    /// A receiver needs `needed` symbols of a block of `symbols`; these runs list them.
     fn add(&mut self, symbols: u32, needed: u32, runs: &[(u16, u16)]) {
         self.most = self.most.max(needed);
         self.is_any |= runs.is_empty();
@@ -158,8 +158,8 @@ impl Part {
 const LITTLE: u32 = 8;
 /// Those that lack little go before the others this many times, one after another.
 const MOST_PREFERRED: u32 = 4;
-/// Source symbols are sent again as long as they are at most this many times what one receiver needs: above that, repair symbols are so many
-/// fewer that to encode and decode them is worth it.
+/// Source symbols are sent again while they are at most this many times what one receiver needs. Beyond that, repair symbols save enough of the
+/// rate to be worth encoding and decoding.
 const MOST_SPREAD: u32 = 2;
 /// The source symbols of a block are sent again this many times, whatever is said to be lacking: then it gets repair symbols, which help
 /// everybody.

@@ -190,7 +190,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker that begins after so many cycles, asks while `asks` is set, and stops where it is once `is_over` is.
+    /// A worker that begins after `skipped_cycles` cycles, asks while `asks` is set, and stops once `is_over` is.
     pub(crate) fn new(
         plan: Arc<Plan>,
         shares: Shares,
@@ -307,7 +307,7 @@ impl Worker {
         }
     }
 
-    /// So many slots, each channel its share of them in one stretch.
+    /// Divides `slots` slots among the channels: each has its share of them in one stretch.
     fn even_regions(&self, slots: usize) -> Vec<Range<u32>> {
         let at = |channel, progress| self.shares.position(channel, progress, slots as u64) as u32;
         (0..self.shares.channels()).map(|channel| at(channel, 0)..at(channel, CYCLE)).collect()

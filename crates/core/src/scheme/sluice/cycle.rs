@@ -79,7 +79,7 @@ pub(super) fn shown_to(cycle: u64, levels: &[usize]) -> Shown {
 
 /// How long a start-up burst is.
 pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
-/// A slot has so many parts, and a start-up burst may begin with each of them.
+/// The number of parts of a slot. A start-up burst may begin with each of them.
 pub(super) const START_UP_PARTS: u32 = 2;
 pub(super) const START_UP_PART: Duration = Duration::from_millis(SLOT.as_millis() as u64 / START_UP_PARTS as u64);
 
