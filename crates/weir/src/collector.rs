@@ -29,7 +29,7 @@ pub(crate) struct Collector {
     full: SyncSender<Work>,
     empty: Receiver<Batch>,
     events: Receiver<Result<Event, StoreError>>,
-    answers: Receiver<(Question, Vec<Lack>)>,
+    answers: Receiver<Found>,
     shared: Arc<Shared>,
     /// Batches that can wait for the disk's thread, and symbols that have been handed over to it.
     batches: usize,
@@ -49,6 +49,16 @@ enum Work {
     Keep(Batch),
     /// To say what is lacking, which the sender asks.
     Tell(Question),
+}
+
+/// What a question has found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) question: Question,
+    /// What is lacking; `None` as long as the table is not there.
+    pub(crate) lacking: Option<Vec<Lack>>,
+    /// How long it took to find.
+    pub(crate) took: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -255,8 +265,8 @@ impl Collector {
         self.full.try_send(Work::Tell(question)).is_ok()
     }
 
-    /// What is lacking, if that was asked and is known.
-    pub(crate) fn next_answer(&self) -> Option<(Question, Vec<Lack>)> {
+    /// What has come of a question, if one was asked and the disk's thread has looked.
+    pub(crate) fn next_answer(&self) -> Option<Found> {
         self.answers.try_recv().ok()
     }
 
@@ -327,7 +337,7 @@ struct Ends {
     full: Receiver<Work>,
     empty: SyncSender<Batch>,
     events: Sender<Result<Event, StoreError>>,
-    answers: Sender<(Question, Vec<Lack>)>,
+    answers: Sender<Found>,
 }
 
 /// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
@@ -339,7 +349,7 @@ fn collect(mut store: Store, ends: &Ends, shared: &Shared, mut date: impl FnMut(
         let next = next_work(&ends.full, &mut store);
         let (begun, computed) = (clock.now(), thread_time());
         let outcome = match next {
-            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &ends.answers),
+            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &clock, &ends.answers),
             Ok(Ok(Work::Keep(batch))) => {
                 store.set_time(date());
                 let symbols = batch.symbols() as u64;
@@ -403,13 +413,13 @@ impl Schedule {
     }
 }
 
-/// Says what is lacking; nothing as long as the table is not there.
-fn tell(store: &mut Store, question: Question, answers: &Sender<(Question, Vec<Lack>)>) -> Result<(), StoreError> {
+/// Says what is lacking.
+fn tell(store: &mut Store, question: Question, clock: &Clock, answers: &Sender<Found>) -> Result<(), StoreError> {
     store.take_decoded()?;
-    if let Some(lacking) = store.lacking(MOST_LACKING)? {
-        // Where nobody listens any more, the events say so.
-        let _ = answers.send((question, lacking));
-    }
+    let begun = clock.now();
+    let lacking = store.lacking(MOST_LACKING)?;
+    // Where nobody listens any more, the events say so.
+    let _ = answers.send(Found { question, lacking, took: clock.now().since(begun) });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
+mod answers;
 mod wanted;
 pub(crate) mod words;
 
@@ -13,7 +14,7 @@ use weir_core::{Allotment, Backlog, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Statistics};
-use weir_net::receipts::{Answering, ReceiptSender, Standing};
+use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::{NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::manifest::Edition;
@@ -21,8 +22,6 @@ use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason, Store};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
-use weir_wire::extension::Question;
-use weir_wire::lack;
 
 use crate::args::Recv;
 use crate::collector::Collector;
@@ -37,6 +36,7 @@ use crate::proof::{About, Content as Held, Leaves};
 use crate::silence::Silence;
 use crate::{identity, sealing, session, standard};
 
+use answers::Answers;
 use wanted::{QUEUE_SHARE, has_probes, highest_rate, memory};
 pub(crate) use wanted::{Wanted, open_store, out_folder, receive_buffer, session_config};
 
@@ -139,9 +139,8 @@ pub(crate) struct FileReceiver<'a> {
     allotment: Option<Allotment>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
-    /// What tells it what this receiver lacks, and what it asks that the store has not been asked yet.
-    answering: Option<Answering>,
-    asked: Option<Question>,
+    /// What tells it what this receiver lacks, if it asks.
+    answers: Option<Answers>,
     out: PathBuf,
     tsi: u16,
     /// Why the run ends.
@@ -193,10 +192,8 @@ struct Shown {
 
 impl Application<Content> for FileReceiver<'_> {
     fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
-        if let (Some(question), Some(answering)) = (delivery.label.ask, &mut self.answering)
-            && answering.is_new(question)
-        {
-            self.asked = Some(question);
+        if let (Some(question), Some(answers)) = (delivery.label.ask, &mut self.answers) {
+            answers.on_question(question);
         }
         self.collector.push(delivery.label, delivery.payload, delivery.address);
     }
@@ -231,7 +228,7 @@ impl Application<Content> for FileReceiver<'_> {
     }
 
     fn next_message(&mut self, now: Time) -> Option<(PeerId, Vec<u8>)> {
-        if let Some(answer) = self.answering.as_mut().and_then(|answering| answering.poll(now)) {
+        if let Some(answer) = self.answers.as_mut().and_then(|answers| answers.poll(now)) {
             return Some((PeerId(0), answer));
         }
         self.receipt.as_ref()?.deadline().filter(|due| *due <= now)?;
@@ -241,7 +238,7 @@ impl Application<Content> for FileReceiver<'_> {
 
     fn deadline(&self) -> Option<Time> {
         let receipt = self.receipt.as_ref().and_then(ReceiptSender::deadline);
-        let answer = self.answering.as_ref().and_then(Answering::deadline);
+        let answer = self.answers.as_ref().and_then(Answers::deadline);
         receipt.into_iter().chain(answer).min()
     }
 
@@ -251,7 +248,9 @@ impl Application<Content> for FileReceiver<'_> {
         }
         self.statistics.clone_from(statistics);
         self.collector.tick();
-        self.answer(now);
+        if let Some(answers) = &mut self.answers {
+            answers.look(now, &mut self.collector, self.observed.level_rate);
+        }
         self.drain_store(now);
         self.look_for_surplus();
         if self.completed.is_none()
@@ -329,9 +328,8 @@ impl<'a> FileReceiver<'a> {
             only_decodes: false,
             has_left: false,
             allotment: None,
-            answering: identity::answering(description, receipt.as_ref()),
+            answers: identity::answering(description, receipt.as_ref()).map(Answers::new),
             receipt,
-            asked: None,
             out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
@@ -384,21 +382,6 @@ impl FileReceiver<'_> {
         if only_decodes != std::mem::replace(&mut self.only_decodes, only_decodes) {
             let least = Allotment { level: 1, ..Allotment::EVERYTHING };
             self.allotment = Some(if only_decodes { least } else { Allotment::EVERYTHING });
-        }
-    }
-
-    /// Tells the sender what is lacking, if it asks.
-    fn answer(&mut self, now: Time) {
-        self.asked.take_if(|question| self.collector.ask(*question));
-        while let Some((question, lacking)) = self.collector.next_answer() {
-            let entries = lacking.iter().map(|lack| lack::Entry {
-                toi: lack.toi,
-                block: lack.block,
-                needed: lack.needed,
-                runs: &lack.runs,
-            });
-            let rate = self.observed.level_rate;
-            self.answering.iter_mut().for_each(|answering| answering.answer(now, question, rate, entries.clone()));
         }
     }
 
