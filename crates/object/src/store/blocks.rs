@@ -6,6 +6,7 @@
 //! again.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::digest::{self, Content};
 use super::forged::{self, Symbol, Unknown};
@@ -88,12 +89,7 @@ impl Store {
         let incoming = self.incoming(file);
         let Some(expected) = incoming.spec.expected(index) else { return Ok(true) };
         let range = incoming.blocks[index as usize].range();
-        for number in stretches(&range) {
-            if let Some(place) = self.window.find(file, number) {
-                self.hash_stretch(place);
-                self.write_stretch(place)?;
-            }
-        }
+        self.put_in_file(file, &range)?;
         self.open_handles(file)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(true) };
         let handles = incoming.handles.as_ref().expect("was just opened");
@@ -101,6 +97,17 @@ impl Store {
         let mut content = Content::File(&handles.data, &mut self.scratch);
         let is_right = digest::is_block(&expected, range, values, &mut content);
         is_right.map_err(|source| self.file_error(file, source))
+    }
+
+    /// Hashes and writes what is in the window of these bytes of a file.
+    pub(super) fn put_in_file(&mut self, file: u32, range: &Range<u64>) -> Result<(), StoreError> {
+        for number in stretches(range) {
+            if let Some(place) = self.window.find(file, number) {
+                self.hash_stretch(place);
+                self.write_stretch(place)?;
+            }
+        }
+        Ok(())
     }
 
     /// A block is not what the manifest says, or cannot be decoded from many symbols: some were forged or damaged. Those of the
@@ -271,7 +278,7 @@ impl Store {
 }
 
 /// The stretches of a file that these bytes lie in.
-fn stretches(range: &std::ops::Range<u64>) -> std::ops::Range<u64> {
+fn stretches(range: &Range<u64>) -> Range<u64> {
     range.start / STRETCH as u64..range.end.div_ceil(STRETCH as u64)
 }
 

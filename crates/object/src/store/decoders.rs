@@ -1,8 +1,8 @@
-//! Decoding on threads of its own, so that symbols go to disk meanwhile.
+//! Decoding on threads of its own, so that symbols go to disk meanwhile; and checking what has to be read back for that.
 //!
 //! A block that has enough symbols waits its turn. What is decoded at a time is bounded by the number of threads and by memory, as is
 //! what waits to be taken back; what waits to be decoded is in the file and takes none. A few of the symbols of the block that come meanwhile
-//! are kept, in case it needs one more. Without threads a block is decoded at once.
+//! are kept, in case it needs one more. Without threads a block is decoded or checked at once.
 //!
 //! Not here: what becomes of a block (`receive.rs`, `blocks.rs`).
 
@@ -17,12 +17,12 @@ use std::thread::JoinHandle;
 
 use super::digest::{self, Content, Expected, Values};
 use super::forged::Symbol;
-use super::incoming::Part;
+use super::incoming::{Job, Part};
 use super::missing;
-
 use super::{FileState, Store, StoreError};
+use crate::pieces::LEAF;
 
-/// A block to be decoded: it has as many symbols as it needs.
+/// A block to be decoded, or checked: it has as many symbols as it needs.
 #[derive(Debug)]
 pub(super) struct Task {
     file: u32,
@@ -30,15 +30,22 @@ pub(super) struct Task {
     part: Part,
     /// Which set the file is of.
     set: u64,
-    /// Where in the file its slots are, and the symbol in each.
+    /// Where in the file its slots are.
     start: u64,
-    slots: Vec<u32>,
-    extra: Vec<Symbol>,
+    /// The symbols to decode; `None` if it has its source symbols.
+    symbols: Option<Symbols>,
     data: File,
     /// The bytes of the file in it, what they must be, and what of that is known.
     length: u64,
     expected: Option<Expected>,
     values: Option<Box<Values>>,
+}
+
+/// The symbol in each slot, and those beyond.
+#[derive(Debug)]
+struct Symbols {
+    slots: Vec<u32>,
+    extra: Vec<Symbol>,
 }
 
 /// What came of a task.
@@ -53,34 +60,59 @@ pub(super) struct Decoded {
     values: Option<Box<Values>>,
     /// Bytes of the block.
     bytes: u64,
-    /// The source symbols, if the symbols were enough, and whether they are what the manifest says.
-    outcome: io::Result<Option<(Vec<u8>, bool)>>,
+    outcome: io::Result<Outcome>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// The symbols were not enough.
+    TooFew,
+    /// The source symbols, and whether they are what the manifest says.
+    Decoded(Vec<u8>, bool),
+    /// Whether those in the file are.
+    Checked(bool),
 }
 
 impl Task {
     fn bytes(&self) -> u64 {
-        (self.slots.len() * self.part.layout.symbol_size()) as u64
+        self.symbols.as_ref().map_or(0, |symbols| symbols.slots.len() * self.part.layout.symbol_size()) as u64
     }
 
     fn run(self) -> Decoded {
         // Who waits for it must not wait for ever. A panic has been reported by the panic hook.
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decode()));
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.outcome()));
         let outcome =
             outcome.unwrap_or_else(|_| Err(io::Error::other("decoding failed, which is a fault of this program")));
-        let (bytes, extras) = (self.bytes(), self.extra.len());
+        let extras = self.symbols.as_ref().map_or(0, |symbols| symbols.extra.len());
+        let bytes = self.bytes();
         let Task { file, index, part, set, values, .. } = self;
         Decoded { file, index, part, set, extras, values, bytes, outcome }
     }
 
-    fn decode(&self) -> io::Result<Option<(Vec<u8>, bool)>> {
+    fn outcome(&self) -> io::Result<Outcome> {
+        match &self.symbols {
+            Some(symbols) => self.decode(symbols),
+            None => self.is_right(&mut Content::File(&self.data, &mut Vec::new())).map(Outcome::Checked),
+        }
+    }
+
+    /// Whether its source symbols, which are there, are what the manifest says.
+    fn is_right(&self, content: &mut Content<'_>) -> io::Result<bool> {
+        let Some(expected) = &self.expected else { return Ok(true) };
+        digest::is_block(expected, self.start..self.start + self.length, self.values.as_deref(), content)
+    }
+
+    fn decode(&self, Symbols { slots, extra }: &Symbols) -> io::Result<Outcome> {
         let size = self.part.layout.symbol_size();
-        let mut bytes = vec![0; self.slots.len() * size];
+        let mut bytes = vec![0; slots.len() * size];
         self.data.read_exact_at(&mut bytes, self.start)?;
-        let in_slots = self.slots.iter().copied().zip(bytes.chunks_exact(size));
-        let extra = self.extra.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
-        let Some(codec) = self.part.layout.codec() else { return Ok(None) };
+        let in_slots = slots.iter().copied().zip(bytes.chunks_exact(size));
+        let extra = extra.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
+        let Some(codec) = self.part.layout.codec() else { return Ok(Outcome::TooFew) };
         let symbols = in_slots.clone().chain(extra);
-        let Some(mut decoded) = missing::decode(&codec, self.slots.len() as u32, symbols) else { return Ok(None) };
+        let Some(mut decoded) = missing::decode(&codec, slots.len() as u32, symbols) else {
+            return Ok(Outcome::TooFew);
+        };
         if self.part.layout.in_order() {
             // What is to be hashed is what lies in the file; that forged symbols contradict each other must show.
             let pairs = decoded.chunks_exact_mut(size).zip(in_slots).enumerate();
@@ -88,15 +120,12 @@ impl Task {
                 symbol.copy_from_slice(in_slot);
             }
         }
-        let Some(expected) = &self.expected else { return Ok(Some((decoded, true))) };
-        let mut content = Content::Memory(self.start, &decoded);
-        let range = self.start..self.start + self.length;
-        let is_right = digest::is_block(expected, range, self.values.as_deref(), &mut content)?;
-        Ok(Some((decoded, is_right)))
+        let is_right = self.is_right(&mut Content::Memory(self.start, &decoded))?;
+        Ok(Outcome::Decoded(decoded, is_right))
     }
 }
 
-/// The blocks that wait to be decoded, and who decodes them.
+/// The blocks that wait to be decoded or checked, and who does that.
 #[derive(Debug)]
 pub(super) struct Decoders {
     /// Threads to start when there is something to do.
@@ -252,8 +281,27 @@ impl Store {
     /// Has a block decoded that has enough symbols, and, if it is what the manifest says, its source symbols written over those that it
     /// was decoded from: at once, or when a thread has time.
     pub(super) fn decode_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+        self.have_done(Job::Decode, file, index, part)
+    }
+
+    /// Has a block checked that has its source symbols, and takes it if it is what the manifest says: at once if little has to be read back.
+    pub(super) fn check_whole_block(&mut self, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
+        let incoming = self.incoming(file);
+        let block = &incoming.blocks[index as usize];
+        let is_large = block.length > LEAF && incoming.spec.expected(index).is_some();
+        let range = block.range();
+        self.put_in_file(file, &range)?;
+        let values = &self.incoming(file).blocks[index as usize].values;
+        if is_large && !values.as_ref().is_some_and(|values| values.is_whole()) {
+            return self.have_done(Job::Check, file, index, part);
+        }
+        let is_right = self.is_right_in_file(file, index)?;
+        self.settle_checked(file, index, part, is_right)
+    }
+
+    fn have_done(&mut self, job: Job, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
-        if !std::mem::replace(&mut block.is_decoding, true) {
+        if block.job.replace(job).is_none() {
             self.decoders.waiting.push_back((file, index, *part));
         }
         self.begin_decoding()
@@ -297,48 +345,58 @@ impl Store {
 
     /// Makes the task of a block, unless something else has become of it.
     fn task(&mut self, file: u32, index: u32, part: Part) -> Result<Option<Task>, StoreError> {
-        let is_wanted = |incoming: &super::Incoming| incoming.blocks[index as usize].is_decoding;
-        if !matches!(self.files.get(file as usize), Some(FileState::Incoming(incoming)) if is_wanted(incoming)) {
-            return Ok(None);
+        let Some(FileState::Incoming(incoming)) = self.files.get(file as usize) else { return Ok(None) };
+        let Some(job) = incoming.blocks[index as usize].job else { return Ok(None) };
+        if job == Job::Decode {
+            self.keep_slots(file, index, &part)?;
+            self.write_out()?;
         }
-        self.keep_slots(file, index, &part)?;
-        self.write_out()?;
         self.open_handles(file)?;
         let set = self.decoders.set;
         let incoming = self.incoming(file);
         let data = incoming.handles.as_ref().expect("was just opened").data.try_clone();
         let expected = incoming.spec.expected(index);
         let block = &mut incoming.blocks[index as usize];
-        let slots = block.slots.as_ref().expect("was just loaded").symbols().to_vec();
-        let (start, length, extra, values) = (block.start, block.length, block.extra.clone(), block.values.take());
+        let slots = || block.slots.as_ref().expect("was just loaded").symbols().to_vec();
+        let symbols = (job == Job::Decode).then(|| Symbols { slots: slots(), extra: block.extra.clone() });
+        let (start, length, values) = (block.start, block.length, block.values.take());
         let data = data.map_err(|source| self.file_error(file, source))?;
-        Ok(Some(Task { file, index, part, set, start, slots, extra, data, length, expected, values }))
+        Ok(Some(Task { file, index, part, set, start, symbols, data, length, expected, values }))
     }
 
-    /// A block has been decoded, or could not be.
+    /// A block has been decoded or checked, or could not be decoded.
     fn settle_decoded(&mut self, decoded: Decoded) -> Result<(), StoreError> {
         let Decoded { file, index, part, set, extras, values, outcome, .. } = decoded;
         let Some(FileState::Incoming(incoming)) = self.files.get_mut(file as usize) else { return Ok(()) };
-        if set != self.decoders.set || !std::mem::take(&mut incoming.blocks[index as usize].is_decoding) {
+        if set != self.decoders.set || incoming.blocks[index as usize].job.take().is_none() {
             return Ok(());
         }
         let outcome = outcome.map_err(|source| self.file_error(file, source))?;
         self.keep_slots(file, index, &part)?;
         self.incoming(file).blocks[index as usize].values = values;
-        let Some((decoded, is_right)) = outcome else {
-            let more = self.incoming(file).blocks[index as usize].extra.len();
-            return match () {
-                () if extras >= MAX_EXTRA => self.reject_block(file, index, &part),
-                () if more > extras => self.decode_block(file, index, &part),
-                () => Ok(()),
-            };
-        };
-        self.counts.decoded_blocks += 1;
-        if !is_right {
-            return self.reject_block(file, index, &part);
+        match outcome {
+            Outcome::TooFew => {
+                let more = self.incoming(file).blocks[index as usize].extra.len();
+                match () {
+                    () if extras >= MAX_EXTRA => self.reject_block(file, index, &part),
+                    () if more > extras => self.decode_block(file, index, &part),
+                    () => Ok(()),
+                }
+            }
+            Outcome::Decoded(decoded, is_right) => {
+                self.counts.decoded_blocks += 1;
+                if is_right {
+                    self.write_back(file, index, &part, &decoded, false)?;
+                }
+                self.settle_checked(file, index, &part, is_right)
+            }
+            Outcome::Checked(is_right) => self.settle_checked(file, index, &part, is_right),
         }
-        self.write_back(file, index, &part, &decoded, false)?;
-        self.take_block(file, index)
+    }
+
+    /// The source symbols of a block are there, and right or not. Its state is written down with the maps, after the data.
+    fn settle_checked(&mut self, file: u32, index: u32, part: &Part, is_right: bool) -> Result<(), StoreError> {
+        if is_right { self.take_block(file, index) } else { self.reject_block(file, index, part) }
     }
 }
 

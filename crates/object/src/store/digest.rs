@@ -85,6 +85,11 @@ impl Values {
         }
     }
 
+    /// Whether all of them are known.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.values.iter().all(Option::is_some)
+    }
+
     /// The number of the piece with the byte at `at` of the file.
     fn number(&self, at: u64) -> usize {
         (at / LEAF - self.block.start / LEAF) as usize

@@ -186,8 +186,8 @@ pub(crate) struct Block {
     /// Symbols in its slots.
     pub(crate) have: u32,
     pub(crate) done: bool,
-    /// It is being decoded or waits for that.
-    pub(crate) is_decoding: bool,
+    /// What is being done with it, or waits to be, now that it has symbols enough.
+    pub(crate) job: Option<Job>,
     /// It was done in an earlier run, and has not been looked at in this one.
     pub(crate) unchecked: bool,
     /// Whether it was touched since the memory was last looked through.
@@ -213,15 +213,27 @@ pub(crate) struct Block {
     pub(crate) wanted_extra: Option<u32>,
 }
 
+/// What is done with a block that has symbols enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// It has its source symbols: what was not hashed from memory is read back.
+    Check,
+    Decode,
+}
+
 impl Block {
     /// The bytes of the file that are in it.
     pub(crate) fn range(&self) -> Range<u64> {
         self.start..self.start + self.length
     }
 
-    /// Whether more symbols would be of no use: it is being decoded, and there are spare ones should its own not be enough.
+    /// Whether more symbols would be of no use: its own are enough, or there are spare ones should they not be.
     pub(crate) fn only_decodes(&self) -> bool {
-        self.is_decoding && self.extra.len() >= SPARE_SYMBOLS
+        match self.job {
+            Some(Job::Check) => true,
+            Some(Job::Decode) => self.extra.len() >= SPARE_SYMBOLS,
+            None => false,
+        }
     }
 
     /// Bytes of memory that its map takes.
@@ -484,7 +496,7 @@ fn blocks(spec: &Spec) -> Vec<Block> {
                 symbols,
                 have: 0,
                 done: false,
-                is_decoding: false,
+                job: None,
                 unchecked: false,
                 touched: false,
                 first_slot,

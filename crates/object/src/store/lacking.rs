@@ -32,7 +32,7 @@ impl Store {
     fn lack_of(&mut self, file: u32, index: u32) -> Result<Option<Lack>, StoreError> {
         let incoming = self.incoming(file);
         let block = &incoming.blocks[index as usize];
-        if block.done || block.is_decoding {
+        if block.done || block.job.is_some() {
             return Ok(None);
         }
         let part = incoming.spec.parts[incoming.spec.parts.partition_point(|part| part.first_block <= index) - 1];

@@ -137,7 +137,7 @@ pub struct Progress {
     pub bytes_needed: u64,
     /// Bytes of them that are here, in files or in symbols that will become files.
     pub bytes_useful: u64,
-    /// Nothing is missing but decoding: every block that is not done has symbols enough, and some to spare.
+    /// Nothing is missing but decoding or checking: every block that is not done has symbols enough, and some to spare if it is decoded.
     pub only_decodes: bool,
     /// Nothing is missing at all: every block of every file is here and known to be right, and files are still to be written.
     pub has_everything: bool,
@@ -658,7 +658,7 @@ impl Store {
         self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(is_file_so)
     }
 
-    /// Whether nothing is missing but decoding.
+    /// Whether nothing is missing but decoding or checking.
     fn only_decodes(&self) -> bool {
         self.unfinished > 0 && self.is_every_block(|_, _, block| block.done || block.only_decodes())
     }

@@ -8,7 +8,7 @@ use weir_wire::alc::Content;
 use super::decoders::MAX_EXTRA;
 use super::digest::Values;
 use super::forged::Symbol;
-use super::incoming::{Incoming, Part};
+use super::incoming::{Incoming, Job, Part};
 use super::journal::BlockState;
 use super::slots::{ENTRY, Slots};
 use super::window::STRETCH;
@@ -245,13 +245,10 @@ impl Store {
         let block = &mut self.incoming(file).blocks[index as usize];
         let in_place = block.slots.as_ref().is_some_and(|slots| slots.all_in_place());
         if in_place && part.layout.in_order() {
-            if !self.is_right_in_file(file, index)? {
-                return self.reject_block(file, index, part);
-            }
-            // Its state is written down with the maps, after the data.
-            return self.take_block(file, index);
+            self.check_whole_block(file, index, part)
+        } else {
+            self.decode_block(file, index, part)
         }
-        self.decode_block(file, index, part)
     }
 
     /// A block is right, and so perhaps is the whole file.
@@ -302,8 +299,12 @@ impl Store {
     ) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
         let is_searched = block.wanted_extra.is_some();
-        let is_decoding = block.is_decoding;
-        let is_enough = is_decoding && block.extra.len() >= MAX_EXTRA;
+        let is_decoding = block.job.is_some();
+        let is_enough = match block.job {
+            Some(Job::Check) => true,
+            Some(Job::Decode) => block.extra.len() >= MAX_EXTRA,
+            None => false,
+        };
         let known = block.slots.as_ref().is_some_and(|slots| slots.contains(number))
             || block.extra.iter().any(|(extra, _)| *extra == number);
         if known || is_enough {
