@@ -90,6 +90,19 @@ impl Values {
         self.values.iter().all(Option::is_some)
     }
 
+    /// Where those are in the file that are not.
+    pub(crate) fn unknown(&self) -> Vec<Range<u64>> {
+        let mut unknown = Vec::<Range<u64>>::new();
+        for (number, _) in self.values.iter().enumerate().filter(|(_, value)| value.is_none()) {
+            let piece = self.piece(number);
+            match unknown.last_mut() {
+                Some(last) if last.end == piece.start => last.end = piece.end,
+                _ => unknown.push(piece),
+            }
+        }
+        unknown
+    }
+
     /// The number of the piece with the byte at `at` of the file.
     fn number(&self, at: u64) -> usize {
         (at / LEAF - self.block.start / LEAF) as usize
@@ -220,6 +233,11 @@ mod tests {
                 for part in parts.into_iter().filter(|_| *stays) {
                     values.take(part.start, &content[part.start as usize..part.end as usize]);
                 }
+            }
+            let unknown = values.unknown();
+            for piece in pieces::pieces(block.clone()) {
+                let is_unknown = unknown.iter().any(|range| range.start <= piece.start && piece.end <= range.end);
+                prop_assert_eq!(is_unknown, values.known(&piece).is_none());
             }
             let is_right = is_block(&expected, block, Some(&values), &mut Content::Memory(0, &content));
             prop_assert_eq!(is_right.expect("in memory"), damage.is_none());

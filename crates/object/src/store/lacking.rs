@@ -22,10 +22,26 @@ impl Store {
                 if lacks.len() == most {
                     return Ok(Some(lacks));
                 }
-                lacks.extend(self.lack_of(file, index)?);
+                let lack = self.lack_of(file, index)?;
+                if lack.is_some() {
+                    self.read_ahead_of(file, index)?;
+                }
+                lacks.extend(lack);
             }
         }
         Ok(Some(lacks))
+    }
+
+    /// Has the system read what will be written to and hashed again of a block that lacks little.
+    fn read_ahead_of(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        let block = &self.incoming(file).blocks[index as usize];
+        let lacks_little = block.symbols - block.have <= block.symbols / LITTLE;
+        let Some(values) = block.values.as_ref().filter(|_| lacks_little) else { return Ok(()) };
+        let unknown = values.unknown();
+        self.open_handles(file)?;
+        let data = self.incoming(file).handles.as_ref().expect("was just opened").data.try_clone();
+        self.read_ahead.ask(data.map_err(|source| self.file_error(file, source))?, unknown);
+        Ok(())
     }
 
     /// What is lacking of a block; nothing also where it cannot be said of it.
@@ -72,13 +88,16 @@ fn lacking_runs(slots: &Slots, symbols: u16, needed: u16) -> Vec<(u16, u16)> {
     if runs.len() > MOST_RUNS { Vec::new() } else { runs }
 }
 
+/// A block of which one symbol in this number is lacking, or fewer, is soon complete.
+const LITTLE: u32 = 8;
 /// More are not worth their bytes.
 const MOST_RUNS: usize = weir_wire::lack::MAX_RUNS;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Origin;
+    use crate::store::{Origin, StoreOptions};
+    use crate::{Carousel, CarouselOptions, SourceSet};
 
     #[test]
     fn as_many_missing_source_symbols_are_told_as_are_needed() {
@@ -87,6 +106,29 @@ mod tests {
             slots.place(symbol, Origin(1)).expect("a slot is free");
         }
         assert_eq!(lacking_runs(&slots, 10, 6), [(2, 3), (6, 3)], "a repair symbol stands for one of seven");
+    }
+
+    #[test]
+    fn what_a_block_that_lacks_little_has_to_be_read_back_is_read_ahead() {
+        let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("temporary folder"));
+        let file = sent.path().join("a");
+        std::fs::write(&file, vec![7; 100_000]).expect("a folder of its own takes files");
+        let set = SourceSet::collect(&[file], false).expect("readable");
+        let mut carousel =
+            Carousel::new(set, &CarouselOptions { symbol_size: 1000, ..Default::default() }).expect("valid");
+        let mut store = Store::open(out.path(), StoreOptions::default()).expect("a folder");
+        for have in 1..100 {
+            while store.counts.useful_symbols < have {
+                let (content, symbol) = carousel.next(0).expect("a packet");
+                // The second symbol is lost: the piece that it is in cannot be hashed.
+                if content.toi == 0 || content.payload_id.symbol != 1 {
+                    store.add(&content, symbol, Origin(1)).expect("the disk works");
+                }
+            }
+            store.write_out().expect("the disk works");
+            store.lacking(9).expect("the disk works");
+            assert_eq!(store.read_ahead.was_asked(), have >= 88, "{have} of 100");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod kept;
 mod lacking;
 mod missing;
 mod octets;
+mod readahead;
 mod receive;
 mod senders;
 mod slots;
@@ -62,6 +63,7 @@ pub use self::incoming::SpecError;
 use self::incoming::{Block, Incoming};
 use self::journal::Session;
 pub use self::journal::Unusable;
+use self::readahead::ReadAhead;
 pub use self::senders::Origin;
 use self::senders::Senders;
 use self::unpack::Bundles;
@@ -380,6 +382,7 @@ pub struct Store {
     last_object: Option<(u128, u32, u32)>,
     window: Window,
     writeback: Writeback,
+    read_ahead: ReadAhead,
     decoders: Decoders,
     /// Packets of objects that nothing is known of yet.
     early: VecDeque<(Content, Box<[u8]>, Origin)>,
@@ -469,6 +472,7 @@ impl Store {
             last_object: None,
             window: Window::new(options.memory_limit / WINDOW_SHARE),
             writeback: Writeback::default(),
+            read_ahead: ReadAhead::default(),
             decoders: Decoders::new(options.decoding_threads, options.memory_limit),
             early: VecDeque::new(),
             early_bytes: 0,
