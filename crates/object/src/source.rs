@@ -3,17 +3,17 @@
 //! Not here: sending. Everything that can go wrong with a path goes wrong here, before the first packet.
 
 mod bundled;
+mod hashing;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::hazmat::ChainingValue;
-use md5::Digest;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
@@ -23,9 +23,7 @@ use crate::device;
 use crate::exclude::{Exclude, Excluded, Pattern};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
 use crate::name::{Name, NameError};
-use crate::partition::MAX_FILE_BYTES;
 use crate::pieces::{self, BlockDigest, BlockHasher, LEAF};
-use crate::sparse;
 
 /// The files and folders of a session, in the order of their names, hashed.
 #[derive(Debug, Clone)]
@@ -106,16 +104,13 @@ impl SourceSet {
         if walk.files.is_empty() && walk.folders.is_empty() && walk.links.is_empty() {
             return Err(SourceError::Nothing);
         }
-        let mut buffer = vec![0; HASH_BUFFER];
-        let mut files = Vec::with_capacity(walk.files.len());
         let (mut hashed, of) = (0, walk.files.values().map(|(_, metadata)| metadata.len()).sum());
-        for (name, (path, metadata)) in walk.files {
-            let mut note = |bytes: u64| {
-                hashed += bytes;
-                watch(hashed, of)
-            };
-            files.push(SourceFile::hash(path, name, &metadata, md5, &mut buffer, &mut note)?);
-        }
+        let mut note = |bytes: u64| {
+            hashed += bytes;
+            watch(hashed, of)
+        };
+        let found: Vec<_> = walk.files.into_iter().collect();
+        let files = hashing::hash(&found, md5, &mut note)?;
         let (folders, links, skipped) = (walk.folders, walk.links, walk.skipped);
         Ok(SourceSet { files, folders, links, skipped, excluded: walk.exclude.finish() })
     }
@@ -157,66 +152,6 @@ impl SourceSet {
 }
 
 impl SourceFile {
-    fn hash(
-        path: PathBuf,
-        name: Name,
-        metadata: &Metadata,
-        md5: bool,
-        buffer: &mut [u8],
-        note: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<SourceFile, SourceError> {
-        let io_error = |source| SourceError::Io { path: path.clone(), source };
-        let mut file = open(&path)?;
-        let opened = file.metadata().map_err(io_error)?;
-        let mut stamp = Stamp::of(&opened);
-        if device::is_one(&opened) {
-            stamp.length = device::length(&mut file).map_err(io_error)?;
-        }
-        let is_one = opened.is_file() || device::is_one(&opened);
-        if !is_one || !stamp.is_same_file(&Stamp::of(metadata)) {
-            return Err(SourceError::Changed { path });
-        }
-        if stamp.length > MAX_FILE_BYTES {
-            return Err(SourceError::TooLarge { path, length: stamp.length });
-        }
-        let is_sparse = opened.is_file() && sparse::has_holes(&file, &opened).map_err(io_error)?;
-        let mut md5_hasher = md5.then(md5::Md5::new);
-        let (mut length, mut leaves, mut only_leaf) = (0, Vec::new(), blake3::hash(b""));
-        loop {
-            let n = read_full(&mut file, buffer).map_err(io_error)?;
-            if n == 0 {
-                break;
-            }
-            let starts = (length..).step_by(LEAF as usize);
-            leaves.extend(starts.zip(buffer[..n].chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
-            if stamp.length <= LEAF {
-                only_leaf = blake3::hash(&buffer[..n]);
-            }
-            if let Some(hasher) = &mut md5_hasher {
-                hasher.update(&buffer[..n]);
-            }
-            length += n as u64;
-            if note(n as u64).is_break() {
-                return Err(SourceError::Stopped);
-            }
-        }
-        if length != stamp.length || !stamp.is_of(&file.metadata().map_err(io_error)?) {
-            return Err(SourceError::Changed { path });
-        }
-        let digest = if length <= LEAF { *only_leaf.as_bytes() } else { pieces::file_digest(length, &leaves) };
-        Ok(SourceFile {
-            attributes: Attributes { sparse: is_sparse, ..Attributes::of(&opened) },
-            digest,
-            md5: md5_hasher.map(|hasher| hasher.finalize().into()),
-            path,
-            name,
-            length,
-            stamp,
-            leaves: leaves.into(),
-            bundled: None,
-        })
-    }
-
     /// The values of its leaves ([`pieces::leaf`]), in their order.
     pub fn leaves(&self) -> Arc<[[u8; 32]]> {
         Arc::clone(&self.leaves)
@@ -301,20 +236,6 @@ fn open(path: &Path) -> Result<File, SourceError> {
         Some(code) if code == Errno::ELOOP as i32 => SourceError::Changed { path: path.to_owned() },
         _ => SourceError::Io { path: path.to_owned(), source },
     })
-}
-
-/// Fills the buffer, or reads to the end of the file.
-fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 /// By what a change of a file is noticed.
@@ -542,11 +463,9 @@ pub enum SourceError {
     },
 }
 
-/// Large enough that system calls do not count, small enough to stay in a core's cache; a whole number of leaves.
-const HASH_BUFFER: usize = 256 << 10;
-
 #[cfg(test)]
 mod tests {
+    use super::hashing::LARGE;
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -647,15 +566,15 @@ mod tests {
     fn whoever_watches_hears_how_far_it_is_and_can_stop_it() {
         let temporary = tempfile::tempdir().expect("temporary folder");
         let paths = ["a", "b"].map(|name| temporary.path().join(name));
-        paths.iter().for_each(|path| fs::write(path, vec![7; 2 * HASH_BUFFER + 1]).expect("file"));
-        let all = 2 * (2 * HASH_BUFFER as u64 + 1);
+        paths.iter().for_each(|path| fs::write(path, vec![7; LARGE as usize + 1]).expect("file"));
+        let all = 2 * (LARGE + 1);
         let mut told = Vec::new();
         let mut watch = |hashed, of| {
             told.push((hashed, of));
             ControlFlow::Continue(())
         };
         SourceSet::collect_without(&paths, &[], false, &mut watch).expect("readable");
-        assert_eq!((told.len(), told.last()), (6, Some(&(all, all))));
+        assert_eq!((told.len(), told.last()), (10, Some(&(all, all))));
         assert!(told.is_sorted() && told.iter().all(|(_, of)| *of == all), "{told:?}");
         let mut calls = 0;
         let mut stop = |_, _| {

@@ -3,12 +3,13 @@
 //! Not here: what an index says ([`crate::bundle`]), which files go into a bundle (`carousel/pack.rs`).
 
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_units::Hex;
 
-use super::{HASH_BUFFER, SourceError, SourceFile, Stamp};
+use super::{Open, SourceError, SourceFile, Stamp, hashing};
 use crate::attributes::Attributes;
 use crate::bundle::{BUNDLE_NAME, BundleEntry};
 use crate::name::Name;
@@ -44,23 +45,22 @@ impl SourceFile {
             leaves: Arc::new([]),
             bundled: Some(Arc::new(bundled)),
         };
-        let (mut open, mut buffer, mut leaves) = (bundle.open()?, vec![0; HASH_BUFFER], Vec::new());
-        let mut whole = blake3::Hasher::new();
-        for start in (0..end).step_by(HASH_BUFFER) {
-            let bytes = &mut buffer[..(end - start).min(HASH_BUFFER as u64) as usize];
-            bundle.read(&mut open, bytes, start)?;
-            let starts = (start..).step_by(LEAF as usize);
-            leaves.extend(starts.zip(bytes.chunks(LEAF as usize)).map(|(at, leaf)| pieces::leaf(at, leaf)));
-            if end <= LEAF {
-                whole.update(bytes);
-            }
-        }
-        bundle.digest = if end <= LEAF { *whole.finalize().as_bytes() } else { pieces::file_digest(end, &leaves) };
+        let own = || Open::Bundle(None);
+        let read = |open: &mut Open, bytes: &mut [u8], at| bundle.read(open, bytes, at);
+        let leaves = hashing::leaves(end, own, read, &mut |_| ControlFlow::Continue(()))?;
+        bundle.digest = if end <= LEAF { bundle.digest_of_leaf()? } else { pieces::file_digest(end, &leaves) };
         bundle.leaves = leaves.into();
         // By its content, so that a receiver that comes back finds what it has of it, whatever its number.
         let name = format!("{BUNDLE_NAME}{}", Hex(&bundle.digest[..16]));
         bundle.name = Name::new(&name).expect("a plain name");
         Ok(bundle)
+    }
+
+    /// The digest of one that is no longer than a leaf, whose value is not its digest.
+    fn digest_of_leaf(&self) -> Result<[u8; 32], SourceError> {
+        let mut bytes = vec![0; self.length as usize];
+        self.read(&mut self.open()?, &mut bytes, 0)?;
+        Ok(*blake3::hash(&bytes).as_bytes())
     }
 
     /// What is in it, if it is a bundle.
