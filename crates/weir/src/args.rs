@@ -224,7 +224,8 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "BYTES", default_value = "12.5MB", value_parser = values::size, conflicts_with = "file")]
     pub(crate) size: Bytes,
 
-    /// Rates of the receivers' links, in bits a second; one receiver each.
+    /// Rates of the receivers' links, in bits a second; one receiver each. The highest rate that is sent follows the fastest, if --rates does not say
+    /// it.
     #[arg(long, value_name = "RATE,…", value_delimiter = ',', default_value = "2M,8M,32M,100M", value_parser = link_rate)]
     pub(crate) links: Vec<Rate>,
 

@@ -16,6 +16,7 @@ use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::progress::seconds;
 use crate::report::round_rate;
+use crate::top;
 
 /// Everything that is known before the first process starts.
 #[derive(Debug)]
@@ -167,7 +168,10 @@ fn session_args(demo: &args::Demo, input: &Path, run: &Path) -> Result<Vec<OsStr
     let mut option = |name: &str, value: OsString| args.extend([OsString::from(name), value]);
     option("--to", format!("{GROUP}:{port}").into());
     option("--iface", LOOPBACK.into());
-    option("--rates", format!("{}..{}", offered.low.bps(), offered.high.bps()).into());
+    // Loopback states no speed: without a highest rate of the user's, that of the fastest link counts, where it is above the usual one.
+    let fastest = demo.links.iter().max().copied().unwrap_or(Rate::ZERO).min(top::HIGHEST);
+    let high = if rates.has_top() { offered.high } else { offered.high.max(fastest) };
+    option("--rates", format!("{}..{}", offered.low.bps(), high.bps()).into());
     option("--ratio", offered.ratio.to_string().into());
     option("--cc", rates.cc.name.into());
     for setting in &rates.cc_set {

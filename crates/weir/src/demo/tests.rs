@@ -47,6 +47,21 @@ fn session(record: &mut Record, verified: bool) {
 }
 
 #[test]
+fn fast_links_are_offered_what_they_take_unless_the_user_says_what_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let offered = |options: &str| {
+        let args = demo(folder.path(), &format!("--size 100kB {options}"));
+        let plan = Plan::prepare(&args, Path::new("weir")).expect("a folder to write in");
+        let words: Vec<_> = plan.sender().get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        words[words.iter().position(|word| word == "--rates").expect("it is told the rates") + 1].clone()
+    };
+    assert_eq!(offered("--links 2M,8M"), "256000..100000000");
+    assert_eq!(offered("--links 2M,800M"), "256000..800000000");
+    assert_eq!(offered("--links 2M,40G"), "256000..1000000000");
+    assert_eq!(offered("--links 2M,800M --rates 1M..200M"), "1000000..200000000");
+}
+
+#[test]
 fn the_processes_are_told_all_that_makes_them_one_session() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let args = demo(folder.path(), "--size 100kB --links 2M,8M --loss 1% --cc rmrc --cc-set tau=100ms");
