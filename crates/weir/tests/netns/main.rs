@@ -5,6 +5,7 @@
 
 mod accidents;
 mod announced;
+mod asked;
 mod attacks;
 mod delivery;
 mod layers;
