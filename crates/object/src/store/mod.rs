@@ -29,6 +29,7 @@ mod budget;
 mod decoders;
 mod digest;
 mod epochs;
+mod event;
 mod fdt;
 mod folder;
 mod forged;
@@ -39,6 +40,7 @@ mod kept;
 mod lacking;
 mod missing;
 mod octets;
+mod progress;
 mod readahead;
 mod receive;
 mod senders;
@@ -57,12 +59,14 @@ use self::budget::Budget;
 use self::decoders::Decoders;
 pub use self::epochs::EpochMemory;
 use self::epochs::Epochs;
+pub use self::event::{Event, RefuseReason, RestartReason};
 use self::fdt::FdtAssembler;
 use self::folder::OutFolder;
+use self::incoming::Incoming;
 pub use self::incoming::SpecError;
-use self::incoming::{Block, Incoming};
 use self::journal::Session;
 pub use self::journal::Unusable;
+pub use self::progress::Progress;
 use self::readahead::ReadAhead;
 pub use self::senders::Origin;
 use self::senders::Senders;
@@ -70,10 +74,9 @@ use self::unpack::Bundles;
 use self::window::Window;
 use self::writeback::Writeback;
 use crate::attributes;
-use crate::bundle::BundleError;
 use crate::keys::PublicKey;
 use crate::limits::MAX_TABLE_ENTRIES;
-use crate::manifest::{Edition, FileEntry, ManifestError, SetTotals};
+use crate::manifest::{FileEntry, SetTotals};
 use crate::name::Name;
 
 /// How to receive.
@@ -120,179 +123,6 @@ impl Default for StoreOptions {
             boot_id: None,
         }
     }
-}
-
-/// How far a session is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Which set it is of, and which start of the sender, by the last table that counts.
-    pub edition: Option<Edition>,
-    /// Whether all of the manifest is here, so that the totals are known.
-    pub manifest_complete: bool,
-    /// Files that the manifest names, as far as it is here.
-    pub files_total: u64,
-    /// Files that are complete, verified, and have their name.
-    pub files_done: u64,
-    /// Files that will not come, each told by an [`Event::Refused`].
-    pub files_refused: u64,
-    /// Bytes of all files that are not refused.
-    pub bytes_needed: u64,
-    /// Bytes of them that are here, in files or in symbols that will become files.
-    pub bytes_useful: u64,
-    /// Nothing is missing but decoding or checking: every block that is not done has symbols enough, and some to spare if it is decoded.
-    pub only_decodes: bool,
-    /// Nothing is missing at all: every block of every file is here and known to be right, and files are still to be written.
-    pub has_everything: bool,
-    /// Symbols that were of use when they came.
-    pub useful_symbols: u64,
-    /// Symbols that were not: duplicates, or of blocks and files that are complete.
-    pub surplus_symbols: u64,
-    /// Symbols of objects that nothing was known of, and for which there was no room.
-    pub early_symbols_dropped: u64,
-    /// Packets that contradict what is known of their object.
-    pub rejected_packets: u64,
-    /// Instances of the table that bore no valid signature, or made no sense.
-    pub rejected_manifests: u64,
-    /// Signed instances of the table that have expired, or are of an earlier start of the sender.
-    pub old_manifests: u64,
-    /// Blocks that were not what the manifest says, and were collected again.
-    pub bad_blocks: u64,
-    /// Symbols that were thrown away with them.
-    pub discarded_symbols: u64,
-    /// Symbols that were decoded to find out which of them are wrong.
-    pub tried_symbols: u64,
-    /// Symbols of such blocks that came from others than the sender, and were not taken.
-    pub refused_symbols: u64,
-    /// Blocks that had to be decoded.
-    pub decoded_blocks: u64,
-    /// Bytes of memory, about, that all take which waits: parts of tables, early packets, files and the maps of their blocks.
-    pub waiting_bytes: u64,
-}
-
-/// Something that a user may want to know.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// The sender offers other files than before; what was incomplete stays on disk.
-    NewSet,
-    /// A partial file of an earlier run is continued.
-    Resumed {
-        /// The file.
-        name: Name,
-        /// Bytes that are there already.
-        bytes: u64,
-        /// Whether the machine went down while it was written: then the blocks' digests tell which of them are right, or the file's
-        /// where it has no others.
-        after_power_loss: bool,
-    },
-    /// A partial file was of no use and is begun afresh.
-    Restarted {
-        /// The file.
-        name: Name,
-        /// Why.
-        reason: RestartReason,
-    },
-    /// A block of a file was not what the sender signed: symbols of it were forged or damaged. It is collected again.
-    BadBlock {
-        /// The file.
-        name: Name,
-        /// The block's number in the file.
-        block: u32,
-        /// Symbols that are thrown away at once; none while it is found out which are wrong.
-        discarded: u32,
-    },
-    /// A signed table of an earlier start of the sender came, and is ignored. Told once.
-    OldTable,
-    /// A signed table came that has expired, and is ignored. Told once.
-    ExpiredTable {
-        /// How long ago, by this host's clock, seconds.
-        ago_secs: u32,
-    },
-    /// A file is complete and has its name.
-    Done {
-        /// The file.
-        name: Name,
-        /// Its length.
-        bytes: u64,
-        /// BLAKE3 over its content, where the manifest has it.
-        digest: Option<[u8; 32]>,
-        /// Whether it was there before.
-        already_there: bool,
-    },
-    /// A file or folder is there, and the file system does not take its permissions or its time.
-    AttributesRefused {
-        /// Its name.
-        name: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// A file will not be received.
-    Refused {
-        /// Its name, as the manifest has it.
-        name: String,
-        /// Why, and what to do.
-        reason: RefuseReason,
-    },
-}
-
-/// Why a file is begun afresh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestartReason {
-    /// The partial file cannot be continued.
-    #[error("its partial file is of no use: {0}")]
-    Partial(#[from] Unusable),
-    /// The file was complete, and its digest wrong.
-    #[error("its digest was wrong; what was received is thrown away")]
-    WrongDigest,
-}
-
-/// Why a file is not received.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RefuseReason {
-    /// There is a file of this name with other content.
-    #[error("there is another file of this name; move it away, or allow overwriting")]
-    TargetExists,
-    /// The manifest's entry cannot be used.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// The manifest's entry contradicts itself.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The bundle that it is in, or that it is, contradicts itself.
-    #[error(transparent)]
-    Bundle(#[from] BundleError),
-    /// The manifest names the file twice.
-    #[error("the manifest has two files of this name")]
-    NamedTwice,
-    /// The sender uses the file's object for another now.
-    #[error("the sender now sends another file in its place")]
-    Replaced,
-    /// There are too many files.
-    #[error("it is one more than the limit of {limit} files; raise the limit")]
-    TooManyFiles {
-        /// The limit.
-        limit: usize,
-    },
-    /// A block is too large to decode within the memory limit.
-    #[error("a block of it takes {needed} bytes to decode, more than the memory limit; raise the limit")]
-    TooLittleMemory {
-        /// Bytes of memory needed.
-        needed: u64,
-    },
-    /// There is no memory left to keep account of it.
-    #[error("the account of its blocks takes {needed} bytes, more than is left of the memory limit; raise the limit")]
-    TooManyBlocks {
-        /// Bytes of memory needed.
-        needed: u64,
-    },
-    /// Another process receives the same file.
-    #[error("another receiver is writing it; wait for that one, or choose another folder")]
-    InUse,
-    /// The system refuses the file.
-    #[error("it cannot be written: {0}")]
-    Io(io::Error),
 }
 
 /// Why receiving cannot go on.
@@ -631,91 +461,6 @@ impl Store {
             }
         }
         self.remove_bundles()
-    }
-
-    /// Whether all of the manifest is here.
-    fn manifest_complete(&self) -> bool {
-        match &self.set {
-            Some(set) => {
-                let [objects, folders, links] = self.unusable.each_ref().map(HashSet::len);
-                (self.objects.len() + objects) as u64 >= set.objects
-                    && (self.folders.len() + folders) as u64 >= set.folders
-                    && (self.links.len() + links) as u64 >= set.links
-            }
-            None => !self.files.is_empty() || self.told_complete,
-        }
-    }
-
-    /// Whether nothing more can come: every file of the manifest is done or refused.
-    pub fn is_complete(&self) -> bool {
-        self.manifest_complete() && self.without_oti.is_empty() && self.unfinished == 0
-    }
-
-    /// Whether the table is whole, and every block of every file that is incoming is like that.
-    fn is_every_block(&self, is_so: impl Fn(&Incoming, u32, &Block) -> bool) -> bool {
-        let is_file_so = |file: &FileState| match file {
-            FileState::Incoming(incoming) => {
-                (0..).zip(&incoming.blocks).all(|(number, block)| is_so(incoming, number, block))
-            }
-            _ => true,
-        };
-        self.manifest_complete() && self.without_oti.is_empty() && self.files.iter().all(is_file_so)
-    }
-
-    /// Whether nothing is missing but decoding or checking.
-    fn only_decodes(&self) -> bool {
-        self.unfinished > 0 && self.is_every_block(|_, _, block| block.done || block.only_decodes())
-    }
-
-    /// Whether every block is here and right.
-    fn has_everything(&self) -> bool {
-        self.is_every_block(|incoming, number, block| {
-            block.done && !block.unchecked && incoming.spec.expected(number).is_some()
-        })
-    }
-
-    /// How far the session is. Walks all files; meant for displays, not for every packet.
-    pub fn progress(&self) -> Progress {
-        let waiting_bytes = self.budget.used() + self.fdt.used();
-        let mut progress = Progress {
-            manifest_complete: self.manifest_complete(),
-            only_decodes: self.only_decodes(),
-            has_everything: self.has_everything(),
-            waiting_bytes,
-            ..self.counts
-        };
-        for file in &self.files {
-            match file {
-                FileState::Unpacked { done, refused, bytes } => {
-                    progress.files_total += done + refused;
-                    progress.files_done += done;
-                    progress.files_refused += refused;
-                    progress.bytes_needed += bytes;
-                    progress.bytes_useful += bytes;
-                }
-                FileState::Done { bytes } => {
-                    progress.files_total += 1;
-                    progress.files_done += 1;
-                    progress.bytes_needed += bytes;
-                    progress.bytes_useful += bytes;
-                }
-                FileState::Refused => {
-                    progress.files_total += 1;
-                    progress.files_refused += 1;
-                }
-                FileState::Incoming(incoming) => {
-                    let bundle = incoming.spec.bundle;
-                    let bytes = incoming.spec.length - bundle.map_or(0, |bundle| bundle.index_bytes);
-                    progress.files_total += bundle.map_or(1, |bundle| bundle.files);
-                    let unpacking = incoming.unpacking.as_ref();
-                    progress.files_done += unpacking.map_or(0, |unpacking| unpacking.done);
-                    progress.files_refused += unpacking.map_or(0, |unpacking| unpacking.refused);
-                    progress.bytes_needed += bytes;
-                    progress.bytes_useful += incoming.bytes().min(bytes);
-                }
-            }
-        }
-        progress
     }
 
     /// The next event, oldest first.
