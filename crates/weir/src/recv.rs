@@ -1,12 +1,11 @@
 //! `weir recv`: joins a session and leaves when every file is in its place, verified.
 
 mod answers;
+mod came;
 mod wanted;
 pub(crate) mod words;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
@@ -18,25 +17,25 @@ use weir_net::receipts::{ReceiptSender, Standing};
 use weir_net::{NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::manifest::Edition;
-use weir_object::name::Name;
-use weir_object::store::{Event, RefuseReason, Store};
+use weir_object::store::{Event, Store};
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::args::Recv;
 use crate::collector::Collector;
 use crate::events::{
-    FileDone, Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble, Waiting,
+    Level, ReceiptSent, ReceiverEnd, ReceiverEvent, ReceiverProgress, ReceiverStart, Role, Trouble, Waiting,
 };
 use crate::exit::{Exit, Failure};
 use crate::hook::{Hook, Hooked};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
-use crate::proof::{About, Content as Held, Leaves};
+use crate::proof::About;
 use crate::silence::Silence;
 use crate::{identity, sealing, session, standard};
 
 use answers::Answers;
+use came::{Came, Said};
 use wanted::{QUEUE_SHARE, has_probes, highest_rate, memory};
 pub(crate) use wanted::{Wanted, open_store, out_folder, receive_buffer, session_config};
 
@@ -126,8 +125,6 @@ pub(crate) struct FileReceiver<'a> {
     /// Where round-trip probes go, until the user has been told that none is answered.
     probes_to: Option<SocketAddr>,
     statistics: Statistics,
-    /// Only what the sender's key has signed is taken.
-    is_signed: bool,
     /// What came of the files that the sender offers now.
     came: Came,
     completed: Option<Time>,
@@ -141,11 +138,9 @@ pub(crate) struct FileReceiver<'a> {
     receipt: Option<ReceiptSender>,
     /// What tells it what this receiver lacks, if it asks.
     answers: Option<Answers>,
-    out: PathBuf,
     tsi: u16,
     /// Why the run ends.
     outcome: Option<Exit>,
-    told: Told,
 }
 
 /// What the scheme has told of itself.
@@ -157,28 +152,6 @@ struct Observed {
     slot: Option<SlotReport>,
     round_trip: Option<Duration>,
     lost_packets: u64,
-}
-
-/// What has been told once, and is not told again.
-#[derive(Debug, Default)]
-struct Told {
-    /// That packets were forged or damaged.
-    bad_blocks: bool,
-    /// That the file system takes no permissions or times.
-    attributes: bool,
-}
-
-/// What came of one set of files. Another set that the sender offers begins with nothing.
-#[derive(Debug, Default)]
-struct Came {
-    files: u64,
-    bytes: u64,
-    /// Bytes of files that an earlier run had received.
-    resumed: BTreeMap<Name, u64>,
-    /// The files that are there, of which the receipt proves that they are.
-    held: Held,
-    /// What went wrong with a file while others went on.
-    worst: Option<Exit>,
 }
 
 /// The account at the last progress event.
@@ -265,7 +238,7 @@ impl Application<Content> for FileReceiver<'_> {
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
-            if self.completed.is_some() && self.came.worst.is_none() {
+            if self.completed.is_some() && self.came.worst().is_none() {
                 self.begin_receipt(now);
             }
         }
@@ -322,18 +295,15 @@ impl<'a> FileReceiver<'a> {
             silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
             statistics: Statistics::default(),
-            is_signed: description.public_key.is_some() && !args.any_sender,
-            came: Came::default(),
+            came: Came::new(wanted.out.clone(), description.public_key.is_some() && !args.any_sender),
             completed: None,
             only_decodes: false,
             has_left: false,
             allotment: None,
             answers: identity::answering(description, receipt.as_ref()).map(Answers::new),
             receipt,
-            out: wanted.out.clone(),
             tsi: description.tsi,
             outcome: None,
-            told: Told::default(),
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
         wanted.told.iter().chain(&not_kept).for_each(|told| run.trouble(started, told.clone(), None));
@@ -345,7 +315,7 @@ impl FileReceiver<'_> {
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         let idle = now.since(self.last_packet);
         if self.completed.is_some() {
-            Some(self.came.worst.unwrap_or(Exit::Done))
+            Some(self.came.worst().unwrap_or(Exit::Done))
         } else if self.is_unheard || self.observer.is_interrupted() {
             Some(Exit::Interrupted)
         } else if self.ends.is_some_and(|ends| now >= ends) {
@@ -428,64 +398,10 @@ impl FileReceiver<'_> {
     }
 
     fn on_store_event(&mut self, now: Time, event: Event) {
-        match event {
-            Event::Done { name, bytes, digest, already_there } => {
-                self.came.files += 1;
-                self.came.bytes += bytes;
-                self.came.held.add(name.to_string(), Leaves::OnDisk(self.out.join(name.as_str()), bytes));
-                let before = self.came.resumed.remove(&name).unwrap_or(0);
-                let event = FileDone {
-                    t_s: self.t_s(now),
-                    name: name.to_string(),
-                    bytes,
-                    new_bytes: if already_there { 0 } else { bytes.saturating_sub(before) },
-                    seconds: self.t_s(now),
-                    blake3: digest.map_or_else(String::new, |digest| blake3::Hash::from_bytes(digest).to_string()),
-                    verified: digest.is_some() && self.is_signed,
-                };
-                self.show(&ReceiverEvent::File(event));
-            }
-            Event::Refused { name, reason } => {
-                let exit = match reason {
-                    RefuseReason::Manifest(_)
-                    | RefuseReason::Spec(_)
-                    | RefuseReason::Bundle(_)
-                    | RefuseReason::NamedTwice => Exit::Unverified,
-                    _ => Exit::Files,
-                };
-                let advice =
-                    if matches!(reason, RefuseReason::TargetExists) { " (--overwrite replaces it)" } else { "" };
-                self.came.worst.get_or_insert(exit);
-                self.trouble(now, format!("{name} is not received: {reason}{advice}"), Some(exit));
-            }
-            Event::Resumed { name, bytes, after_power_loss } => {
-                let doubt =
-                    if after_power_loss { "; this machine went down meanwhile, so its digest will decide" } else { "" };
-                self.came.resumed.insert(name.clone(), bytes);
-                let bytes = Bytes::new(bytes);
-                self.trouble(now, format!("{name} goes on from the {bytes} that are there already{doubt}"), None);
-            }
-            Event::Restarted { name, reason } => {
-                self.came.resumed.remove(&name);
-                self.trouble(now, format!("{name} is begun afresh: {reason}"), None);
-            }
-            Event::BadBlock { name, .. } if !std::mem::replace(&mut self.told.bad_blocks, true) => {
-                self.trouble(now, words::bad_block(&name), None);
-            }
-            Event::AttributesRefused { name, error } if !std::mem::replace(&mut self.told.attributes, true) => {
-                self.trouble(now, words::attributes_refused(&name, &error), None);
-            }
-            Event::OldTable => self.trouble(now, words::OLD_TABLE.to_owned(), None),
-            Event::ExpiredTable { ago_secs } => self.trouble(now, words::expired_table(ago_secs), None),
-            Event::NewSet => {
-                self.came = Came::default();
-                self.trouble(
-                    now,
-                    "the sender offers other files than before; what was incomplete stays on disk".to_owned(),
-                    None,
-                );
-            }
-            _ => {}
+        match self.came.take(self.t_s(now), event) {
+            Some(Said::File(done)) => self.show(&ReceiverEvent::File(done)),
+            Some(Said::Trouble(message, exit)) => self.trouble(now, message, exit),
+            None => {}
         }
     }
 
@@ -528,7 +444,7 @@ impl FileReceiver<'_> {
         let edition = self.collector.progress().edition.unwrap_or_default();
         let Some(receipt) = &mut self.receipt else { return };
         let receiver = *receipt.key();
-        match self.came.held.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
+        match self.came.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
             Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
             // The files are there; that the sender does not hear of it changes nothing about that.
             Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
@@ -589,9 +505,9 @@ impl FileReceiver<'_> {
             old_tables: store.old_manifests,
             t_s: now.since(self.started).as_secs_f64(),
             complete: self.completed.is_some() && exit == Exit::Done,
-            verified: self.completed.is_some() && exit == Exit::Done && self.is_signed,
-            files: self.came.files,
-            bytes: self.came.bytes,
+            verified: self.completed.is_some() && exit == Exit::Done && self.came.is_signed(),
+            files: self.came.files(),
+            bytes: self.came.bytes(),
             seconds: until.since(self.started).as_secs_f64(),
             received_bytes: self.statistics.received.bytes.count(),
             received_packets: self.statistics.received.packets,
