@@ -17,7 +17,7 @@ pub struct Progress {
     pub files_total: u64,
     /// Files that are complete, verified, and have their name.
     pub files_done: u64,
-    /// Files that will not come, each told by an [`Event::Refused`].
+    /// Files that will not come, each told by an [`super::Event::Refused`].
     pub files_refused: u64,
     /// Bytes of all files that are not refused.
     pub bytes_needed: u64,
