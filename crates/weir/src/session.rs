@@ -53,7 +53,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
         None => u16::from_be_bytes(random()?).max(1),
     };
     let speed = interface.speed();
-    let packet_size = packet_size(args, interface.mtu());
+    let packet_size = packet_size(args.packet_size, interface.mtu());
     let (control, symbol_size) = control(args, speed, packet_size).map_err(|error| usage(advise(&error)))?;
     let channels = control.channel_rates().map_err(|error| usage(advise(&error)))?.len();
     let channels = Description::channels_from(args.to, channels).ok_or_else(|| {
@@ -111,9 +111,9 @@ pub(crate) fn write_description(path: &Path, description: &Description, secret: 
 }
 
 /// Bytes of a full packet that is sent on an interface of this MTU. What the user says is not changed.
-fn packet_size(args: &SendFile, mtu: Option<Bytes>) -> u16 {
+pub(crate) fn packet_size(chosen: Option<u16>, mtu: Option<Bytes>) -> u16 {
     let carried = mtu.and_then(|mtu| u16::try_from(mtu.count()).ok()).unwrap_or(USUAL_PACKET);
-    args.packet_size.unwrap_or(USUAL_PACKET.min(carried))
+    chosen.unwrap_or(USUAL_PACKET.min(carried))
 }
 
 /// The congestion control that the options ask for on an interface of this speed, and how many bytes of symbol are left in a packet.
@@ -243,11 +243,9 @@ mod tests {
 
     #[test]
     fn packets_fit_the_interface_unless_the_user_says_how_large_they_are() {
-        let mut args = SendFile::new(vec!["a".into()], "239.255.0.1:5004".parse().expect("a group and a port"));
-        let mtus = [1280, 1400, 1500, 9000, 65_536].map(|mtu| packet_size(&args, Some(Bytes::new(mtu))));
-        assert_eq!((mtus, packet_size(&args, None)), ([1280, 1400, 1456, 1456, 1456], 1456));
-        args.packet_size = Some(1500);
-        assert_eq!(packet_size(&args, Some(Bytes::new(1400))), 1500, "it is refused, not changed");
+        let mtus = [1280, 1400, 1500, 9000, 65_536].map(|mtu| packet_size(None, Some(Bytes::new(mtu))));
+        assert_eq!((mtus, packet_size(None, None)), ([1280, 1400, 1456, 1456, 1456], 1456));
+        assert_eq!(packet_size(Some(1500), Some(Bytes::new(1400))), 1500, "it is refused, not changed");
     }
 
     #[test]

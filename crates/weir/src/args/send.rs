@@ -58,9 +58,10 @@ pub struct SendStream {
     #[arg(long, value_name = "HOPS", default_value_t = 1, help_heading = "Network")]
     pub ttl: u8,
 
-    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best.
-    #[arg(long, value_name = "BYTES", default_value_t = 1456, value_parser = clap::value_parser!(u16).range(i64::from(LEAST_PACKET)..=9000), help_heading = "Network")]
-    pub packet_size: u16,
+    /// Bytes of a full packet, all headers included; the most that the whole path carries in one piece is best [default: 1456, or the
+    /// interface's MTU if that is less].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(i64::from(LEAST_PACKET)..=9000), help_heading = "Network")]
+    pub packet_size: Option<u16>,
 
     /// Number of the stream, 1 to 65535 [default: a random one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

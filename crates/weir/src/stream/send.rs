@@ -67,11 +67,11 @@ fn from(
             .to_string(),
         channel: args.to,
         tsi: args.tsi.map_or_else(|| session::random().map(|bytes| u16::from_be_bytes(bytes).max(1)), Ok)?,
-        packet_size: args.packet_size,
+        packet_size: session::packet_size(args.packet_size, interface.mtu()),
         sender_key: Some(secret.public()),
         settings: settings(args),
     };
-    let endpoint = party(&address, |tree| tree.sender, &own_settings(args))?;
+    let endpoint = party(&address, |tree| tree.sender, &own_settings(args, address.packet_size))?;
     let source = open(address.payload_len()).map_err(Failure::of(Exit::Files, format!("cannot read {input}")))?;
     let config = SessionConfig {
         interface: choice,
@@ -107,8 +107,8 @@ fn settings(args: &SendStream) -> Vec<Setting> {
 }
 
 /// What only the sender needs to know.
-fn own_settings(args: &SendStream) -> Vec<(&'static str, String)> {
-    let kept = args.keep.map(|size| size.count() / u64::from(args.packet_size));
+fn own_settings(args: &SendStream, packet_size: u16) -> Vec<(&'static str, String)> {
+    let kept = args.keep.map(|size| size.count() / u64::from(packet_size));
     let history = kept.map(|packets| ("history", packets.to_string()));
     history.into_iter().chain([("receivers", args.receivers.to_string())]).collect()
 }

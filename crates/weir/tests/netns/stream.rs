@@ -39,6 +39,28 @@ fn four_receivers_that_lose_packets_get_every_byte_from_the_sender_and_from_an_a
 }
 
 #[test]
+fn a_stream_fits_the_mtu_of_a_tunnel() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let input = scratch.join("in");
+    generated_file(&input, BYTES, 1);
+    let network = Network::new().receivers(1).build();
+    let words = ["link", "set", "dev", network.sender().interface(), "mtu", "1400"];
+    assert!(network.sender().command("ip").args(words).start().wait(LIMIT).is_success());
+    let program = Path::new(env!("CARGO_BIN_EXE_weir"));
+    let outs = vec![scratch.join("out")];
+    let plan = TreePlan { program, input: &input, outs, agents: 0, send_words: Vec::new(), link: None };
+    let stream = TreeStream::start(&network, &plan);
+    let (sent, ended) = (stream.sender.wait(LIMIT), stream.receivers[0].wait(LIMIT));
+    assert!(sent.is_success() && ended.is_success(), "{}\n{}", sent.told(), ended.told());
+    let address = sent.last_event("start")["stream"].as_str().unwrap_or_default().to_owned();
+    assert!(address.contains("/1400?"), "{address}");
+    assert!(same_content(&input, &plan.outs[0]));
+}
+
+#[test]
 fn an_island_behind_a_router_without_multicast_gets_the_stream_once_through_its_agent() {
     if !require_root() {
         return;
