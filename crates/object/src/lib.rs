@@ -10,7 +10,6 @@ pub mod carousel;
 mod device;
 pub mod exclude;
 pub mod keys;
-mod lack;
 mod limits;
 pub mod links;
 pub mod manifest;
@@ -24,6 +23,8 @@ pub mod store;
 
 pub use carousel::{Carousel, CarouselError, CarouselOptions};
 pub use keys::{PublicKey, SecretKey};
-pub use lack::Lack;
 pub use source::{SourceError, SourceSet};
 pub use store::{Event, Origin, Progress, Store, StoreError, StoreOptions};
+
+/// What a receiver lacks of a source block: what its store tells, and what a carousel sends again for it.
+pub type Lack = weir_wire::lack::Lack<Vec<(u16, u16)>>;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use weir_core::observation::Audience;
 use weir_net::receipts::{Answers, Asking};
+use weir_object::Carousel;
 use weir_object::carousel::Thrift;
-use weir_object::{Carousel, Lack};
 use weir_units::Time;
 
 /// The sender's questions.
@@ -66,8 +66,7 @@ impl Asks {
         let Some(answer) = self.asking.on_message(now, message) else { return };
         (self.unheard, self.rests_until) = (0, now);
         for lack in answer.lacks().map_while(Result::ok) {
-            let (toi, block, needed) = (lack.toi, lack.block, lack.needed);
-            carousel.note(&Lack { toi, block, needed, runs: lack.runs().collect() });
+            carousel.note(&lack.map(Iterator::collect));
         }
     }
 
@@ -147,7 +146,7 @@ mod tests {
     use weir_object::{CarouselOptions, SourceSet};
     use weir_units::Rate;
     use weir_wire::extension::Question;
-    use weir_wire::lack::Entry;
+    use weir_wire::lack::Lack;
 
     const KEY: [u8; 32] = [7; 32];
 
@@ -206,10 +205,10 @@ mod tests {
             !self.carousel.is_waiting()
         }
 
-        fn answer(&mut self, now: Time, receiver: u8, question: Question, lacking: &[Entry<'_>]) {
+        fn answer(&mut self, now: Time, receiver: u8, question: Question, lacking: &[Lack<&[(u16, u16)]>]) {
             let mut answering = Answering::new(9, KEY, [receiver; 32]);
             answering.is_new(question);
-            answering.answer(now, question, Rate::from_mbps(1), lacking.iter().copied());
+            answering.answer(now, question, Rate::from_mbps(1), lacking);
             let message = answering.poll(now).expect("an answer");
             self.asks.on_message(now, &message, &mut self.carousel);
         }
@@ -220,7 +219,7 @@ mod tests {
         let mut sender = Sender::new(2);
         let question = sender.question(at(100));
         assert_eq!(question.receivers, 2);
-        let lack = Entry { toi: 1, block: 0, needed: 2, runs: &[(3, 2)] };
+        let lack = Lack { toi: 1, block: 0, needed: 2, runs: &[(3, 2)][..] };
         sender.answer(at(110), 1, question, &[lack]);
         assert_eq!(sender.next(at(111)), Some(question), "the other has not answered");
         sender.answer(at(112), 2, question, &[]);

@@ -27,17 +27,22 @@ pub struct Message<'m> {
     body: &'m [u8],
 }
 
-/// What is lacking of one block.
+/// What is lacking of one source block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lack<'m> {
+pub struct Lack<R> {
     /// Transport object identifier.
     pub toi: u32,
-    /// The source block's number.
+    /// The source block's number in its object.
     pub block: u8,
     /// How many symbols make it whole.
     pub needed: u16,
-    runs: &'m [u8],
+    /// Which source symbols those are: first and length of each run. None if any symbols do.
+    pub runs: R,
 }
+
+/// The runs of a block in a message.
+#[derive(Debug, Clone)]
+pub struct Runs<'m>(&'m [u8]);
 
 impl<'m> Message<'m> {
     /// Reads a message, whose blocks are read by [`Message::lacks`].
@@ -60,7 +65,7 @@ impl<'m> Message<'m> {
     }
 
     /// The blocks of which something is lacking. Ends after the first that is malformed.
-    pub fn lacks(&self) -> impl Iterator<Item = Result<Lack<'m>, DecodeError>> + use<'m> {
+    pub fn lacks(&self) -> impl Iterator<Item = Result<Lack<Runs<'m>>, DecodeError>> + use<'m> {
         let mut rest = self.body;
         let mut left = self.blocks;
         core::iter::from_fn(move || {
@@ -74,32 +79,31 @@ impl<'m> Message<'m> {
     }
 }
 
-impl<'m> Lack<'m> {
-    fn decode(rest: &mut &'m [u8]) -> Result<Lack<'m>, DecodeError> {
-        let toi = u32::from_be_bytes(take_array(rest, "TOI of a lack")?);
-        let [block, runs] = take_array(rest, "block of a lack")?;
-        let needed = u16::from_be_bytes(take_array(rest, "needed symbols")?);
-        Ok(Lack { toi, block, needed, runs: take(rest, usize::from(runs) * RUN_LEN, "runs of a lack")? })
-    }
-
-    /// The symbols that are lacking, first and length of each run; none where any symbols do.
-    pub fn runs(&self) -> impl Iterator<Item = (u16, u16)> + use<'m> {
-        let half = |bytes: &[u8]| u16::from_be_bytes([bytes[0], bytes[1]]);
-        self.runs.chunks_exact(RUN_LEN).map(move |run| (half(run), half(&run[2..])))
+impl<R> Lack<R> {
+    /// The same with its runs in another form.
+    pub fn map<S>(self, form: impl FnOnce(R) -> S) -> Lack<S> {
+        let Lack { toi, block, needed, runs } = self;
+        Lack { toi, block, needed, runs: form(runs) }
     }
 }
 
-/// What is lacking of one block, to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'r> {
-    /// Transport object identifier.
-    pub toi: u32,
-    /// The source block's number.
-    pub block: u8,
-    /// How many symbols make it whole.
-    pub needed: u16,
-    /// First and length of each run of symbols that are lacking, at most [`MAX_RUNS`] of them; none where any symbols do.
-    pub runs: &'r [(u16, u16)],
+impl<'m> Lack<Runs<'m>> {
+    fn decode(rest: &mut &'m [u8]) -> Result<Lack<Runs<'m>>, DecodeError> {
+        let toi = u32::from_be_bytes(take_array(rest, "TOI of a lack")?);
+        let [block, runs] = take_array(rest, "block of a lack")?;
+        let needed = u16::from_be_bytes(take_array(rest, "needed symbols")?);
+        let runs = Runs(take(rest, usize::from(runs) * RUN_LEN, "runs of a lack")?);
+        Ok(Lack { toi, block, needed, runs })
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (u16, u16);
+
+    fn next(&mut self) -> Option<(u16, u16)> {
+        let [first, length] = [(); 2].map(|()| take_array(&mut self.0, "run of a lack").map(u16::from_be_bytes));
+        first.ok().zip(length.ok())
+    }
 }
 
 /// A message that is being written.
@@ -119,9 +123,10 @@ impl Writer {
         Writer { bytes, length: HEAD_LEN + 4, blocks: 0 }
     }
 
-    /// Adds what is lacking of a block. Whether there was room for it.
-    pub fn push(&mut self, entry: &Entry<'_>) -> bool {
-        let Entry { toi, block, needed, runs } = *entry;
+    /// Adds what is lacking of a block, in at most [`MAX_RUNS`] runs. Whether there was room for it.
+    pub fn push<R: AsRef<[(u16, u16)]>>(&mut self, lack: &Lack<R>) -> bool {
+        let Lack { toi, block, needed, .. } = *lack;
+        let runs = lack.runs.as_ref();
         let end = self.length + BLOCK_LEN + runs.len() * RUN_LEN;
         if end > BODY_LEN || runs.len() > MAX_RUNS {
             return false;
@@ -185,7 +190,7 @@ mod tests {
         ) {
             let mut writer = Writer::new(tsi, &receiver, question);
             let fits = |(toi, block, needed, runs): &&Block| {
-                writer.push(&Entry { toi: *toi, block: *block, needed: *needed, runs })
+                writer.push(&Lack { toi: *toi, block: *block, needed: *needed, runs })
             };
             let written: Vec<&Block> = blocks.iter().take_while(fits).collect();
             let mut bytes = writer.finish(is_last).to_vec();
@@ -195,7 +200,7 @@ mod tests {
             prop_assert_eq!((message.is_last, message.tag), (is_last, [7; TAG_LEN]));
             let read: Vec<Block> = message.lacks().map(|lack| {
                 let lack = lack.expect("our own");
-                (lack.toi, lack.block, lack.needed, lack.runs().collect())
+                (lack.toi, lack.block, lack.needed, lack.runs.collect())
             }).collect();
             prop_assert!(read.iter().eq(written));
             prop_assert!(is_lack(&bytes) && crate::receipt::Receipt::decode(&bytes).is_err());
@@ -214,9 +219,9 @@ mod tests {
     #[test]
     fn a_message_has_room_for_two_blocks_of_the_most_runs_and_takes_no_more_runs() {
         let mut writer = Writer::new(1, &[2; KEY_LEN], 3);
-        let entry = Entry { toi: 1, block: 0, needed: 1, runs: &[(0, 1); MAX_RUNS] };
-        assert!(!writer.push(&Entry { runs: &[(0, 1); MAX_RUNS + 1], ..entry }));
-        let taken = (0..9).filter(|block| writer.push(&Entry { block: *block, ..entry })).count();
+        let lack = Lack { toi: 1, block: 0, needed: 1, runs: [(0, 1); MAX_RUNS] };
+        assert!(!writer.push(&lack.map(|_| [(0, 1); MAX_RUNS + 1])));
+        let taken = (0..9).filter(|block| writer.push(&Lack { block: *block, ..lack })).count();
         assert_eq!(taken, 2);
         assert!(writer.finish(true).len() + TAG_LEN + 48 <= 1280);
     }

@@ -128,7 +128,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds.push(answer);
     let mut lacking = lack::Writer::new(7, &[1; 32], 2);
     for runs in [&[(3, 2), (9, 1)][..], &[]] {
-        assert!(lacking.push(&lack::Entry { toi: 1, block: 2, needed: 3, runs }));
+        assert!(lacking.push(&lack::Lack { toi: 1, block: 2, needed: 3, runs }));
     }
     seeds.push([lacking.finish(true), &[3; receipt::TAG_LEN]].concat());
     seeds.push(Probe { kind: probe::Kind::Probe, clock_micros: 9 }.encode(7).to_vec());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::extension::Question;
-use weir_wire::lack::{Entry, Writer};
+use weir_wire::lack::{Lack, Writer};
 use weir_wire::receipt::KEY_LEN;
 
 use super::tag;
@@ -40,7 +40,13 @@ impl Answering {
     }
 
     /// Answers the last question at `now`: this is lacking, and the session comes at `rate`.
-    pub fn answer<'e>(&mut self, now: Time, question: Question, rate: Rate, lacking: impl Iterator<Item = Entry<'e>>) {
+    pub fn answer<'l, R: AsRef<[(u16, u16)]> + 'l>(
+        &mut self,
+        now: Time,
+        question: Question,
+        rate: Rate,
+        lacking: impl IntoIterator<Item = &'l Lack<R>>,
+    ) {
         if self.question != Some(question.number) {
             return;
         }
@@ -50,11 +56,11 @@ impl Answering {
         self.rate = Rate::from_bps(part).max(LEAST_RATE);
         let blank = Writer::new(self.tsi, &self.receiver, question.number);
         let mut writer = blank.clone();
-        for entry in lacking {
-            if !writer.push(&entry) {
+        for lack in lacking {
+            if !writer.push(lack) {
                 self.keep(writer, false);
                 writer = blank.clone();
-                writer.push(&entry);
+                writer.push(lack);
             }
         }
         self.keep(writer, true);

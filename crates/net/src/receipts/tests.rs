@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use weir_units::{Random, Rate, Time};
 use weir_wire::extension::Question;
-use weir_wire::lack;
+use weir_wire::lack::Lack;
 use weir_wire::receipt::Kind;
 
 const KEY: [u8; 32] = [7; 32];
@@ -254,8 +254,8 @@ fn what_floods_is_not_all_looked_at() {
 }
 
 /// What a receiver lacks of as many blocks.
-fn lacking(blocks: u8) -> Vec<lack::Entry<'static>> {
-    (0..blocks).map(|block| lack::Entry { toi: 1, block, needed: 60, runs: &[(1, 1); 60] }).collect()
+fn lacking(blocks: u8) -> Vec<Lack<[(u16, u16); 60]>> {
+    (0..blocks).map(|block| Lack { toi: 1, block, needed: 60, runs: [(1, 1); 60] }).collect()
 }
 
 fn answering(number: u8) -> Answering {
@@ -265,7 +265,7 @@ fn answering(number: u8) -> Answering {
 /// All that a receiver says to a question at `now`, and when.
 fn answer(receiver: &mut Answering, now: Time, question: Question, rate: Rate, blocks: u8) -> Vec<(Time, Vec<u8>)> {
     assert!(receiver.is_new(question));
-    receiver.answer(now, question, rate, lacking(blocks).into_iter());
+    receiver.answer(now, question, rate, &lacking(blocks));
     std::iter::from_fn(|| receiver.deadline().map(|at| (at, receiver.poll(at).expect("it is time")))).collect()
 }
 
@@ -299,10 +299,10 @@ fn a_question_is_answered_once_and_another_takes_its_place() {
     let mut receiver = answering(1);
     let [first, second] = [1, 2].map(|number| Question { number, receivers: 1 });
     assert!(receiver.is_new(first) && !receiver.is_new(first));
-    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), lacking(9).into_iter());
+    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), &lacking(9));
     assert!(receiver.poll(Time::ZERO).is_some() && receiver.deadline().is_some());
     assert!(receiver.is_new(second) && receiver.deadline().is_none(), "the rest is of no use any more");
-    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), lacking(9).into_iter());
+    receiver.answer(Time::ZERO, first, Rate::from_mbps(1), &lacking(9));
     assert!(receiver.deadline().is_none(), "what was found out too late, either");
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::Plan;
-use crate::lack::Lack;
+use crate::Lack;
 
 /// What receivers have said that they lack.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::slots::Slots;
 use super::{FileState, Store, StoreError};
-use crate::lack::Lack;
+use crate::Lack;
 
 impl Store {
     /// What is lacking of the files, in their order, `most` blocks of them at most. `None` before the whole table is here: until then nobody

@@ -3,7 +3,6 @@
 use weir_net::receipts::Answering;
 use weir_units::{Rate, Time};
 use weir_wire::extension::Question;
-use weir_wire::lack::Entry;
 
 use crate::collector::Collector;
 
@@ -39,13 +38,7 @@ impl Answers {
             self.rests_until = now + found.took * (LOOKING_PART - 1);
             // Without the whole table nobody can say.
             let Some(lacking) = found.lacking else { continue };
-            let entry = lacking.iter().map(|lack| Entry {
-                toi: lack.toi,
-                block: lack.block,
-                needed: lack.needed,
-                runs: &lack.runs,
-            });
-            self.answering.answer(now, found.question, rate, entry);
+            self.answering.answer(now, found.question, rate, &lacking);
         }
         if !self.is_looking && now >= self.rests_until {
             self.is_looking = self.asked.take_if(|question| collector.ask(*question)).is_some();
