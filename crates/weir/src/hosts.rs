@@ -55,7 +55,7 @@ pub(crate) fn book(offer: &Offer, content: Content, carousel: &Carousel, expecte
         is_expected: Box::new(move |receipt| names.has(receipt)),
         sign: Box::new(move |bytes| secret.sign(bytes)),
     };
-    Some(ReceiptBook::new(key, tsi, verdicts))
+    Some(ReceiptBook::new(key, tsi, edition.epoch, verdicts))
 }
 
 /// A host a line: its name, and perhaps its public key. What follows a number sign is for people.

@@ -196,6 +196,9 @@ impl Application<Content> for FileReceiver<'_> {
     fn message(&mut self, now: Time, _from: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
         if let Some(receipt) = &mut self.receipt {
             receipt.on_message(now, message);
+            if let Some(epoch) = receipt.take_other_start() {
+                self.prove_again(now, epoch);
+            }
         }
         None
     }
@@ -440,14 +443,34 @@ impl FileReceiver<'_> {
 
     /// The sender is to hear that everything is here. Chance spreads the receipts of receivers that finish together.
     fn begin_receipt(&mut self, now: Time) {
-        let standing = self.standing(self.completed.unwrap_or(now));
         let edition = self.collector.progress().edition.unwrap_or_default();
-        let Some(receipt) = &mut self.receipt else { return };
-        let receiver = *receipt.key();
+        if let Some((standing, proof)) = self.proof(now, edition)
+            && let Some(receipt) = &mut self.receipt
+        {
+            receipt.finish(now, RECEIPT_SPREAD, standing, proof);
+        }
+    }
+
+    /// The same for another start of the sender, of which this receiver has not heard by a table.
+    fn prove_again(&mut self, now: Time, epoch: u64) {
+        let edition = Edition { epoch, ..self.collector.progress().edition.unwrap_or_default() };
+        if let Some((standing, proof)) = self.proof(now, edition)
+            && let Some(receipt) = &mut self.receipt
+        {
+            receipt.prove_again(now, standing, proof);
+        }
+    }
+
+    /// What a receipt says: how this receiver stands, and the proof that it has everything.
+    fn proof(&mut self, now: Time, edition: Edition) -> Option<(Standing, [u8; 32])> {
+        let receiver = *self.receipt.as_ref()?.key();
         match self.came.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
-            Ok(proof) => receipt.finish(now, RECEIPT_SPREAD, standing, proof),
+            Ok(proof) => Some((self.standing(self.completed.unwrap_or(now)), proof)),
             // The files are there; that the sender does not hear of it changes nothing about that.
-            Err(error) => self.trouble(now, format!("cannot send a receipt: {error}"), None),
+            Err(error) => {
+                self.trouble(now, format!("cannot send a receipt: {error}"), None);
+                None
+            }
         }
     }
 

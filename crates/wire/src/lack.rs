@@ -1,6 +1,6 @@
 //! What a receiver lacks: its answer to the sender's question in EXT_ASK ([`crate::extension::Extension::Ask`]).
 //!
-//! Layout, big-endian. It begins as a receipt does ([`crate::receipt`]): magic `WRCP`, version 3, kind 5, TSI 16 bits, the receiver's public
+//! Layout, big-endian. It begins as a receipt does ([`crate::receipt`]): magic `WRCP`, version 4, kind 5, TSI 16 bits, the receiver's public
 //! key 256 bits. Then the number of the question 8 bits, flags 8 bits (1: this is the last message of the answer), and the number of blocks
 //! in it 16 bits. Each block has its TOI 32 bits, its number 8 bits, the number of runs 8 bits, the symbols that it needs 16 bits, and for
 //! each run its first symbol 16 bits and its length 16 bits. A tag of 128 bits over all before it ends the message.
@@ -211,7 +211,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_message_or_refused_without_panic(mut bytes in proptest::collection::vec(any::<u8>(), 6..300)) {
-            bytes[..6].copy_from_slice(b"WRCP\x03\x05");
+            bytes[..6].copy_from_slice(b"WRCP\x04\x05");
             Message::decode(&bytes).into_iter().for_each(|message| message.lacks().for_each(drop));
         }
     }

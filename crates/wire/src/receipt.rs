@@ -1,12 +1,12 @@
 //! Reports and receipts: the small unicast messages by which a receiver tells the sender how far it is and that it has finished, and
 //! the sender's answers.
 //!
-//! Layout, big-endian. Both begin with magic `WRCP`, version 3, kind, TSI 16 bits, the receiver's public key 256 bits. A receiver's
+//! Layout, big-endian. Both begin with magic `WRCP`, version 4, kind, TSI 16 bits, the receiver's public key 256 bits. A receiver's
 //! message (kind 1 receipt, 3 report) goes on with bytes received 64 bits, milliseconds taken 64 bits, the share that it has in
 //! ten-thousandths 16 bits, 16 bits of zero, a proof 256 bits, its name 512 bits, the receiver's signature 512 bits over all before
-//! it, and a tag 128 bits over all before that. An answer (kind 2 to a receipt, 4 to a report) goes on with the seconds to the next
-//! report 16 bits, 16 bits of zero, a digest of the message that it answers 128 bits, the sender's signature 512 bits (zero in kind 4) and
-//! a tag. Signatures, proofs, digests and tags are opaque here.
+//! it, and a tag 128 bits over all before that. An answer (kind 2 to a receipt, 4 to a report, 6 to a receipt that proves nothing for this
+//! start of the sender) goes on with the seconds to the next report 16 bits, 16 bits of zero, a digest of the message that it answers
+//! 128 bits, the sender's epoch 64 bits, its signature 512 bits (zero in kind 4) and a tag. Signatures, proofs, digests and tags are opaque here.
 
 use crate::{DecodeError, take_array};
 
@@ -44,7 +44,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// To what.
-    pub to: Kind,
+    pub to: To,
     /// Transport session identifier.
     pub tsi: u16,
     /// To whom.
@@ -53,6 +53,19 @@ pub struct Answer {
     pub next_secs: u16,
     /// A digest of the message that it answers.
     pub message: [u8; DIGEST_LEN],
+    /// Which start of the sender this is.
+    pub epoch: u64,
+}
+
+/// To what an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// A receipt, which is taken.
+    Receipt,
+    /// A report.
+    Report,
+    /// A receipt that proves nothing for this start of the sender.
+    OtherReceipt,
 }
 
 /// Bytes of a public key.
@@ -70,7 +83,7 @@ pub const BODY_LEN: usize = 8 + KEY_LEN + 8 + 8 + 4 + 32 + NAME_LEN;
 /// Bytes of a receiver's whole message.
 pub const LEN: usize = BODY_LEN + SIGNATURE_LEN + TAG_LEN;
 /// Bytes of an answer under its signature.
-pub const ANSWER_BODY_LEN: usize = 8 + KEY_LEN + 4 + DIGEST_LEN;
+pub const ANSWER_BODY_LEN: usize = 8 + KEY_LEN + 4 + DIGEST_LEN + 8;
 /// Bytes of a whole answer.
 pub const ANSWER_LEN: usize = ANSWER_BODY_LEN + SIGNATURE_LEN + TAG_LEN;
 
@@ -138,9 +151,15 @@ impl Answer {
     /// The part under the signature.
     pub fn encode_body(&self) -> [u8; ANSWER_BODY_LEN] {
         let mut out = [0; ANSWER_BODY_LEN];
-        out[..40].copy_from_slice(&head(if self.to == Kind::Receipt { 2 } else { 4 }, self.tsi, &self.receiver));
+        let kind = match self.to {
+            To::Receipt => 2,
+            To::Report => 4,
+            To::OtherReceipt => 6,
+        };
+        out[..40].copy_from_slice(&head(kind, self.tsi, &self.receiver));
         out[40..42].copy_from_slice(&self.next_secs.to_be_bytes());
-        out[44..].copy_from_slice(&self.message);
+        out[44..60].copy_from_slice(&self.message);
+        out[60..].copy_from_slice(&self.epoch.to_be_bytes());
         out
     }
 
@@ -149,15 +168,17 @@ impl Answer {
         let mut rest = message;
         let (kind, tsi, receiver) = decode_head(&mut rest)?;
         let to = match kind {
-            2 => Kind::Receipt,
-            4 => Kind::Report,
+            2 => To::Receipt,
+            4 => To::Report,
+            6 => To::OtherReceipt,
             _ => return Err(DecodeError::Value { field: "answer kind", value: u64::from(kind) }),
         };
         let next_secs = u16::from_be_bytes(take_array(&mut rest, "answer seconds")?);
         take_zeros(&mut rest, "answer zero")?;
         let digest = take_array(&mut rest, "answer digest")?;
+        let epoch = u64::from_be_bytes(take_array(&mut rest, "answer epoch")?);
         let seals = decode_seals(rest, message.len())?;
-        Ok((Answer { to, tsi, receiver, next_secs, message: digest }, seals))
+        Ok((Answer { to, tsi, receiver, next_secs, message: digest, epoch }, seals))
     }
 }
 
@@ -199,7 +220,7 @@ fn decode_seals(mut rest: &[u8], length: usize) -> Result<Seals, DecodeError> {
 }
 
 const MAGIC: &[u8; 4] = b"WRCP";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -210,7 +231,7 @@ mod tests {
         #[test]
         fn decoding_an_encoded_message_gives_it_back(
             tsi in any::<u16>(), receiver in any::<[u8; 32]>(), received_bytes in any::<u64>(), elapsed_millis in any::<u64>(),
-            share in 0u16..=10_000, proof in any::<[u8; 32]>(), name in "\\PC{0,80}", is_receipt in any::<bool>(),
+            share in 0u16..=10_000, proof in any::<[u8; 32]>(), name in "\\PC{0,80}", is_receipt in any::<bool>(), to in 0usize..3,
         ) {
             let kind = if is_receipt { Kind::Receipt } else { Kind::Report };
             let name = name_bytes(&name);
@@ -219,7 +240,9 @@ mod tests {
             message[..BODY_LEN].copy_from_slice(&receipt.encode_body());
             prop_assert_eq!(Receipt::decode(&message), Ok((receipt, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));
             prop_assert!(Receipt::decode(&message[..LEN - 1]).is_err() && Answer::decode(&message).is_err());
-            let answer = Answer { to: kind, tsi, receiver, next_secs: share, message: [share as u8; DIGEST_LEN] };
+            let to = [To::Receipt, To::Report, To::OtherReceipt][to];
+            let (message, epoch) = ([share as u8; DIGEST_LEN], elapsed_millis);
+            let answer = Answer { to, tsi, receiver, next_secs: share, message, epoch };
             let mut message = [7; ANSWER_LEN];
             message[..ANSWER_BODY_LEN].copy_from_slice(&answer.encode_body());
             prop_assert_eq!(Answer::decode(&message), Ok((answer, ([7; SIGNATURE_LEN], [7; TAG_LEN]))));

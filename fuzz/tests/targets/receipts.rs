@@ -54,7 +54,7 @@ impl Exchange {
         };
         Exchange {
             now: Time::from_secs(1),
-            book: ReceiptBook::new(KEY, TSI, verdicts),
+            book: ReceiptBook::new(KEY, TSI, 1, verdicts),
             receivers: (0..RECEIVERS).map(receiver).collect(),
             sent: Vec::new(),
             answers: Vec::new(),
@@ -204,7 +204,7 @@ fn seeds() -> Vec<Vec<u8>> {
     });
     let forged =
         [&[0, 0, 1][..], &[5, 0, 1, 40, 1], &[2, 0, 1], &[0, 0, 1], &[5, 1, 1, 2, 3], &[3, 1, 1], &[7, 0, 1, 9, 9]];
-    let stranger = [&[6, 0, 1, 8][..], b"WRCP\x03\x01\x00\x07", &[6, 0, 1, 255], &[0; 255]];
+    let stranger = [&[6, 0, 1, 8][..], b"WRCP\x04\x01\x00\x07", &[6, 0, 1, 255], &[0; 255]];
     vec![honest.collect(), forged.concat(), stranger.concat()]
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use weir_units::Time;
-use weir_wire::receipt::{ANSWER_BODY_LEN, Answer, DIGEST_LEN, KEY_LEN, Kind, Receipt, SIGNATURE_LEN};
+use weir_wire::receipt::{ANSWER_BODY_LEN, Answer, DIGEST_LEN, KEY_LEN, Kind, Receipt, SIGNATURE_LEN, To};
 
 use super::{Question, REPORTS_PER_SEC, Sign, digest, opened, sealed};
 
@@ -33,6 +33,7 @@ impl fmt::Debug for Verdicts {
 pub struct ReceiptBook {
     key: [u8; 32],
     tsi: u16,
+    epoch: u64,
     verdicts: Verdicts,
     receivers: BTreeMap<[u8; KEY_LEN], Entry>,
     /// Those that have not finished, in the order in which they are forgotten.
@@ -67,11 +68,12 @@ impl Entry {
 }
 
 impl ReceiptBook {
-    /// A book of session `tsi`, whose tags this key makes.
-    pub fn new(key: [u8; 32], tsi: u16, verdicts: Verdicts) -> ReceiptBook {
+    /// A book of session `tsi`, whose tags this key makes, and of this start of the sender.
+    pub fn new(key: [u8; 32], tsi: u16, epoch: u64, verdicts: Verdicts) -> ReceiptBook {
         ReceiptBook {
             key,
             tsi,
+            epoch,
             verdicts,
             receivers: BTreeMap::new(),
             unfinished: BTreeSet::new(),
@@ -122,9 +124,15 @@ impl ReceiptBook {
             self.overflowed += 1;
             return None;
         }
-        if !self.is_good(&receipt, &signature) {
+        if !(self.verdicts.is_signed)(&receipt.receiver, &receipt.encode_body(), &signature) {
             self.forged += 1;
             return None;
+        }
+        if !(self.verdicts.is_of_content)(&receipt) {
+            self.forged += 1;
+            // Whoever had everything before it heard of this start proves it for another one.
+            let is_receipt = receipt.kind == Kind::Receipt;
+            return is_receipt.then(|| self.answer(&receipt, To::OtherReceipt, digest(message)));
         }
         let known = self.receivers.get(&receipt.receiver).copied();
         // What is told after the receipt is old.
@@ -140,7 +148,8 @@ impl ReceiptBook {
                 on_new(&receipt);
             }
         }
-        Some(self.answer(&receipt, digest(message)))
+        let to = if receipt.kind == Kind::Receipt { To::Receipt } else { To::Report };
+        Some(self.answer(&receipt, to, digest(message)))
     }
 
     fn enter(&mut self, known: Option<Entry>, entry: Entry) {
@@ -170,19 +179,15 @@ impl ReceiptBook {
         self.receivers.remove(&rank.2).is_some()
     }
 
-    fn is_good(&self, receipt: &Receipt, signature: &[u8; SIGNATURE_LEN]) -> bool {
-        (self.verdicts.is_signed)(&receipt.receiver, &receipt.encode_body(), signature)
-            && (self.verdicts.is_of_content)(receipt)
-    }
-
-    fn answer(&self, receipt: &Receipt, message: [u8; DIGEST_LEN]) -> Vec<u8> {
+    fn answer(&self, receipt: &Receipt, to: To, message: [u8; DIGEST_LEN]) -> Vec<u8> {
         let unfinished = self.receivers.len() as u64 - self.finished;
         let next_secs = u16::try_from(unfinished.div_ceil(REPORTS_PER_SEC)).unwrap_or(u16::MAX);
-        let answer = Answer { to: receipt.kind, tsi: self.tsi, receiver: receipt.receiver, next_secs, message };
+        let (tsi, epoch, receiver) = (self.tsi, self.epoch, receipt.receiver);
+        let answer = Answer { to, tsi, receiver, next_secs, message, epoch };
         let body: [u8; ANSWER_BODY_LEN] = answer.encode_body();
-        let signature = match receipt.kind {
-            Kind::Receipt => (self.verdicts.sign)(&body),
-            Kind::Report => [0; SIGNATURE_LEN],
+        let signature = match to {
+            To::Receipt | To::OtherReceipt => (self.verdicts.sign)(&body),
+            To::Report => [0; SIGNATURE_LEN],
         };
         sealed(&body, &signature, &self.key)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use weir_units::{Random, Time};
-use weir_wire::receipt::{DIGEST_LEN, Kind, Receipt, name_bytes};
+use weir_wire::receipt::{DIGEST_LEN, Kind, Receipt, To, name_bytes};
 
 use super::{IsSigned, Sign, digest, opened_answer, sealed};
 
@@ -58,6 +58,8 @@ pub struct ReceiptSender {
     asked: Option<[u8; DIGEST_LEN]>,
     tries: u32,
     is_acknowledged: bool,
+    /// For which start of the sender the receipt is to prove that everything is there, if that is another one.
+    other_start: Option<u64>,
 }
 
 impl ReceiptSender {
@@ -82,6 +84,7 @@ impl ReceiptSender {
             asked: None,
             tries: 0,
             is_acknowledged: false,
+            other_start: None,
         };
         sender.next = Some(now + sender.some_of(FIRST_REPORT));
         sender
@@ -93,6 +96,20 @@ impl ReceiptSender {
             self.receipt = Some(self.message(Kind::Receipt, Standing { share: WHOLE, ..standing }, proof));
             self.next = Some(now + self.some_of(spread));
             self.interval = FIRST_RETRY;
+        }
+    }
+
+    /// The start of the sender for which the receipt has to prove again that everything is there, told once: the sender was started again, and
+    /// the receiver had everything before it heard of that.
+    pub fn take_other_start(&mut self) -> Option<u64> {
+        self.other_start.take()
+    }
+
+    /// The receipt goes out with this proof in place of the one before, at `now`.
+    pub fn prove_again(&mut self, now: Time, standing: Standing, proof: [u8; 32]) {
+        if self.is_confirming() {
+            self.receipt = Some(self.message(Kind::Receipt, Standing { share: WHOLE, ..standing }, proof));
+            (self.next, self.interval) = (Some(now), FIRST_RETRY);
         }
     }
 
@@ -137,17 +154,19 @@ impl ReceiptSender {
         let answer = opened_answer(message, &self.key);
         let is_own = |asked| answer.filter(|(answer, _)| answer.is_to(self.tsi, &self.identity.key, &asked));
         let Some((answer, signature)) = self.asked.and_then(is_own) else { return self.is_acknowledged };
+        let is_signed = || (self.is_sender_s)(&answer.encode_body(), &signature);
         match answer.to {
-            Kind::Receipt if self.receipt.is_some() && (self.is_sender_s)(&answer.encode_body(), &signature) => {
+            To::Receipt if self.receipt.is_some() && is_signed() => {
                 self.next = None;
                 self.is_acknowledged = true;
             }
+            To::OtherReceipt if self.receipt.is_some() && is_signed() => self.other_start = Some(answer.epoch),
             // Whoever has the description and sees the report can forge this answer: it can make reports rarer, never more frequent.
-            Kind::Report if self.receipt.is_none() => {
+            To::Report if self.receipt.is_none() => {
                 self.interval = Duration::from_secs(answer.next_secs.into()).clamp(FIRST_REPORT, LONGEST_REPORT);
                 self.next = Some(now + self.interval.mul_f64(0.5 + self.random.unit()));
             }
-            Kind::Receipt | Kind::Report => {}
+            To::Receipt | To::OtherReceipt | To::Report => {}
         }
         self.is_acknowledged
     }

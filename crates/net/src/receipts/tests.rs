@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use weir_units::{Random, Rate, Time};
 use weir_wire::extension::Question;
 use weir_wire::lack::Lack;
-use weir_wire::receipt::Kind;
+use weir_wire::receipt::{Kind, To};
 
 const KEY: [u8; 32] = [7; 32];
+const EPOCH: u64 = 5;
 /// What the sender signs with here: a tag that its own secret makes.
 const SENDER: [u8; 32] = [9; 32];
 
@@ -48,7 +49,7 @@ fn book() -> ReceiptBook {
         is_expected: Box::new(is_expected),
         sign: sign(SENDER),
     };
-    ReceiptBook::new(KEY, 9, verdicts)
+    ReceiptBook::new(KEY, 9, EPOCH, verdicts)
 }
 
 fn next(receiver: &mut ReceiptSender) -> (Time, Vec<u8>) {
@@ -101,7 +102,10 @@ fn a_receipt_is_acknowledged_by_the_sender_alone() {
 fn a_receiver_counts_once_and_nobody_speaks_for_another() {
     let mut book = book();
     let mut new = Vec::new();
-    let mut hear = |message: &[u8]| book.on_message(Time::ZERO, message, |it| new.push(it.name().to_owned())).is_some();
+    let mut hear = |message: &[u8]| {
+        let answer = book.on_message(Time::ZERO, message, |it| new.push(it.name().to_owned()));
+        answer.and_then(|answer| opened_answer(&answer, &KEY)).is_some_and(|(answer, _)| answer.to == To::Receipt)
+    };
     let (one, two) = (next(&mut finished(1)).1, next(&mut finished(2)).1);
     // The same receiver, started again.
     assert!(hear(&one) && hear(&next(&mut finished(1)).1) && hear(&two));
@@ -114,6 +118,40 @@ fn a_receiver_counts_once_and_nobody_speaks_for_another() {
     assert!(!hear(&sealed(&receipt.encode_body(), &signature, &[8; 32])), "another session's tag");
     assert!(!hear(b"WRCP") && !hear(&[]));
     assert_eq!((book.receivers(), book.forged(), new), (2, 5, vec!["host1".to_owned(), "host2".to_owned()]));
+}
+
+#[test]
+fn a_receiver_that_had_everything_before_it_heard_of_the_sender_s_start_proves_it_again() {
+    let (mut receiver, mut book) = (receiver(1), book());
+    // What it says is of another start.
+    receiver.finish(Time::ZERO, Duration::ZERO, Standing::default(), [99; 32]);
+    let (at, receipt) = next(&mut receiver);
+    let answer = book.on_message(at, &receipt, |_| panic!("it proves nothing")).expect("it is answered");
+    assert!(answer.len() < receipt.len(), "nothing is amplified");
+    let (body, forged) = (answer[..weir_wire::receipt::ANSWER_BODY_LEN].to_vec(), [0; SIGNATURE_LEN]);
+    receiver.on_message(at, &sealed(&body, &forged, &KEY));
+    assert_eq!(receiver.take_other_start(), None, "the sender did not sign that");
+    assert!(!receiver.on_message(at, &answer), "it is no acknowledgement");
+    assert_eq!((receiver.take_other_start(), receiver.take_other_start()), (Some(EPOCH), None));
+    receiver.prove_again(at, Standing::default(), [1; 32]);
+    let (again, receipt) = next(&mut receiver);
+    let answer = book.on_message(again, &receipt, |_| {}).expect("it is good");
+    assert!(again == at && receiver.on_message(again, &answer) && book.receivers() == 1);
+}
+
+#[test]
+fn a_sender_that_asks_for_proofs_without_end_gets_five() {
+    let (mut receiver, mut book, mut sent) = (receiver(1), book(), 0);
+    receiver.finish(Time::ZERO, Duration::ZERO, Standing::default(), [99; 32]);
+    while let Some(at) = receiver.deadline() {
+        let Some(receipt) = receiver.poll(at, Standing::default) else { break };
+        sent += 1;
+        let answer = book.on_message(at, &receipt, |_| panic!("it proves nothing")).expect("it is answered");
+        receiver.on_message(at, &answer);
+        receiver.take_other_start().expect("it is to prove it again");
+        receiver.prove_again(at, Standing::default(), [98; 32]);
+    }
+    assert_eq!((sent, receiver.is_confirming()), (MAX_TRIES, false));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn collect(description: &Description, span: Duration, instead: Option<Vec<u8>>) 
         is_expected: Box::new(|_| false),
         sign: Box::new(|_| SIGNATURE),
     };
-    let book = ReceiptBook::new(KEY, description.tsi, verdicts);
+    let book = ReceiptBook::new(KEY, description.tsi, 1, verdicts);
     let mut collects = Collects { book, time: Counting::for_all_of(span), instead };
     let statistics = Host::run_one(sender, &mut collects).expect("it runs");
     (collects, statistics)
