@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_core::observation::Audience;
 use weir_net::receipts::{Answers, Asking};
 use weir_object::Carousel;
-use weir_object::carousel::Thrift;
+use weir_object::carousel::{Heard, Thrift};
 use weir_units::Time;
 
 /// The sender's questions.
@@ -114,7 +114,9 @@ impl Asks {
 
     fn go_on(&mut self, now: Time, carousel: &mut Carousel) {
         (self.asked, self.idle) = (None, None);
-        carousel.go_on(if self.is_busy(now) { Thrift::Work } else { Thrift::Bytes });
+        let thrift = if self.is_busy(now) { Thrift::Work } else { Thrift::Bytes };
+        let heard = if self.asking.answers(now) == Answers::All { Heard::All } else { Heard::Some };
+        carousel.go_on(thrift, heard);
     }
 
     fn is_busy(&self, now: Time) -> bool {

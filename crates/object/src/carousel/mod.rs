@@ -37,7 +37,7 @@ use weir_wire::fec::{PayloadId, RAPTORQ};
 use self::cycle::Shares;
 use self::fdt::FdtCarousel;
 use self::plan::Plan;
-pub use self::wanted::Thrift;
+pub use self::wanted::{Heard, Thrift};
 use self::wanted::{Served, Wanted};
 use self::worker::{Batch, Product, Slot, Word, Worker};
 use crate::Lack;
@@ -317,9 +317,9 @@ impl Carousel {
     }
 
     /// Sends what was noted, or repair symbols of everything if nothing was. Does nothing unless it waits.
-    pub fn go_on(&mut self, thrift: Thrift) {
+    pub fn go_on(&mut self, thrift: Thrift, heard: Heard) {
         if self.is_waiting() {
-            let lacking = std::mem::take(&mut self.wanted).serve(&self.plan, thrift, &mut self.served);
+            let lacking = std::mem::take(&mut self.wanted).serve(&self.plan, thrift, heard, &mut self.served);
             (self.phase, self.question) = (Phase::Resumes, None);
             // If the worker has stopped, that shows where its next batch would come.
             let _ = self.words.send(Word::Lacking(lacking));

@@ -56,6 +56,15 @@ pub enum Thrift {
     Work,
 }
 
+/// Who has said what it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// Everybody that was asked.
+    All,
+    /// Somebody; others' answers were lost, or take too long.
+    Some,
+}
+
 /// What was sent for earlier answers.
 #[derive(Debug)]
 pub(crate) struct Served {
@@ -70,6 +79,21 @@ impl Symbols {
         match self {
             Symbols::Source(symbols) => symbols.len() as u32,
             Symbols::Fresh(count) => *count,
+        }
+    }
+
+    /// Leaves the first so many. How many source symbols it leaves out.
+    fn shorten(&mut self, most: u32) -> u32 {
+        match self {
+            Symbols::Source(symbols) => {
+                let before = symbols.len();
+                symbols.truncate(most as usize);
+                (before - symbols.len()) as u32
+            }
+            Symbols::Fresh(count) => {
+                *count = most.min(*count);
+                0
+            }
         }
     }
 }
@@ -100,11 +124,13 @@ impl Wanted {
     }
 
     /// What to send for it. Those that lack little are served first and asked again before the others are, if that is soon done: where one has
-    /// just come and has nothing, the others need not wait until it has everything.
-    pub(crate) fn serve(self, plan: &Plan, thrift: Thrift, served: &mut Served) -> Vec<Serving> {
+    /// just come and has nothing, the others need not wait until it has everything. Neither need those who lack little and have not been heard,
+    /// if not all have: then the others get a part of it, and all are asked again.
+    pub(crate) fn serve(self, plan: &Plan, thrift: Thrift, heard: Heard, served: &mut Served) -> Vec<Serving> {
         let sum = |part: fn(&Want) -> u32| self.0.values().map(part).sum::<u32>();
         let (little, much) = (sum(|want| want.little.most), sum(|want| want.much.most));
-        let prefers = little > 0 && little <= much / LITTLE && served.preferred < MOST_PREFERRED;
+        let is_soon_done = little > 0 && little <= much / LITTLE;
+        let prefers = is_soon_done && served.preferred < MOST_PREFERRED;
         served.preferred = if prefers { served.preferred + 1 } else { 0 };
         let wants = self.0.into_iter();
         let parts = wants.map(|(block, want)| (block, if prefers { want.little } else { want.little.and(&want.much) }));
@@ -112,8 +138,21 @@ impl Wanted {
             let symbols = part.serve(plan.blocks[block].symbols, thrift, &mut served.again[block]);
             Serving { block, symbols }
         };
-        parts.filter(|(_, part)| part.most > 0).map(serve).collect()
+        let mut servings: Vec<Serving> = parts.filter(|(_, part)| part.most > 0).map(serve).collect();
+        if !prefers && (heard == Heard::Some || is_soon_done) {
+            shorten(&mut servings, (plan.symbols / u64::from(LITTLE)).max(1) as u32, &mut served.again);
+        }
+        servings
     }
+}
+
+/// Leaves the first so many symbols. What is left out was not sent again.
+fn shorten(servings: &mut Vec<Serving>, mut left: u32, again: &mut [u32]) {
+    servings.retain_mut(|Serving { block, symbols }| {
+        again[*block] -= symbols.shorten(left);
+        left -= symbols.count();
+        symbols.count() > 0
+    });
 }
 
 impl Part {
@@ -190,7 +229,7 @@ mod tests {
     fn serve(plan: &Plan, lacks: &[Lack]) -> Vec<(usize, Symbols)> {
         let mut wanted = Wanted::default();
         lacks.iter().for_each(|lack| wanted.add(plan, lack));
-        let served = wanted.serve(plan, Thrift::Bytes, &mut Served::new(plan.blocks.len()));
+        let served = wanted.serve(plan, Thrift::Bytes, Heard::All, &mut Served::new(plan.blocks.len()));
         served.into_iter().map(|serving| (serving.block, serving.symbols)).collect()
     }
 
@@ -218,7 +257,7 @@ mod tests {
         for _ in 0..100 {
             let mut wanted = Wanted::default();
             wanted.add(&plan, &lack(2, u16::MAX, &[(0, u16::MAX)]));
-            let served = wanted.serve(&plan, Thrift::Bytes, &mut before);
+            let served = wanted.serve(&plan, Thrift::Bytes, Heard::All, &mut before);
             source += u32::from(matches!(served[0].symbols, Symbols::Source(_)));
         }
         assert_eq!(source, MOST_TIMES);
@@ -235,13 +274,35 @@ mod tests {
             wanted.add(&plan, &lack(3, 2, &[(7, 2)]));
             counts.push(
                 wanted
-                    .serve(&plan, Thrift::Bytes, &mut before)
+                    .serve(&plan, Thrift::Bytes, Heard::All, &mut before)
                     .iter()
                     .map(|serving| serving.symbols.count())
                     .sum::<u32>(),
             );
         }
-        assert_eq!(counts, [2, 2, 2, 2, 1000, 2], "nor does that one wait for ever");
+        assert_eq!(counts, [2, 2, 2, 2, 125, 2], "nor does that one wait for ever");
+    }
+
+    #[test]
+    fn who_lacks_much_gets_a_part_of_it_while_others_may_lack_little() {
+        let plan = plan();
+        let count = |heard| {
+            let mut wanted = Wanted::default();
+            (0..10).for_each(|block| wanted.add(&plan, &lack(block, 100, &[(0, 100)])));
+            let servings = wanted.serve(&plan, Thrift::Bytes, heard, &mut Served::new(plan.blocks.len()));
+            servings.iter().map(|serving| serving.symbols.count()).collect::<Vec<_>>()
+        };
+        assert_eq!(count(Heard::All), [100; 10]);
+        assert_eq!(count(Heard::Some), [100, 25]);
+        // As often as it takes: what was left out does not count as sent again.
+        let mut before = Served::new(plan.blocks.len());
+        for _ in 0..100 {
+            let mut wanted = Wanted::default();
+            wanted.add(&plan, &lack(0, 100, &[(0, 100)]));
+            wanted.add(&plan, &lack(9, 100, &[(0, 100)]));
+            wanted.serve(&plan, Thrift::Bytes, Heard::Some, &mut before);
+        }
+        assert!(before.again[0] >= 700 && before.again[9] < 800, "{:?}", before.again);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Senders that ask what is lacking before they send repair symbols.
 
 use crate::common::*;
-use weir_object::carousel::Thrift;
+use weir_object::carousel::{Heard, Thrift};
 use weir_object::{CarouselOptions, Lack, Store, StoreOptions};
 use weir_units::Random;
 use weir_wire::extension::Question;
@@ -52,7 +52,7 @@ fn send(sender: &mut Sender, receivers: &mut [Receiver], absent: usize, liar: im
                 lacking.iter().flatten().for_each(|lack| sender.carousel.note(lack));
             }
             liar().iter().for_each(|lack| sender.carousel.note(lack));
-            sender.carousel.go_on(Thrift::Bytes);
+            sender.carousel.go_on(Thrift::Bytes, Heard::All);
         }
         let (_, content, symbol) = sender.next();
         assert!(content.ask.is_none(), "what is to be sent asks nothing");
