@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::receipts::{Identity, ReceiptBook, ReceiptSender, Standing, Verdicts};
 use weir_object::{PublicKey, SecretKey};
 use weir_units::{Random, Time};
-use weir_wire::receipt::{Kind, Receipt, TAG_LEN};
+use weir_wire::receipt::{Answer, Kind, TAG_LEN, To};
 
 use crate::Draw;
 
@@ -20,7 +20,7 @@ fn any_messages_in_any_order_count_no_receiver_that_has_not_finished() {
 fn the_seeds_count_receivers_and_refuse_forgeries() {
     let after = seeds().iter().map(|seed| Exchange::after(seed)).collect::<Vec<_>>();
     let found = after.iter().map(|it| (it.counted.len(), it.confirmed.len(), it.book.forged() > 0)).collect::<Vec<_>>();
-    assert_eq!(found, [(3, 3, false), (1, 0, true), (0, 0, true)]);
+    assert_eq!(found, [(3, 3, false), (1, 0, true), (0, 0, true), (1, 1, true)]);
 }
 
 fn exchange(input: &[u8]) {
@@ -35,7 +35,7 @@ struct Exchange {
     /// Messages of receivers, and whose they are.
     sent: Vec<(usize, Vec<u8>)>,
     /// Answers, to whom, and to what.
-    answers: Vec<(usize, Kind, Vec<u8>)>,
+    answers: Vec<(usize, To, Vec<u8>)>,
     /// Whose receipts were answered, and who has had such an answer.
     counted: BTreeSet<usize>,
     confirmed: BTreeSet<usize>,
@@ -54,7 +54,7 @@ impl Exchange {
         };
         Exchange {
             now: Time::from_secs(1),
-            book: ReceiptBook::new(KEY, TSI, 1, verdicts),
+            book: ReceiptBook::new(KEY, TSI, EPOCH, verdicts),
             receivers: (0..RECEIVERS).map(receiver).collect(),
             sent: Vec::new(),
             answers: Vec::new(),
@@ -83,7 +83,8 @@ impl Exchange {
         match what {
             0 | 1 => self.speak(index),
             2 => {
-                let proof = proof_of(self.receivers[index].key());
+                // Some prove it for another start of the sender.
+                let proof = if number < 128 { proof_of(self.receivers[index].key()) } else { [9; 32] };
                 self.receivers[index].finish(self.now, Duration::from_secs(2), Standing::default(), proof);
             }
             3 | 4 => {
@@ -108,13 +109,14 @@ impl Exchange {
                 assert!(self.book.on_message(self.now, &bytes, |_| {}).is_none(), "answered: {bytes:?}");
             }
             _ => {
-                if let Some((to, kind, answer)) = pick(&self.answers, number) {
+                if let Some((to, what, answer)) = pick(&self.answers, number) {
                     let forged = altered(&answer, draw);
                     self.receivers[index].on_message(self.now, &forged);
                     self.receivers[to].on_message(self.now, &forged);
-                    if forged == answer && kind == Kind::Receipt {
+                    if forged == answer && what == To::Receipt {
                         self.confirmed.insert(to);
                     }
+                    self.prove_again([index, to], forged == answer && what == To::OtherReceipt);
                 }
             }
         }
@@ -131,16 +133,27 @@ impl Exchange {
         }
     }
 
+    /// These receivers prove again what the sender asked for, which only it can ask.
+    fn prove_again(&mut self, receivers: [usize; 2], was_asked: bool) {
+        for index in receivers {
+            let proof = proof_of(self.receivers[index].key());
+            if let Some(epoch) = self.receivers[index].take_other_start() {
+                assert!(was_asked && epoch == EPOCH, "receiver {index} believes another");
+                self.receivers[index].prove_again(self.now, Standing::default(), proof);
+            }
+        }
+    }
+
     /// The book hears a receiver.
     fn hear(&mut self, index: usize, message: &[u8]) {
-        let (receipt, _) = Receipt::decode(message).expect("our own");
         // Too many a second are not looked at.
         let Some(answer) = self.book.on_message(self.now, message, |_| {}) else { return };
         assert!(answer.len() < message.len(), "an answer of {} bytes to {}", answer.len(), message.len());
-        if receipt.kind == Kind::Receipt {
+        let (Answer { to, .. }, _) = Answer::decode(&answer).expect("our own");
+        if to == To::Receipt {
             self.counted.insert(index);
         }
-        self.answers.push((index, receipt.kind, answer));
+        self.answers.push((index, to, answer));
     }
 
     fn check(&self) {
@@ -195,7 +208,8 @@ fn pick<T: Clone>(all: &[T], number: usize) -> Option<T> {
     all.get(number.checked_rem(all.len())?).cloned()
 }
 
-/// All report, finish and are confirmed; the same with every message altered; and bytes of a stranger.
+/// All report, finish and are confirmed; the same with every message altered; bytes of a stranger; and one that proves what it has for
+/// another start first.
 fn seeds() -> Vec<Vec<u8>> {
     let honest = (0..3u8).flat_map(|index| {
         let (report, receipt) = (2 * index, 2 * index + 1);
@@ -205,12 +219,15 @@ fn seeds() -> Vec<Vec<u8>> {
     let forged =
         [&[0, 0, 1][..], &[5, 0, 1, 40, 1], &[2, 0, 1], &[0, 0, 1], &[5, 1, 1, 2, 3], &[3, 1, 1], &[7, 0, 1, 9, 9]];
     let stranger = [&[6, 0, 1, 8][..], b"WRCP\x04\x01\x00\x07", &[6, 0, 1, 255], &[0; 255]];
-    vec![honest.collect(), forged.concat(), stranger.concat()]
+    let other_start =
+        [[2, 129, 9].as_slice(), &[0, 0, 9, 3, 0, 9], &[7, 0, 9, 0, 0], &[0, 0, 9, 3, 1, 9], &[7, 1, 9, 0, 0]];
+    vec![honest.collect(), forged.concat(), stranger.concat(), other_start.concat()]
 }
 
 /// The description's key for tags.
 const KEY: [u8; 32] = [7; 32];
 const TSI: u16 = 7;
+const EPOCH: u64 = 3;
 const RECEIVERS: usize = 3;
 /// Most steps of an exchange: each takes a signature or two.
 const STEPS: usize = 64;
