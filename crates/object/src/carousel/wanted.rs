@@ -56,12 +56,12 @@ pub enum Thrift {
     Work,
 }
 
-/// Who has said what it lacks.
+/// How many of the receivers that were asked have answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// Everybody that was asked.
+    /// All of them.
     All,
-    /// Somebody; others' answers were lost, or take too long.
+    /// Some of them: the other answers were lost, or take too long.
     Some,
 }
 
@@ -82,7 +82,7 @@ impl Symbols {
         }
     }
 
-    /// Leaves the first so many. How many source symbols it leaves out.
+    /// Keeps the first `most` symbols. Returns how many source symbols it drops.
     fn shorten(&mut self, most: u32) -> u32 {
         match self {
             Symbols::Source(symbols) => {
@@ -146,7 +146,7 @@ impl Wanted {
     }
 }
 
-/// Leaves the first so many symbols. What is left out was not sent again.
+/// Keeps the first `left` symbols. Those that it drops no longer count in `again`, the source symbols that were sent again of each block.
 fn shorten(servings: &mut Vec<Serving>, mut left: u32, again: &mut [u32]) {
     servings.retain_mut(|Serving { block, symbols }| {
         again[*block] -= symbols.shorten(left);

@@ -48,7 +48,8 @@ pub(super) fn hash(found: &[Found], md5: bool, note: &mut Note<'_>) -> Result<Ve
     Ok(files)
 }
 
-/// The values of the leaves of so many bytes; `read` reads some of them, from a place on, with what each thread has of its own.
+/// The chaining values of all leaves of `length` bytes. `read` fills a buffer from an offset on; `own` makes what each thread keeps for that, such
+/// as an open file.
 pub(super) fn leaves<B>(
     length: u64,
     own: impl Fn() -> B + Sync,
@@ -182,8 +183,8 @@ fn read_full(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Does so many things on several threads, of which each has something of its own; gives their results in order. `note` hears of each result as it
-/// comes, and may end it.
+/// Runs `work` for each number below `count`, on several threads, and returns the results in order. `own` makes what each thread keeps for it.
+/// `note` hears each result as it arrives, and may stop the run.
 fn in_parallel<T: Send, B>(
     count: usize,
     own: impl Fn() -> B + Sync,

@@ -86,10 +86,16 @@ impl Store {
 
     /// The same of a block whose source symbols are in the window and in the file.
     pub(super) fn is_right_in_file(&mut self, file: u32, index: u32) -> Result<bool, StoreError> {
+        let range = self.incoming(file).blocks[index as usize].range();
+        self.put_in_file(file, &range)?;
+        self.is_right_on_disk(file, index)
+    }
+
+    /// The same of one whose source symbols are all in the file.
+    pub(super) fn is_right_on_disk(&mut self, file: u32, index: u32) -> Result<bool, StoreError> {
         let incoming = self.incoming(file);
         let Some(expected) = incoming.spec.expected(index) else { return Ok(true) };
         let range = incoming.blocks[index as usize].range();
-        self.put_in_file(file, &range)?;
         self.open_handles(file)?;
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(true) };
         let handles = incoming.handles.as_ref().expect("was just opened");

@@ -295,7 +295,7 @@ impl Store {
         if is_large && !values.as_ref().is_some_and(|values| values.is_whole()) {
             return self.have_done(Job::Check, file, index, part);
         }
-        let is_right = self.is_right_in_file(file, index)?;
+        let is_right = self.is_right_on_disk(file, index)?;
         self.settle_checked(file, index, part, is_right)
     }
 

@@ -1,5 +1,8 @@
 //! What is still to come, for a sender that asks for it.
 
+use std::ops::Range;
+
+use super::incoming::Block;
 use super::slots::Slots;
 use super::{FileState, Store, StoreError};
 use crate::Lack;
@@ -18,30 +21,30 @@ impl Store {
         for file in 0..self.files.len() as u32 {
             let FileState::Incoming(incoming) = &self.files[file as usize] else { continue };
             let blocks = incoming.blocks.len() as u32;
+            let mut to_read = Vec::new();
             for index in 0..blocks {
                 if lacks.len() == most {
-                    return Ok(Some(lacks));
+                    break;
                 }
-                let lack = self.lack_of(file, index)?;
-                if lack.is_some() {
-                    self.read_ahead_of(file, index)?;
+                if let Some(lack) = self.lack_of(file, index)? {
+                    to_read.extend(self.incoming(file).blocks[index as usize].to_read());
+                    lacks.push(lack);
                 }
-                lacks.extend(lack);
+            }
+            self.read_ahead_of(file, to_read);
+            if lacks.len() == most {
+                break;
             }
         }
         Ok(Some(lacks))
     }
 
-    /// Has the system read what will be written to and hashed again of a block that lacks little.
-    fn read_ahead_of(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
-        let block = &self.incoming(file).blocks[index as usize];
-        let lacks_little = block.symbols - block.have <= block.symbols / LITTLE;
-        let Some(values) = block.values.as_ref().filter(|_| lacks_little) else { return Ok(()) };
-        let unknown = values.unknown();
-        self.open_handles(file)?;
-        let data = self.incoming(file).handles.as_ref().expect("was just opened").data.try_clone();
-        self.read_ahead.ask(data.map_err(|source| self.file_error(file, source))?, unknown);
-        Ok(())
+    /// Has the system read these bytes of a file, if it is open.
+    fn read_ahead_of(&mut self, file: u32, ranges: Vec<Range<u64>>) {
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return };
+        if let Some(handles) = incoming.handles.as_ref().filter(|_| !ranges.is_empty()) {
+            self.read_ahead.ask(&handles.data, ranges);
+        }
     }
 
     /// What is lacking of a block; nothing also where it cannot be said of it.
@@ -75,7 +78,15 @@ impl Store {
     }
 }
 
-/// The first so many source symbols that a block does not have, in runs; none if there are too many runs to tell.
+impl Block {
+    /// What late symbols will be written into, and what will be hashed again then, if little is lacking.
+    fn to_read(&self) -> Vec<Range<u64>> {
+        let lacks_little = self.symbols - self.have <= self.symbols / LITTLE;
+        self.values.as_ref().filter(|_| lacks_little).map_or(Vec::new(), |values| values.unknown())
+    }
+}
+
+/// The first `needed` source symbols that a block does not have, in runs; none if there are too many runs to tell.
 fn lacking_runs(slots: &Slots, symbols: u16, needed: u16) -> Vec<(u16, u16)> {
     let mut runs = Vec::<(u16, u16)>::new();
     let lacking = (0..symbols).filter(|symbol| !slots.contains((*symbol).into()));
