@@ -58,11 +58,19 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
 
     let whole = control.count("received_bytes");
     let lives = [&first, &second, &third].map(received);
-    eprintln!("without a kill {whole} bytes; with two {lives:?}, {there} files there at the second; {needed} needed");
+    eprintln!("without a kill {whole} bytes; with two {lives:?}, {there} files there at the second");
     assert!(lives[0] * 10 > whole * 4, "it was killed half way");
     // A twentieth for each kill, as for one file (`delivery.rs`). Five runs had 0.99, 1.03, 1.03, 1.04 and 1.06 of one life's.
     assert!(lives.iter().sum::<u64>() * 100 <= whole * 110, "{lives:?} bytes in three lives, {whole} in one");
-    assert!(whole * 100 <= needed * 115, "{whole} bytes received for {needed}: every file was an object of its own");
+    // It takes 1.08 to 1.16 times what the bundles have: the two start up at different times, and each misses what is sent on channels that
+    // only the other has joined yet (1.06 to 1.09 if the other comes 1.2 s later); and tables come while the sender waits for answers.
+    let packets = control.count("received_packets");
+    let bundled = needed / LARGEST_SYMBOL;
+    let own: u64 = sent.values().map(|file| (file.len() as u64).div_ceil(LARGEST_SYMBOL).max(1)).sum();
+    assert!(
+        packets < u64::midpoint(bundled, own),
+        "{packets} packets; in bundles {bundled}, as objects of their own {own}"
+    );
 }
 
 /// What a receiver has received, as far as it said.
@@ -96,4 +104,6 @@ fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 const FILES: u64 = 3000;
 /// Of 0 to 4000.
 const MEAN_BYTES: u64 = 2000;
+/// Bytes of a file that a packet of the default size carries.
+const LARGEST_SYMBOL: u64 = 1400;
 const HEAD_START: Duration = Duration::from_millis(500);
