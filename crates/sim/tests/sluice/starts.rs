@@ -73,6 +73,20 @@ fn what_start_up_bursts_lose_on_a_path_that_loses_packets_takes_no_level() {
     assert!(seen.loss_events == 0 && seen.delivered as f64 * 8.0 > 0.8 * 10.0 * 100e6, "{} bytes", seen.delivered);
 }
 
+/// A level of 9.69 Mbit/s is on trial on a link of 10, which loses 1 % by itself. Each burst for the level above is too much, and leaves a queue for
+/// two or three slots.
+#[test]
+fn what_a_path_loses_after_a_burst_for_the_next_level_takes_no_level_back() {
+    let (mut net, link, _) = up_to(1_000, 1.15, "rate=10M,delay=20ms,buffer=133p,loss=1%", &[]);
+    let mut seen = Seen::default();
+    net.run_until(Time::from_secs(30), &mut seen);
+    assert!(net.link_counters(link).lost > 100, "the path loses nothing");
+    let before = seen.delivered;
+    net.run_until(Time::from_secs(60), &mut seen);
+    let share = (seen.delivered - before) as f64 * 8.0 / (30.0 * 10e6);
+    assert!(share > 0.9, "{share} of the link");
+}
+
 /// Slots of 100 ms: three from 1 Mbit/s to 34, as slow levels see a burst a slot, and another three to 900 Mbit/s, as fast ones see two.
 #[test]
 fn on_a_short_path_a_start_to_a_gigabit_takes_less_than_a_second() {

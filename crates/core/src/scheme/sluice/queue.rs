@@ -7,6 +7,10 @@ use core::time::Duration;
 pub(super) struct Queue {
     /// By slot, the newest first; `None` for a slot without a packet outside bursts.
     least: [Option<Duration>; SLOTS],
+    /// By slot, whether what stood in it is what a burst for the next level has left.
+    of_burst: [bool; SLOTS],
+    /// What the last slot saw of that, if one has ended since the burst; `None` if no burst has left a queue.
+    left: Option<Option<Duration>>,
     /// The least of the slot that is under way.
     current: Option<Duration>,
     /// The longest delays of the last two spans of [`SPAN`] slots, and how many slots the newer one has.
@@ -27,16 +31,23 @@ impl Queue {
         self.longest[0] = self.longest[0].max(waited);
     }
 
-    /// A slot ends.
-    pub(super) fn on_slot(&mut self) {
+    /// A slot ends, in which there was a burst for the next level or not. Nothing stood before one that found less than `threshold`.
+    pub(super) fn on_slot(&mut self, has_burst: bool, threshold: Duration) {
         self.slots += 1;
         if self.slots == SPAN {
             (self.slots, self.longest) = (0, [Duration::ZERO, self.longest[0]]);
             self.highest = [Duration::ZERO, self.highest[0]];
         }
-        if self.current.is_some() {
+        if let Some(least) = self.current.take() {
             self.least.rotate_right(1);
-            self.least[0] = self.current.take();
+            self.least[0] = Some(least);
+            self.of_burst.rotate_right(1);
+            let falls = |before: &Option<Duration>| before.is_none_or(|before| least < before.mul_f64(FALL));
+            self.left = self.left.filter(falls).map(|_| Some(least));
+            self.of_burst[0] = self.left.is_some();
+        }
+        if has_burst {
+            self.left = (self.newest() < threshold).then_some(None);
         }
         if self.least[LATELY - 1].is_some() {
             self.highest[0] = self.highest[0].max(self.least_of(LATELY));
@@ -66,6 +77,13 @@ impl Queue {
     /// A queue has stood of late, so that a loss may be its overflow.
     pub(super) fn stood_lately(&self, threshold: Duration) -> bool {
         self.standing(LATELY, threshold) * 2 >= LATELY
+    }
+
+    /// The same of one that no burst has left.
+    pub(super) fn stood_lately_without_burst(&self, threshold: Duration) -> bool {
+        let others = self.least.iter().zip(&self.of_burst).filter(|(_, of_burst)| !**of_burst);
+        let stood = others.take(LATELY).filter(|(least, _)| least.is_some_and(|least| least >= threshold)).count();
+        stood * 2 >= LATELY
     }
 
     /// θ: who waits for as long waits in a queue. That is a packet and a half at the rate that the receiver has, as that is what its
@@ -103,6 +121,9 @@ const LEAST_FULL: Duration = Duration::from_millis(3);
 /// A second.
 const SLOTS: usize = 10;
 const NEARLY: f64 = 0.7;
+/// The cycle after a burst sends what the burst sent too much less, so that its queue is gone when the cycle's seven other slots are over. It falls by
+/// a seventh in one of them, or faster; half of that is left to chance.
+const FALL: f64 = 13.0 / 14.0;
 /// Ten seconds.
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
@@ -120,7 +141,7 @@ mod tests {
         for millis in slots {
             queue.on_packet(Duration::from_millis(millis + 7));
             queue.on_packet(Duration::from_millis(*millis));
-            queue.on_slot();
+            queue.on_slot(false, THRESHOLD);
         }
         queue
     }
@@ -141,15 +162,37 @@ mod tests {
         assert!(!after(&[9, 9, 9, 9, 0, 9, 0, 0]).stood_lately(THRESHOLD));
     }
 
+    /// A burst comes in the last slot of a cycle; these are the slots before and after it.
+    fn around_burst(before: &[u64], after: &[u64]) -> Queue {
+        let mut queue = Queue::default();
+        for (number, millis) in before.iter().chain(after).enumerate() {
+            queue.on_packet(Duration::from_millis(*millis));
+            queue.on_slot(number + 1 == before.len(), THRESHOLD);
+        }
+        queue
+    }
+
+    #[test]
+    fn a_queue_that_falls_after_a_burst_is_the_burst_s() {
+        assert!(!around_burst(&[0, 0, 0, 0], &[9, 7, 5, 2]).stood_lately_without_burst(THRESHOLD));
+        assert!(
+            !around_burst(&[0, 0, 0, 0], &[9, 7, 0, 9]).stood_lately_without_burst(THRESHOLD),
+            "one slot is not enough"
+        );
+        assert!(around_burst(&[0, 0, 0, 0], &[9, 7, 7, 7]).stood_lately_without_burst(THRESHOLD), "it falls no more");
+        assert!(around_burst(&[0, 0, 0, 0], &[9, 7, 8, 7]).stood_lately_without_burst(THRESHOLD), "it grows again");
+        assert!(around_burst(&[0, 0, 9, 9], &[9, 7, 5]).stood_lately_without_burst(THRESHOLD), "it was there before");
+    }
+
     #[test]
     fn a_packet_that_the_host_read_late_makes_no_queue_look_shorter() {
         let mut queue = after(&[104, 90, 90, 90, 90]);
         queue.on_any_packet(Duration::from_millis(104));
         queue.on_packet(Duration::from_millis(79));
-        queue.on_slot();
+        queue.on_slot(false, THRESHOLD);
         assert!(queue.is_as_long_as_ever());
         queue.on_packet(Duration::from_millis(78));
-        queue.on_slot();
+        queue.on_slot(false, THRESHOLD);
         assert!(!queue.is_as_long_as_ever());
     }
 
@@ -163,7 +206,7 @@ mod tests {
     #[test]
     fn slots_without_a_packet_say_nothing() {
         let mut queue = after(&[9]);
-        queue.on_slot();
+        queue.on_slot(false, THRESHOLD);
         assert_eq!(queue.newest(), Duration::from_millis(9));
     }
 }

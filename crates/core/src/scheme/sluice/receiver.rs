@@ -44,6 +44,8 @@ pub struct Receiver {
     /// When a queue stood last, and when one of [`LEAST_QUEUE`] or more did.
     queue_stood: Option<Time>,
     short_queue_stood: Option<Time>,
+    /// When a queue of that length stood last that no burst had left; at first, when the receiver began.
+    others_queue_stood: Time,
     starts: Starts,
     host: HostDrops,
     work: Work,
@@ -116,6 +118,7 @@ impl Receiver {
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
             queue_stood: None,
             short_queue_stood: None,
+            others_queue_stood: Time::ZERO,
             starts: Starts::default(),
             host: HostDrops::default(),
             work: Work::default(),
@@ -151,6 +154,7 @@ impl Receiver {
     fn on_start(&mut self, now: Time) {
         self.state = State::Running;
         self.slot.begun = now;
+        self.others_queue_stood = now;
         let first = demand::first_rate(self.packet_size);
         let level = self.ladder.rates().partition_point(|rate| *rate <= first).max(1);
         self.go_to(now, level.min(self.most()), LevelCause::Start);
@@ -269,8 +273,8 @@ impl Receiver {
     }
 
     /// Follows what stands, and whether a leave has acted on it.
-    fn look_at_queue(&mut self, now: Time) {
-        self.queue.on_slot();
+    fn look_at_queue(&mut self, now: Time, has_burst: bool) {
+        self.queue.on_slot(has_burst, self.threshold());
         self.leaves.on_queue(now, self.queue.newest());
         if self.queue.stood_lately(self.threshold()) {
             self.queue_stood = Some(now);
@@ -278,12 +282,15 @@ impl Receiver {
         if self.queue.stood_lately(LEAST_QUEUE) {
             self.short_queue_stood = Some(now);
         }
+        if self.queue.stood_lately_without_burst(LEAST_QUEUE) {
+            self.others_queue_stood = now;
+        }
     }
 
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
         self.arrivals.on_slot(slot.counts);
-        self.look_at_queue(now);
+        self.look_at_queue(now, slot.has_burst && u64::from(place) == CYCLE - 1);
         self.look_for_flood(now, slot.base);
         if slot.waited.1 > 0 {
             self.share.on_queue(slot.waited.0 / slot.waited.1);

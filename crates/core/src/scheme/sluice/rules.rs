@@ -367,7 +367,7 @@ const MOST_UP: f64 = 1.3;
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A TCP that has halved leaves its queue empty for less: CUBIC's K is 8 s for 670 packets, which are 50 Mbit/s and 160 ms.
-const LONGEST_EMPTY: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_EMPTY: Duration = Duration::from_secs(10);
 /// A cycle, and a slot for the join to act.
 const A_CYCLE: Duration = Duration::from_millis(900);
 /// The back-off of a level grows to 10 s · (2^6 − 1).

@@ -6,6 +6,7 @@ use weir_units::Time;
 use weir_wire::Layered;
 
 use super::super::cycle::{SLOT, StartUpBursts};
+use super::super::rules::LONGEST_EMPTY;
 use super::{A_SECOND, Receiver};
 use crate::endpoint::Action;
 use crate::observation::Observation;
@@ -59,7 +60,7 @@ impl Receiver {
         let threshold = self.threshold();
         let told_after = self.told_after(header);
         let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
-        let stood = self.queue.stood_lately(threshold) || overflows;
+        let stood = self.queue_stood_lately(now, threshold) || overflows;
         let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
         if !stood && !is_much {
             return;
@@ -88,6 +89,15 @@ impl Receiver {
             if is_first {
                 self.share.seed(self.arrivals.rate(10).scale(0.5), self.packet_size);
             }
+        }
+    }
+
+    /// Whether a queue has stood, so that a loss may be its overflow. Who has long been alone on the path has none but what bursts leave.
+    fn queue_stood_lately(&self, now: Time, threshold: Duration) -> bool {
+        if now.since(self.others_queue_stood) < LONGEST_EMPTY {
+            self.queue.stood_lately(threshold)
+        } else {
+            self.queue.stood_lately_without_burst(threshold)
         }
     }
 
