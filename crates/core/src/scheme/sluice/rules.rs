@@ -102,6 +102,8 @@ pub(super) struct Rules {
     too_much: Vec<(u32, Time)>,
     /// In the start, next to others: when the rate was raised last.
     raised: Option<Time>,
+    /// When a start-up burst had a level joined, and which: the latest.
+    started: Option<(Time, usize)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +131,7 @@ impl Rules {
             flows: Flows::default(),
             too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
             raised: None,
+            started: None,
         }
     }
 
@@ -147,12 +150,17 @@ impl Rules {
         let trying = self.trying.take()?;
         // The queue that it leaves is nobody else's.
         self.end_start();
-        let (times, until) = &mut self.too_much[level];
-        *times = (*times + 1).min(MOST_BACK_OFFS);
-        *until = now + self.back_off * ((1 << *times) - 1);
+        self.leave_alone(now, level);
         self.fitted = 0;
         self.others.forget();
         Some((trying.back, LevelCause::Drop))
+    }
+
+    /// This level was too much: it is left alone for a while, and for longer each time.
+    fn leave_alone(&mut self, now: Time, level: usize) {
+        let (times, until) = &mut self.too_much[level];
+        *times = (*times + 1).min(MOST_BACK_OFFS);
+        *until = now + self.back_off * ((1 << *times) - 1);
     }
 
     /// A packet was lost in the start, and nobody else's queue stood there: the last step was too much for the path.
@@ -246,12 +254,13 @@ impl Rules {
         if overfull.is_some_and(|since| seen.now.since(since) >= LONGEST_STALL) {
             self.end_start();
         }
-        let change = self.up(seen, self.highest_within(carried.scale(START_SHARE)), LevelCause::SlowStart);
-        if change.is_some() {
-            // What is lost from here on is no trial's fault: the receiver would go back to the level before that.
-            self.trying = None;
-        }
-        change
+        let within = self.highest_within(carried.scale(START_SHARE));
+        let allowed = (seen.level + 1..=within).take_while(|level| !self.is_barred(seen, *level));
+        let level = allowed.last()?;
+        // What is lost from here on is no trial's fault: the receiver would go back to the level before that.
+        self.trying = None;
+        self.started = Some((seen.now, level));
+        Some((level, LevelCause::SlowStart))
     }
 
     /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
@@ -320,6 +329,10 @@ impl Rules {
         self.end_start();
         self.has_lost = true;
         self.fitted = 0;
+        // A short burst may pass where the rate does not, as through a token bucket.
+        if self.started.take().is_some_and(|(at, level)| level == seen.level && seen.now.since(at) < self.trial) {
+            self.leave_alone(seen.now, seen.level);
+        }
         if seen.is_pending {
             return None;
         }

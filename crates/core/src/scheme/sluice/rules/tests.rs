@@ -223,6 +223,28 @@ fn a_start_ends_the_trial_that_came_before_it() {
 }
 
 #[test]
+fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each_time() {
+    let mut rules = rules();
+    let mut start = |millis| {
+        rules.start_again();
+        let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(millis) };
+        let level = rules.on_burst(&fits).map(|(level, _)| level);
+        let lost = Seen { loss_event: true, level: level.unwrap_or(20), ..seen(millis + 2_000) };
+        rules.on_slot(&lost);
+        level
+    };
+    assert_eq!([start(500), start(12_400)], [Some(29), Some(28)], "ten seconds after its loss");
+    assert_eq!([start(24_500), start(56_400), start(87_000)], [Some(29), Some(28), Some(27)], "thirty the second time");
+    let mut rules = self::rules();
+    rules.start_again();
+    rules.on_burst(&Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) });
+    rules.on_slot(&Seen { loss_event: true, level: 29, ..seen(8_500) });
+    rules.start_again();
+    let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(9_000) };
+    assert_eq!(rules.on_burst(&fits).map(|(level, _)| level), Some(29), "for eight seconds it was not too much");
+}
+
+#[test]
 fn who_has_started_again_stops_where_a_queue_stands() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     let queue = Seen { is_empty: false, is_full: true, latest_loss_event: Some(Time::from_secs(1)), ..seen(60_000) };
