@@ -245,6 +245,19 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
 }
 
 #[test]
+fn who_loses_what_a_start_took_goes_below_what_arrives_and_who_had_it_for_long_does_not() {
+    let after = |millis: u64| {
+        let mut rules = rules();
+        rules.start_again();
+        rules.on_burst(&Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) });
+        // 10 · 0.95 = 9.5; level 26 is 8.4, level 27 is 9.7 and level 29, of which the loss event is, 12.8 Mbit/s.
+        let arrived = Rate::from_mbps(10);
+        rules.on_slot(&Seen { loss_event: true, level: 29, arrived, ..seen(500 + millis) })
+    };
+    assert_eq!([after(2_000), after(8_000)], [Some((26, LevelCause::Drop)), None], "a TCP would have 100 Mbit/s");
+}
+
+#[test]
 fn who_has_started_again_stops_where_a_queue_stands() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     let queue = Seen { is_empty: false, is_full: true, latest_loss_event: Some(Time::from_secs(1)), ..seen(60_000) };
