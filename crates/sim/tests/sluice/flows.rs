@@ -1,9 +1,10 @@
-//! Behind a fair queue, which takes each channel of a session for a flow of its own, a sluice session has about as much as one flow.
+//! A sluice session next to TCPs. Behind a fair queue, which takes each channel of a session for a flow of its own, it has about as much as one flow.
 
 use std::time::Duration;
 
+use weir_core::Observation;
 use weir_sim::tcp::{Config, Flavour};
-use weir_sim::{Network, TcpConnection, Times};
+use weir_sim::{AgentId, Monitor, Network, TcpConnection, Times};
 use weir_units::{Rate, Time};
 
 /// Rates in kbit/s from 40 s to 100 s of a session, and of the TCPs of today next to it on a link of 10 Mbit/s.
@@ -45,4 +46,39 @@ fn next_to_four_cubics_it_has_what_one_of_five_flows_has() {
 fn alone_it_has_nearly_all() {
     let (session, _) = rates(0);
     assert!(session > 9_000.0, "{session} kbit/s");
+}
+
+/// How often a receiver told of a flood, and how many channels it joined and left after a minute.
+#[derive(Default)]
+struct Told {
+    floods: usize,
+    level: usize,
+    moves: usize,
+}
+
+impl Monitor for Told {
+    fn observe(&mut self, now: Time, _agent: AgentId, observation: &Observation) {
+        match observation {
+            Observation::Flooded { .. } => self.floods += 1,
+            Observation::Level { level, .. } => {
+                let before = std::mem::replace(&mut self.level, *level);
+                self.moves += if now > Time::from_secs(60) { level.abs_diff(before) } else { 0 };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A BBR keeps a queue of four bandwidth-delay products nearly full, which looks like a flood. The sender withholds levels, to no avail.
+#[test]
+fn a_flood_that_is_a_bbr_s_queue_makes_nobody_start_again_and_again() {
+    let mut net = Network::new(1);
+    let link = "rate=2M,delay=80ms,buffer=107p";
+    let (root, host, _) = super::link(&mut net, link, Duration::from_millis(80));
+    super::session(&mut net, (root, host), Rate::from_mbps(1_000), 1.15, &[]);
+    net.add_tcp(root, host, Config::today(Flavour::Bbr), Times::from(Time::from_millis(500))).expect("a way");
+    let mut told = Told::default();
+    net.run_until(Time::from_secs(180), &mut told);
+    assert!(told.floods > 0, "nothing looks like a flood");
+    assert!(told.moves as f64 <= 0.4 * 120.0, "{} moves in two minutes", told.moves);
 }

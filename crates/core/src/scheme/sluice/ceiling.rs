@@ -174,7 +174,7 @@ const APART: Duration = Duration::from_millis(500);
 /// The least report of so long counts; for as long again, reports may be of before the cut.
 const ROUND: Duration = Duration::from_secs(1);
 /// A receiver whose path stayed full after a cut says so within this time. Later it was empty meanwhile, so the cut helped.
-const JUDGEMENT: Duration = Duration::from_secs(8);
+pub(super) const JUDGEMENT: Duration = Duration::from_secs(8);
 /// After a cut that nobody reports to have been futile, and as long as more turns out to be too much, more is tried after this
 /// time, twice that and so on.
 const FIRST_WAIT: Duration = Duration::from_secs(7);

@@ -11,6 +11,7 @@ use weir_wire::{Layered, Probe, probe};
 use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
+use super::ceiling::JUDGEMENT;
 use super::config::Config;
 use super::cycle::{CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
@@ -59,6 +60,8 @@ pub struct Receiver {
     share: Share,
     rules: Rules,
     flood: Flood,
+    /// When the sender withheld levels as the path was flooded, until it is known whether that helped.
+    flood_cut: Option<Time>,
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
@@ -131,6 +134,7 @@ impl Receiver {
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
             flood: Flood::default(),
+            flood_cut: None,
             announced: Announced::default(),
             withheld: 0,
             shown: None,
@@ -262,13 +266,24 @@ impl Receiver {
         }
         self.flood.on_ceiling(withheld < self.withheld);
         if withheld > self.withheld && self.flood.was_flooded(now) {
-            // What was lost in the flood tells nothing of the receiver's share.
-            self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
-            self.rules.start_again();
+            self.flood_cut = Some(now);
         }
         self.withheld = withheld;
         if self.level > self.most() {
             self.go_to(now, self.most(), LevelCause::Ceiling);
+        }
+    }
+
+    /// Begins again when a ceiling has emptied the path: what was lost in the flood tells nothing of the receiver's share. Where the queue still
+    /// stands, other traffic keeps it up, and what it cost counts.
+    fn look_whether_flood_is_over(&mut self, now: Time) {
+        let Some(cut) = self.flood_cut else { return };
+        if self.queue.is_empty(self.threshold()) {
+            self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
+            self.rules.start_again();
+            self.flood_cut = None;
+        } else if now.since(cut) >= JUDGEMENT {
+            self.flood_cut = None;
         }
     }
 
@@ -292,6 +307,7 @@ impl Receiver {
         self.arrivals.on_slot(slot.counts);
         self.look_at_queue(now, slot.has_burst && u64::from(place) == CYCLE - 1);
         self.look_for_flood(now, slot.base);
+        self.look_whether_flood_is_over(now);
         if slot.waited.1 > 0 {
             self.share.on_queue(slot.waited.0 / slot.waited.1);
         }
