@@ -1,6 +1,7 @@
-//! The receiver: measures what bursts (`bursts.rs`), losses (`losses.rs`) and the queue tell, and has the rules decide.
+//! The receiver: measures what bursts (`bursts.rs`), losses (`losses.rs`), floods (`floods.rs`) and the queue tell, and has the rules decide.
 
 mod bursts;
+mod floods;
 mod losses;
 
 use core::time::Duration;
@@ -11,11 +12,10 @@ use weir_wire::{Layered, Probe, probe};
 use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
-use super::ceiling::JUDGEMENT;
 use super::config::Config;
 use super::cycle::{CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
-use super::flood::{Flood, SlotSeen};
+use super::flood::Flood;
 use super::host::HostLimit;
 use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
@@ -260,33 +260,6 @@ impl Receiver {
         }
     }
 
-    fn on_withheld(&mut self, now: Time, withheld: usize) {
-        if withheld == self.withheld {
-            return;
-        }
-        self.flood.on_ceiling(withheld < self.withheld);
-        if withheld > self.withheld && self.flood.was_flooded(now) {
-            self.flood_cut = Some(now);
-        }
-        self.withheld = withheld;
-        if self.level > self.most() {
-            self.go_to(now, self.most(), LevelCause::Ceiling);
-        }
-    }
-
-    /// Begins again when a ceiling has emptied the path: what was lost in the flood tells nothing of the receiver's share. Where the queue still
-    /// stands, other traffic keeps it up, and what it cost counts.
-    fn look_whether_flood_is_over(&mut self, now: Time) {
-        let Some(cut) = self.flood_cut else { return };
-        if self.queue.is_empty(self.threshold()) {
-            self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
-            self.rules.start_again();
-            self.flood_cut = None;
-        } else if now.since(cut) >= JUDGEMENT {
-            self.flood_cut = None;
-        }
-    }
-
     /// Follows what stands, and whether a leave has acted on it.
     fn look_at_queue(&mut self, now: Time, has_burst: bool) {
         self.queue.on_slot(has_burst, self.threshold());
@@ -393,27 +366,6 @@ impl Receiver {
         if let Some(wanted) = self.reporter.on_wants(now, level, interval, turn) {
             self.actions.push(probing::want(wanted));
         }
-    }
-
-    /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
-    fn look_for_flood(&mut self, now: Time, base: Counts) {
-        let is_new = self.flood.on_slot(&SlotSeen {
-            now,
-            base,
-            has_lost_much: self.has_lost(self.flood.much_loss()),
-            is_lowest: self.level == 1,
-            is_queue_full: self.queue.is_as_long_as_ever(),
-        });
-        if is_new {
-            self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
-            self.probe_soon(now);
-        }
-    }
-
-    /// The part of what is sent that the path carries, if it is full whatever the receiver leaves.
-    fn carried(&self, now: Time) -> Option<f64> {
-        let sent = self.ladder.levels().saturating_sub(self.withheld).max(1);
-        self.flood.carried(now, self.arrivals.rate(10), self.ladder.level_rate(sent))
     }
 
     /// Probes are frequent in the start, as they ask for its bursts, and while there is something to report. If the start goes on
