@@ -62,8 +62,8 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
     assert!(lives[0] * 10 > whole * 4, "it was killed half way");
     // A twentieth for each kill, as for one file (`delivery.rs`). Five runs had 0.99, 1.03, 1.03, 1.04 and 1.06 of one life's.
     assert!(lives.iter().sum::<u64>() * 100 <= whole * 110, "{lives:?} bytes in three lives, {whole} in one");
-    // It takes 1.08 to 1.16 times what the bundles have: the two start up at different times, and each misses what is sent on channels that
-    // only the other has joined yet (1.06 to 1.09 if the other comes 1.2 s later); and tables come while the sender waits for answers.
+    // A receiver takes 1.08 to 1.16 times the packets of the bundles. The two start up at different times, and each misses what is sent on
+    // channels that only the other has joined yet: it is 1.06 to 1.09 if the second comes 1.2 s later.
     let packets = control.count("received_packets");
     let bundled = needed / LARGEST_SYMBOL;
     let own: u64 = sent.values().map(|file| (file.len() as u64).div_ceil(LARGEST_SYMBOL).max(1)).sum();

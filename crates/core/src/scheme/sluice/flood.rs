@@ -7,6 +7,7 @@ use core::time::Duration;
 use weir_units::{Rate, Time, math};
 
 use super::arrivals::Counts;
+use super::ceiling::JUDGEMENT;
 
 /// Whether the path has been full for seconds on end.
 ///
@@ -23,6 +24,8 @@ pub(super) struct Flood {
     /// When channels were given up last.
     left: Option<Time>,
     full: Option<Full>,
+    /// When the sender withheld levels for a flood, until it is known whether that helped.
+    cut: Option<Time>,
 }
 
 /// What a slot that has ended tells.
@@ -50,7 +53,7 @@ struct Full {
 
 impl Default for Flood {
     fn default() -> Flood {
-        Flood { patience: PATIENCE, flooded: None, left: None, full: None }
+        Flood { patience: PATIENCE, flooded: None, left: None, full: None, cut: None }
     }
 }
 
@@ -62,7 +65,10 @@ impl Flood {
 
     /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it has filled
     /// before is told sooner.
-    pub(super) fn on_ceiling(&mut self, sends_more: bool) {
+    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool) {
+        if !sends_more && self.was_flooded(now) {
+            self.cut = Some(now);
+        }
         self.full = None;
         self.patience = if sends_more { KNOWN_PATIENCE } else { PATIENCE };
     }
@@ -101,8 +107,15 @@ impl Flood {
         self.full.is_some_and(|full| now.since(full.since) >= self.patience)
     }
 
+    /// A slot has ended, with an empty queue or not. Whether the sender's cut has ended a flood by that, told once. Where a queue still stands after the
+    /// cut, other traffic keeps it up.
+    pub(super) fn has_been_cut_off(&mut self, now: Time, is_empty: bool) -> bool {
+        let cut = self.cut.take_if(|at| is_empty || now.since(*at) >= JUDGEMENT);
+        cut.is_some() && is_empty
+    }
+
     /// Whether it was of late, so that a ceiling of which the receiver hears now is for that.
-    pub(super) fn was_flooded(&self, now: Time) -> bool {
+    fn was_flooded(&self, now: Time) -> bool {
         self.flooded.is_some_and(|at| now.since(at) <= LATE_ANNOUNCEMENT)
     }
 
@@ -134,6 +147,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const SENT: Rate = Rate::from_mbps(100);
 
@@ -209,11 +223,24 @@ mod tests {
     #[test]
     fn under_a_new_ceiling_all_begins_again() {
         let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-        flood.on_ceiling(false);
+        flood.on_ceiling(Time::from_millis(6_000), false);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
-        flood.on_ceiling(true);
+        flood.on_ceiling(Time::from_millis(6_000), true);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
+    }
+
+    #[test]
+    fn a_cut_has_ended_a_flood_once_the_queue_is_empty_within_eight_seconds() {
+        let ended_at = |cut: u64, empty: u64| {
+            let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
+            flood.on_ceiling(Time::from_millis(cut), false);
+            let ended = |millis: &u64| flood.has_been_cut_off(Time::from_millis(*millis), *millis >= empty);
+            (cut..cut + 20_000).step_by(100).filter(ended).collect::<Vec<u64>>()
+        };
+        assert_eq!(ended_at(6_000, 13_900), [13_900]);
+        assert_eq!(ended_at(6_000, 14_100), [], "others keep the queue up");
+        assert_eq!(ended_at(11_100, 11_100), [], "the ceiling is for something else");
     }
 }

@@ -5,12 +5,9 @@ use core::time::Duration;
 /// The least delays of the last slots.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
-    /// By slot, the newest first; `None` for a slot without a packet outside bursts.
-    least: [Option<Duration>; SLOTS],
-    /// By slot, whether what stood in it is what a burst for the next level has left.
-    of_burst: [bool; SLOTS],
-    /// What the last slot saw of that, if one has ended since the burst; `None` if no burst has left a queue.
-    left: Option<Option<Duration>>,
+    /// The newest first; slots without a packet outside bursts are left out.
+    seen: [Option<Slot>; SLOTS],
+    left: LeftByBurst,
     /// The least of the slot that is under way.
     current: Option<Duration>,
     /// The longest delays of the last two spans of [`SPAN`] slots, and how many slots the newer one has.
@@ -18,6 +15,37 @@ pub(super) struct Queue {
     slots: u32,
     /// The longest queues that stood for [`LATELY`] slots on end, in the same spans.
     highest: [Duration; 2],
+}
+
+/// What a slot saw.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    least: Duration,
+    /// It is what a burst for the next level has left.
+    is_of_burst: bool,
+}
+
+/// What is left of the queue of the latest burst for the next level.
+#[derive(Debug, Clone, Copy, Default)]
+enum LeftByBurst {
+    /// Nothing: it is gone, or others' queue stood before.
+    #[default]
+    Nothing,
+    /// No slot has ended since.
+    Unknown,
+    /// So much, in the last slot.
+    Seen(Duration),
+}
+
+impl LeftByBurst {
+    /// What of it is left if the next slot saw this least delay.
+    fn after(self, least: Duration) -> LeftByBurst {
+        match self {
+            LeftByBurst::Unknown => LeftByBurst::Seen(least),
+            LeftByBurst::Seen(before) if least < before.mul_f64(FALL) => LeftByBurst::Seen(least),
+            LeftByBurst::Seen(_) | LeftByBurst::Nothing => LeftByBurst::Nothing,
+        }
+    }
 }
 
 impl Queue {
@@ -31,7 +59,7 @@ impl Queue {
         self.longest[0] = self.longest[0].max(waited);
     }
 
-    /// A slot ends, in which there was a burst for the next level or not. Nothing stood before one that found less than `threshold`.
+    /// A slot ends, with or without a burst for the next level. Nothing stood before the burst if its slot saw less than `threshold`.
     pub(super) fn on_slot(&mut self, has_burst: bool, threshold: Duration) {
         self.slots += 1;
         if self.slots == SPAN {
@@ -39,29 +67,26 @@ impl Queue {
             self.highest = [Duration::ZERO, self.highest[0]];
         }
         if let Some(least) = self.current.take() {
-            self.least.rotate_right(1);
-            self.least[0] = Some(least);
-            self.of_burst.rotate_right(1);
-            let falls = |before: &Option<Duration>| before.is_none_or(|before| least < before.mul_f64(FALL));
-            self.left = self.left.filter(falls).map(|_| Some(least));
-            self.of_burst[0] = self.left.is_some();
+            self.left = self.left.after(least);
+            self.seen.rotate_right(1);
+            self.seen[0] = Some(Slot { least, is_of_burst: matches!(self.left, LeftByBurst::Seen(_)) });
         }
         if has_burst {
-            self.left = (self.newest() < threshold).then_some(None);
+            self.left = if self.newest() < threshold { LeftByBurst::Unknown } else { LeftByBurst::Nothing };
         }
-        if self.least[LATELY - 1].is_some() {
+        if self.seen[LATELY - 1].is_some() {
             self.highest[0] = self.highest[0].max(self.least_of(LATELY));
         }
     }
 
     /// The least delay of the last slot that had one.
     pub(super) fn newest(&self) -> Duration {
-        self.least[0].unwrap_or_default()
+        self.least().next().unwrap_or_default()
     }
 
     /// The least delay of the last `slots` slots.
     pub(super) fn least_of(&self, slots: usize) -> Duration {
-        self.least.iter().take(slots).flatten().min().copied().unwrap_or_default()
+        self.least().take(slots).min().unwrap_or_default()
     }
 
     /// Nothing stands: the last slot saw an empty path, and so did half of the last ten.
@@ -79,11 +104,10 @@ impl Queue {
         self.standing(LATELY, threshold) * 2 >= LATELY
     }
 
-    /// The same of one that no burst has left.
+    /// The same of a queue that no burst has left.
     pub(super) fn stood_lately_without_burst(&self, threshold: Duration) -> bool {
-        let others = self.least.iter().zip(&self.of_burst).filter(|(_, of_burst)| !**of_burst);
-        let stood = others.take(LATELY).filter(|(least, _)| least.is_some_and(|least| least >= threshold)).count();
-        stood * 2 >= LATELY
+        let others = self.seen.iter().flatten().filter(|slot| !slot.is_of_burst).map(|slot| slot.least);
+        count(others.take(LATELY), threshold) * 2 >= LATELY
     }
 
     /// θ: who waits for as long waits in a queue. That is a packet and a half at the rate that the receiver has, as that is what its
@@ -110,10 +134,20 @@ impl Queue {
         self.longest[0].max(self.longest[1])
     }
 
+    /// The least delays of the last slots, the newest first.
+    fn least(&self) -> impl Iterator<Item = Duration> {
+        self.seen.iter().flatten().map(|slot| slot.least)
+    }
+
     /// Of the last slots, in how many every packet waited that long.
     fn standing(&self, slots: usize, threshold: Duration) -> usize {
-        self.least.iter().take(slots).flatten().filter(|least| **least >= threshold).count()
+        count(self.least().take(slots), threshold)
     }
+}
+
+/// How many of these are that long.
+fn count(least: impl Iterator<Item = Duration>, threshold: Duration) -> usize {
+    least.filter(|least| *least >= threshold).count()
 }
 
 /// A queue that is shorter may be that of a host.

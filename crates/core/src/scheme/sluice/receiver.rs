@@ -45,7 +45,7 @@ pub struct Receiver {
     /// When a queue stood last, and when one of [`LEAST_QUEUE`] or more did.
     queue_stood: Option<Time>,
     short_queue_stood: Option<Time>,
-    /// When a queue of that length stood last that no burst had left; at first, when the receiver began.
+    /// When a queue of [`LEAST_QUEUE`] or more stood last that no burst had left; at first, when the receiver started.
     others_queue_stood: Time,
     starts: Starts,
     host: HostDrops,
@@ -60,8 +60,6 @@ pub struct Receiver {
     share: Share,
     rules: Rules,
     flood: Flood,
-    /// When the sender withheld levels as the path was flooded, until it is known whether that helped.
-    flood_cut: Option<Time>,
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
@@ -134,7 +132,6 @@ impl Receiver {
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
             flood: Flood::default(),
-            flood_cut: None,
             announced: Announced::default(),
             withheld: 0,
             shown: None,

@@ -330,9 +330,9 @@ impl Rules {
         self.has_lost = true;
         self.fitted = 0;
         // A short burst may pass where the rate does not, as through a token bucket.
-        let is_starts = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
-        let is_starts = self.started.take().is_some_and(is_starts);
-        if is_starts {
+        let is_recent = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
+        let start_took_too_much = self.started.take().is_some_and(is_recent);
+        if start_took_too_much {
             self.leave_alone(seen.now, seen.level);
         }
         if seen.is_pending {
@@ -343,7 +343,7 @@ impl Rules {
         if seen.share < rate.scale(LEAVE_SHARE) {
             most = seen.share.scale(LAND_SHARE).max(rate.scale(0.5));
         }
-        if seen.has_lost_much || is_starts {
+        if seen.has_lost_much || start_took_too_much {
             most = most.min(seen.arrived.scale(0.95));
         }
         let level = self.highest_within(most).min(seen.level);

@@ -4,7 +4,6 @@
 use weir_units::Time;
 
 use super::super::arrivals::Counts;
-use super::super::ceiling::JUDGEMENT;
 use super::super::flood::SlotSeen;
 use super::super::share::Share;
 use super::Receiver;
@@ -12,31 +11,23 @@ use crate::endpoint::Action;
 use crate::observation::{LevelCause, Observation};
 
 impl Receiver {
-    /// The sender withholds so many levels from here on.
+    /// The sender withholds this many levels from now on.
     pub(super) fn on_withheld(&mut self, now: Time, withheld: usize) {
         if withheld == self.withheld {
             return;
         }
-        self.flood.on_ceiling(withheld < self.withheld);
-        if withheld > self.withheld && self.flood.was_flooded(now) {
-            self.flood_cut = Some(now);
-        }
+        self.flood.on_ceiling(now, withheld < self.withheld);
         self.withheld = withheld;
         if self.level > self.most() {
             self.go_to(now, self.most(), LevelCause::Ceiling);
         }
     }
 
-    /// Begins again when a ceiling has emptied the path: what was lost in the flood tells nothing of the receiver's share. Where the queue still
-    /// stands, other traffic keeps it up, and what it cost counts.
+    /// Begins again when a ceiling has ended a flood: what was lost in it tells nothing of the receiver's share.
     pub(super) fn look_whether_flood_is_over(&mut self, now: Time) {
-        let Some(cut) = self.flood_cut else { return };
-        if self.queue.is_empty(self.threshold()) {
+        if self.flood.has_been_cut_off(now, self.queue.is_empty(self.threshold())) {
             self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
             self.rules.start_again();
-            self.flood_cut = None;
-        } else if now.since(cut) >= JUDGEMENT {
-            self.flood_cut = None;
         }
     }
 

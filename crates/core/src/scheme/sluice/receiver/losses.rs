@@ -92,7 +92,8 @@ impl Receiver {
         }
     }
 
-    /// Whether a queue has stood, so that a loss may be its overflow. Who has long been alone on the path has none but what bursts leave.
+    /// Whether a queue has stood, so that a loss may be its overflow. A receiver that has long been alone on its path sees only the queues that bursts
+    /// leave, and these do not count.
     fn queue_stood_lately(&self, now: Time, threshold: Duration) -> bool {
         if now.since(self.others_queue_stood) < LONGEST_EMPTY {
             self.queue.stood_lately(threshold)
