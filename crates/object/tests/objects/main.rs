@@ -6,6 +6,7 @@ mod asked;
 mod bundles;
 mod hostile;
 mod interop_flute;
+mod mishaps;
 mod sparse;
 mod subsets;
 mod tables;

@@ -140,3 +140,13 @@ pub(crate) fn assert_same(sent: &Path, received: &Path) {
         assert!(!name.contains(".part"), "{name} is left over");
     }
 }
+
+/// Two channels, and blocks of 100 symbols of 512 bytes.
+pub(crate) fn two_channels() -> CarouselOptions {
+    CarouselOptions {
+        channel_rates: vec![Rate::from_mbps(1); 2],
+        symbol_size: 512,
+        block_symbols: 100,
+        ..Default::default()
+    }
+}
