@@ -397,6 +397,8 @@ impl FileReceiver<'_> {
         }
         if self.completed.is_none() && is_complete {
             self.completed = Some(now);
+            // What comes from here until the receiver has left is not part of the transfer.
+            self.progress(now);
         }
     }
 
@@ -408,9 +410,13 @@ impl FileReceiver<'_> {
         }
     }
 
+    /// Shows what has come since it was shown last.
     fn progress(&mut self, now: Time) {
-        let store = self.collector.progress();
         let seconds = now.since(self.shown.at).as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        let store = self.collector.progress();
         let received_bytes = self.statistics.received.bytes.count();
         let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
         let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Rate};
 
-use crate::events::{ReceiverEnd, ReceiverEvent, ReceiverProgress};
+use crate::events::{ReceiverEvent, ReceiverProgress};
 use crate::exit::Failure;
 use crate::report::{Sample, Series, Step, round_rate};
 
@@ -54,7 +54,6 @@ impl Record {
             }
             ReceiverEvent::End(end) => {
                 self.says_verified = Some(end.verified);
-                self.last_sample(end);
                 self.series.seconds = end.verified.then_some(end.seconds);
                 self.series.received = Bytes::new(end.received_bytes);
                 self.series.received_packets = end.received_packets;
@@ -64,20 +63,6 @@ impl Record {
             ReceiverEvent::Waiting(_) | ReceiverEvent::File(_) | ReceiverEvent::Receipt(_) => {}
             ReceiverEvent::Hook(_) | ReceiverEvent::Listening(_) | ReceiverEvent::Announced(_) => {}
             ReceiverEvent::Error(_) => {}
-        }
-    }
-
-    /// What came between the last progress and the end.
-    fn last_sample(&mut self, end: &ReceiverEnd) {
-        let bytes = end.received_bytes.saturating_sub(self.latest.received_bytes);
-        let span_s = end.seconds - self.latest.t_s;
-        if span_s > 0.0 {
-            self.series.samples.push(Sample {
-                t_s: end.seconds,
-                received: Rate::from_bps((bytes as f64 * 8.0 / span_s) as u64),
-                queuing_delay_ms: self.latest.queuing_delay_ms,
-                lost_packets: end.lost_packets,
-            });
         }
     }
 

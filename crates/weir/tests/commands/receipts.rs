@@ -35,6 +35,21 @@ fn a_receiver_whose_sender_changes_to_other_files_proves_that_it_has_those() {
     assert!(same_content(&second, &out.join("second")));
 }
 
+/// It stays until its sender has answered, and packets that come meanwhile took no part in the transfer.
+#[test]
+fn what_a_receiver_shows_ends_when_everything_is_here() {
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, 300_000, 1);
+    let session = Session::new(&scratch);
+    let sender = session.send(&file, &["--receipts", "2", "--for", "10s"]);
+    sender.event("start", LIMIT, |_| true);
+    let received = session.recv(&scratch.join("out")).wait(LIMIT);
+    let (shown, end) = (received.last_event("progress"), received.last_event("end"));
+    assert_eq!((&shown["t_s"], &shown["useful_bytes"]), (&end["seconds"], &shown["needed_bytes"]), "{}", received.told());
+    sender.terminate();
+}
+
 /// Who reads along gives to the next session what was said in the one before: the same key, the same number, the same files.
 #[test]
 fn a_receipt_of_an_earlier_start_of_the_sender_counts_for_nothing() {
