@@ -17,6 +17,7 @@ use super::cycle::{CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
 use super::flood::Flood;
 use super::host::HostLimit;
+use super::place::Place;
 use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
 use super::share::Share;
@@ -69,8 +70,7 @@ pub struct Receiver {
     /// Until when it stays a member of channels above that, after a leave for the host's sake.
     surplus_until: Time,
     asks_for_start_up: bool,
-    /// The slot's place in the cycle; `None` before the first packet.
-    place: Option<u16>,
+    place: Place,
     slot: Slot,
     /// The bursts under way, one of a kind.
     measuring: [Option<Measuring>; 3],
@@ -138,7 +138,7 @@ impl Receiver {
             level: 0,
             surplus_until: Time::ZERO,
             asks_for_start_up: true,
-            place: None,
+            place: Place::default(),
             slot: Slot::default(),
             measuring: [None; 3],
             least_before: 0,
@@ -214,22 +214,21 @@ impl Receiver {
         self.actions.deliver(None);
     }
 
-    /// Ends the slots before the one that the packet is of. A place up to half a cycle behind is that of a late packet.
+    /// Ends the slots before the one that the packet is of.
     fn begin_slot_of(&mut self, now: Time, header: &Layered) {
-        let place = announce::place(header.slot);
-        if let Some(current) = self.place {
-            let passed = place.wrapping_sub(current) & (CYCLE as u16 - 1);
-            if passed == 0 || passed >= CYCLE as u16 / 2 {
-                return;
-            }
+        let (place, clock) = (announce::place(header.slot), header.clock_micros as u32);
+        if !self.place.is_ahead(place, clock) {
+            return;
+        }
+        if let Some(current) = self.place.in_cycle() {
             self.end_slot(now, current);
         } else if self.probing.deadline().is_none() {
             self.on_first_slot(now);
         }
-        if self.place.is_some_and(|before| place < before) {
+        if self.place.in_cycle().is_some_and(|before| place < before) {
             self.shown = None;
         }
-        self.place = Some(place);
+        self.place.begin(place, clock);
         self.begin_slots_burst(header, place);
         match self.announced.on_slot(header.slot) {
             Some(Announcement::Interval(interval)) => self.probing.on_interval(interval),
@@ -483,11 +482,11 @@ impl Receiver {
             self.leave_surplus();
         }
         if now >= self.slot_deadline() {
-            match self.place {
+            match self.place.in_cycle() {
                 // In silence the receiver's own clock goes on.
                 Some(place) => {
                     self.end_slot(now, place);
-                    self.place = Some((place + 1) & (CYCLE as u16 - 1));
+                    self.place.pass();
                 }
                 None => {
                     self.slot.begun = now;

@@ -57,7 +57,7 @@ impl Receiver {
 
     /// Whether the slot's bursts, if it has any, are start-up bursts.
     pub(super) fn is_start_up_slot(&self) -> bool {
-        self.place.is_some_and(|place| cycle::burst(u64::from(place)) == Burst::StartUp)
+        self.place.in_cycle().is_some_and(|place| cycle::burst(u64::from(place)) == Burst::StartUp)
     }
 
     /// A burst is judged as soon as it is over, so that what is joined in the start is there when the next one begins.
@@ -74,6 +74,7 @@ impl Receiver {
         if matches!(sample, DelaySample::Restarted(_)) {
             self.queue = Queue::default();
             self.measuring = [None; 3];
+            self.place.forget_clock();
         }
         let (DelaySample::Taken(TimestampDifference(difference))
         | DelaySample::Restarted(TimestampDifference(difference))) = sample
@@ -101,6 +102,6 @@ impl Receiver {
     /// What follows a burst in its slot may wait in the burst's queue. That of a start-up burst is gone at the end of the slot, so the
     /// least delay of the slot tells, whichever receiver starts.
     pub(super) fn is_after_next_level(&self) -> bool {
-        self.slot.has_burst && self.place == Some(CYCLE as u16 - 1)
+        self.slot.has_burst && self.place.in_cycle() == Some(CYCLE as u16 - 1)
     }
 }

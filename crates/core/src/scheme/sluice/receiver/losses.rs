@@ -20,7 +20,7 @@ impl Receiver {
         if self.is_start_up_slot() && (header.signal || self.slot.has_burst && self.tells_of_burst(header)) {
             self.slot.counts.lost_in_bursts += lost;
         }
-        if header.signal || self.is_after_burst(now) || self.place == Some(0) {
+        if header.signal || self.is_after_burst(now) || self.place.in_cycle() == Some(0) {
             return;
         }
         self.share.on_received();
