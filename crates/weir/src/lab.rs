@@ -81,7 +81,7 @@ fn run_one(args: &LabRun) -> Result<Exit, Failure> {
     shown(&text)
 }
 
-/// Writes the first run down, if that is asked for.
+/// Writes a run of the first point down, if that is asked for.
 fn write_down(args: &LabRun, dossier: &Dossier) -> Result<(), Failure> {
     let recording = Recording { trace: args.trace.file(), pcap: args.pcap.clone() };
     if !recording.is_wanted() {
@@ -89,7 +89,7 @@ fn write_down(args: &LabRun, dossier: &Dossier) -> Result<(), Failure> {
     }
     let points = dossier.scenario.points().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let first = points.first().ok_or_else(|| Failure::new(Exit::Usage, format!("{} has no points", dossier.id())))?;
-    recording.write(&first.setup, 1).map_err(|error| match error {
+    recording.write(&first.setup, args.record_seed).map_err(|error| match error {
         error @ (RecordingError::Run(_) | RecordingError::Filter(_)) => Failure::new(Exit::Usage, error.to_string()),
         error => Failure::new(Exit::Files, error.to_string()),
     })

@@ -106,6 +106,10 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) pcap: Option<PathBuf>,
 
+    /// The seed of the run that --trace and --pcap write down.
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Output")]
+    pub(crate) record_seed: u64,
+
     /// Write what was recorded over time to this file (Parquet): one row a value.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) series: Option<PathBuf>,
@@ -114,7 +118,7 @@ pub(crate) struct LabRun {
 /// What is written down of a run, event by event.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// Write the first run of the first point to this file, event by event (docs/trace.md).
+    /// Write a run of the first point to this file, event by event (docs/trace.md).
     #[arg(long, value_name = "FILE", help_heading = "Trace")]
     pub(crate) trace: Option<PathBuf>,
 
