@@ -313,7 +313,7 @@ impl Rules {
         level > seen.most || self.too_much.get(level).is_none_or(|(_, until)| seen.now < *until)
     }
 
-    /// More, where a queue stands and a TCP would have more.
+    /// More, where a queue stands and a TCP would have more; where channels queue apart, no more than one flow was seen to get.
     fn follow(&mut self, seen: &Seen) -> Change {
         let share = seen.settled;
         let shared = seen.is_full || seen.latest_loss_event.is_some_and(|at| seen.now.since(at) < self.hold);
@@ -321,7 +321,8 @@ impl Rules {
             return None;
         }
         let most = share.scale(1.0 / JOIN_SHARE).min(self.rate(seen.level).scale(MOST_UP));
-        self.up(seen, self.highest_within(most).max(seen.level + 1), LevelCause::Add)
+        let level = self.highest_within(most).max(seen.level + 1).min(self.ladder.levels());
+        self.up(seen, level, LevelCause::Add).filter(|_| self.flows.let_join(seen.now, self.rate(level)))
     }
 
     /// Less, where a TCP would have less.

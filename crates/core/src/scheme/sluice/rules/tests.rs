@@ -286,6 +286,9 @@ fn who_has_more_than_one_flow_gets_goes_there_after_two_bursts_and_joins_nothing
     assert_eq!([folded(10_000, 1.0, 20), folded(16_400, 1.0, 20)], [None, Some((17, LevelCause::Drop))]);
     assert_eq!(folded(22_800, 0.3, 20), None, "3308 kbit/s are more than 0.8 of level 20");
     assert_eq!(rules.on_burst(&fitting(24_000)), None, "as many channels it would fit");
+    let lost = Seen { latest_loss_event: Some(Time::from_millis(23_900)), ..seen(24_200) };
+    assert!(self::rules().on_slot(&lost).is_some(), "in a queue for all a TCP with such losses would have more");
+    assert_eq!(rules.on_slot(&lost), None);
     let verdict = burst(Burst::Folded, 4.3, 0.0);
     assert_eq!(rules.on_burst(&Seen { verdict, ..seen(29_200) }), None);
     assert_eq!(rules.on_burst(&fitting(30_000)), Some((21, LevelCause::Add)));
