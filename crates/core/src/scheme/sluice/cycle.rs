@@ -65,13 +65,18 @@ pub(super) fn shown(cycle: u64, levels: usize) -> Shown {
 
 /// The same where it is known which `levels` receivers have, lowest first. Each eighth cycle is folded, for each of them in turn. In the
 /// other odd ones those levels are the limit that are one below such a level, but for the lowest: they tell somebody something. Where none
-/// does, each eighth cycle has a burst for nobody: bursts cost others on the path a queue.
-pub(super) fn shown_to(cycle: u64, levels: &[usize]) -> Shown {
+/// does, each eighth cycle has a burst for nobody: bursts cost others on the path a queue; and another two are folded if the one level that there
+/// is is `owed` such a burst.
+pub(super) fn shown_to(cycle: u64, levels: &[usize], owed: Option<usize>) -> Shown {
     let turn = |of: &[usize], number: u64| of.get((number % of.len().max(1) as u64) as usize).copied();
     let above = levels.get(1..).unwrap_or_default();
+    let foldable = |level: &usize| *level > 1;
     match cycle % 8 {
-        7 => turn(levels, cycle / 8).filter(|level| *level > 1).map_or(Shown::UpTo(1), Shown::Folded),
+        7 => turn(levels, cycle / 8).filter(foldable).map_or(Shown::UpTo(1), Shown::Folded),
         3 if above.is_empty() => Shown::UpTo(1),
+        1 | 5 if above.is_empty() => {
+            owed.filter(|level| foldable(level) && levels == [*level]).map_or(Shown::All, Shown::Folded)
+        }
         1 | 3 | 5 => turn(above, cycle / 8 * 3 + cycle % 8 / 2).map_or(Shown::All, |level| Shown::UpTo(level - 1)),
         _ => Shown::All,
     }
@@ -313,7 +318,7 @@ mod tests {
     #[test]
     fn levels_that_are_known_take_turns_in_every_second_cycle() {
         use Shown::{All, Folded, UpTo};
-        let shown = |known: &[usize]| (0..24).map(|cycle| shown_to(cycle, known)).collect::<Vec<_>>();
+        let shown = |known: &[usize]| (0..24).map(|cycle| shown_to(cycle, known, None)).collect::<Vec<_>>();
         assert!(shown(&[12, 20, 30]).iter().step_by(2).all(|shown| *shown == All));
         let odd = |known| shown(known).into_iter().skip(1).step_by(2).collect::<Vec<_>>();
         let limits = [19, 29, 19, 29, 19, 29, 19, 29, 19].map(UpTo);
@@ -322,6 +327,17 @@ mod tests {
         assert_eq!(odd(&[12])[..4], [All, UpTo(1), All, Folded(12)], "nobody is above it");
         assert_eq!(odd(&[1])[..4], [All, UpTo(1), All, UpTo(1)], "it is in one channel as it is");
         assert_eq!(odd(&[])[..4], [All, UpTo(1), All, UpTo(1)]);
+    }
+
+    #[test]
+    fn who_is_new_to_the_only_level_is_shown_it_folded_sooner() {
+        use Shown::{All, Folded, UpTo};
+        let odd = |known: &[usize], owed| [1, 3, 5, 7].map(|cycle| shown_to(cycle, known, Some(owed)));
+        assert_eq!(odd(&[12], 12), [Folded(12), UpTo(1), Folded(12), Folded(12)]);
+        assert_eq!(odd(&[12], 13), [All, UpTo(1), All, Folded(12)], "nobody has it any more");
+        assert_eq!(odd(&[1], 1), [All, UpTo(1), All, UpTo(1)]);
+        assert_eq!(odd(&[12, 20], 20), [19, 19, 19].map(UpTo).into_iter().chain([Folded(12)]).collect::<Vec<_>>()[..]);
+        assert!((0..8).step_by(2).all(|cycle| shown_to(cycle, &[12], Some(12)) == All));
     }
 
     #[test]

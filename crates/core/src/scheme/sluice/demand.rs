@@ -24,6 +24,8 @@ pub(super) struct Demand {
     packet_size: Bytes,
     /// The level that each wants, and when it said so.
     receivers: BTreeMap<u32, (usize, Time)>,
+    /// The level to which somebody has come last, and how many folded bursts it is still owed.
+    fresh: (usize, u32),
     /// When somebody was heard last; `None` if that is long ago.
     heard: Option<Time>,
     /// Whether the last known receiver reported that it leaves, rather than fell silent.
@@ -42,6 +44,7 @@ impl Demand {
             ladder: ladder.clone(),
             packet_size,
             receivers: BTreeMap::new(),
+            fresh: (0, 0),
             heard: None,
             have_left: false,
             opens: Time::ZERO,
@@ -59,6 +62,20 @@ impl Demand {
     pub(super) fn known(&self) -> Option<Vec<usize>> {
         let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
         self.is_followed.then(|| levels.into_iter().filter(|level| *level <= MOST_TOLD).collect())
+    }
+
+    /// A level that is owed a folded burst: who has come to it does not know yet what one flow gets.
+    pub(super) fn owed(&self) -> Option<usize> {
+        let (level, owed) = self.fresh;
+        (owed > 0).then_some(level)
+    }
+
+    /// A cycle begins that has a folded burst for this level.
+    pub(super) fn on_folded(&mut self, folded: usize) {
+        let (level, owed) = &mut self.fresh;
+        if *level == folded {
+            *owed = owed.saturating_sub(1);
+        }
     }
 
     /// The receivers. `None` if they are not known.
@@ -81,7 +98,10 @@ impl Demand {
             let was_known = self.receivers.remove(&wanted.receiver).is_some();
             self.have_left |= was_known && self.receivers.is_empty();
         } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
-            self.receivers.insert(wanted.receiver, (usize::from(wanted.level).min(self.ladder.levels()), now));
+            let level = usize::from(wanted.level).min(self.ladder.levels());
+            if self.receivers.insert(wanted.receiver, (level, now)).is_none_or(|(before, _)| before != level) {
+                self.fresh = (level, OWED);
+            }
             self.have_left = false;
         }
         self.look(now, interval)
@@ -190,6 +210,8 @@ pub(super) fn first_rate(packet_size: Bytes) -> Rate {
 }
 
 const FIRST_PACKETS: f64 = 10.0;
+/// What two folded bursts say counts.
+const OWED: u32 = 2;
 /// By then any ladder is open.
 const MOST_PARTS: u128 = 120;
 /// A receiver reports once in this many probe intervals, give or take half.
@@ -322,6 +344,21 @@ mod tests {
         assert_eq!(demand.audience(), Some(Audience { receivers: 4, lowest: rate(12), highest: rate(30) }));
         demand.on_time(at(1_100), Interval::from_octaves(3));
         assert_eq!((demand.known(), demand.audience()), (None, None), "nobody is followed");
+    }
+
+    #[test]
+    fn a_level_to_which_somebody_comes_is_owed_two_folded_bursts() {
+        let mut demand = demand();
+        assert_eq!(demand.owed(), None);
+        tell(&mut demand, 0, 1, 20);
+        demand.on_folded(19);
+        demand.on_folded(20);
+        assert_eq!(demand.owed(), Some(20));
+        tell(&mut demand, 4_000, 1, 20);
+        demand.on_folded(20);
+        assert_eq!(demand.owed(), None, "to tell a level again is nothing new");
+        tell(&mut demand, 5_000, 1, 18);
+        assert_eq!(demand.owed(), Some(18));
     }
 
     #[test]

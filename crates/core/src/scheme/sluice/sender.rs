@@ -205,7 +205,7 @@ impl Sender {
 
     fn begin_slot(&mut self, now: Time, number: u64) {
         if number / CYCLE != self.slot / CYCLE {
-            self.begin_cycle(number / CYCLE);
+            self.begin_cycle(now, number / CYCLE);
         }
         self.slot = number;
         self.has_start_up_burst = match self.start_up {
@@ -215,15 +215,20 @@ impl Sender {
         };
     }
 
-    fn begin_cycle(&mut self, number: u64) {
+    fn begin_cycle(&mut self, now: Time, number: u64) {
         let before = self.shown;
         self.shown = match self.demand.as_ref().and_then(Demand::known) {
             Some(mut levels) => {
                 levels.retain(|level| *level <= self.levels());
-                cycle::shown_to(number, &levels)
+                let is_starting = now < self.starting_until;
+                let owed = self.demand.as_ref().and_then(Demand::owed).filter(|_| !is_starting);
+                cycle::shown_to(number, &levels, owed)
             }
             None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
         };
+        if let (Shown::Folded(level), Some(demand)) = (self.shown, &mut self.demand) {
+            demand.on_folded(level);
+        }
         for (number, channel) in self.channels.iter_mut().enumerate() {
             let (ladder, margin, size) = (&self.ladder, self.margin, self.packet_size);
             channel.plain_factor = cycle::plain_factor_after(ladder, number, margin, before, size);
