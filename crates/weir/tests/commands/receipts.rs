@@ -46,7 +46,12 @@ fn what_a_receiver_shows_ends_when_everything_is_here() {
     sender.event("start", LIMIT, |_| true);
     let received = session.recv(&scratch.join("out")).wait(LIMIT);
     let (shown, end) = (received.last_event("progress"), received.last_event("end"));
-    assert_eq!((&shown["t_s"], &shown["useful_bytes"]), (&end["seconds"], &shown["needed_bytes"]), "{}", received.told());
+    assert_eq!(
+        (&shown["t_s"], &shown["useful_bytes"]),
+        (&end["seconds"], &shown["needed_bytes"]),
+        "{}",
+        received.told()
+    );
     sender.terminate();
 }
 
