@@ -16,6 +16,8 @@ struct Seen {
     came: u64,
     kept: u64,
     relieved: u32,
+    /// Changes of its level.
+    moves: u32,
 }
 
 impl Monitor for Seen {
@@ -29,6 +31,8 @@ impl Monitor for Seen {
     }
 
     fn observe(&mut self, _now: Time, agent: AgentId, observation: &Observation) {
+        let is_move = matches!(observation, Observation::Level { .. });
+        self.moves += u32::from(self.slow == Some(agent) && is_move);
         let is_for_host = matches!(observation, Observation::Level { cause: LevelCause::HostDrops, .. });
         self.relieved += u32::from(self.slow == Some(agent) && is_for_host);
     }
@@ -55,12 +59,9 @@ fn behind_a_slow_application(others: bool) -> (f64, f64) {
     let mut seen = Seen { slow: Some(slow), ..Seen::default() };
     net.run_until(Time::from_secs(60), &mut seen);
     assert!(seen.relieved > 0, "the application is never too slow");
-    assert!(seen.relieved <= MOST_RELIEVED, "it was too slow {} times in a minute", seen.relieved);
+    assert!(seen.moves < 30, "{} moves in a minute", seen.moves);
     (seen.kept as f64 / (60.0 * packets_per_sec), (seen.came - seen.kept) as f64 / seen.came as f64)
 }
-
-/// More is tried in a minute at most every five seconds in the mean.
-const MOST_RELIEVED: u32 = 12;
 
 #[test]
 fn a_receiver_takes_nine_tenths_of_what_its_application_works_off_and_nothing_is_thrown_away() {

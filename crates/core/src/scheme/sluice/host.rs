@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
-use super::retry::Retry;
+use super::retry::{Retry, TRIAL};
 use crate::layers::Ladder;
 
 /// The most levels that the host takes.
@@ -16,12 +16,14 @@ pub(super) struct HostLimit {
     levels: usize,
     /// When the latest cut has acted.
     acts_at: Time,
+    /// Since when the receiver has all that it may have.
+    had: Option<Time>,
     retry: Retry,
 }
 
 impl HostLimit {
     pub(super) const fn new() -> HostLimit {
-        HostLimit { levels: usize::MAX, acts_at: Time::ZERO, retry: Retry::new() }
+        HostLimit { levels: usize::MAX, acts_at: Time::ZERO, had: None, retry: Retry::new() }
     }
 
     /// The most levels that it takes.
@@ -39,14 +41,19 @@ impl HostLimit {
         let half = highest_within(ladder.level_rate(level).scale(0.5)).min(level - 1);
         self.levels = highest_within(worked_off.scale(SHARE)).clamp(half, level - 1);
         self.acts_at = now + ACTS_WITHIN;
+        self.had = None;
         self.retry.on_cut(now);
         Some(self.levels)
     }
 
-    /// The host takes what comes at this level, and nothing waits: more is tried if that is the most, and it is time to.
+    /// The host takes what comes at this level, and nothing waits. One level more is tried if the receiver has had the most for as long as a
+    /// trial takes, and it is time to.
     pub(super) fn on_enough(&mut self, now: Time, ladder: &Ladder, level: usize) {
-        if level >= self.levels && self.retry.is_due(now) {
+        self.had = (level >= self.levels).then(|| self.had.unwrap_or(now));
+        let is_proven = self.had.is_some_and(|since| now.since(since) >= TRIAL);
+        if is_proven && self.retry.is_due(now) {
             self.levels += 1;
+            self.had = None;
         }
         if self.levels >= ladder.levels() {
             self.levels = usize::MAX;
@@ -91,9 +98,12 @@ mod tests {
         (0..100).for_each(|slot| limit.on_enough(at(slot * 100), &ladder, kept - 1));
         assert_eq!(limit.levels(), kept);
         limit.on_enough(at(10_000), &ladder, kept);
-        limit.on_enough(at(10_100), &ladder, kept + 1);
+        limit.on_enough(at(11_900), &ladder, kept);
+        assert_eq!(limit.levels(), kept, "it has it for less than two seconds");
+        limit.on_enough(at(12_000), &ladder, kept);
+        limit.on_enough(at(12_100), &ladder, kept + 1);
         assert_eq!(limit.levels(), kept + 1);
-        (11..100).for_each(|second| limit.on_enough(at(second * 1_000), &ladder, ladder.levels().min(limit.levels())));
+        (13..200).for_each(|second| limit.on_enough(at(second * 1_000), &ladder, ladder.levels().min(limit.levels())));
         assert_eq!(limit.levels(), usize::MAX, "all of them");
     }
 }

@@ -49,7 +49,7 @@ impl Retry {
 const FIRST_WAIT: Duration = TRIAL;
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
 /// What is too much turns out to be so within this time: a sender judges two windows of a tenth of a second, a receiver what has piled up.
-const TRIAL: Duration = Duration::from_secs(2);
+pub(super) const TRIAL: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
