@@ -65,8 +65,8 @@ pub(super) fn shown(cycle: u64, levels: usize) -> Shown {
 
 /// The same where it is known which `levels` receivers have, lowest first. Each eighth cycle is folded, for each of them in turn. In the
 /// other odd ones those levels are the limit that are one below such a level, but for the lowest: they tell somebody something. Where none
-/// does, each eighth cycle has a burst for nobody: bursts cost others on the path a queue; and another two are folded if the one level that there
-/// is is `owed` such a burst.
+/// does, each eighth cycle has a burst for nobody: bursts cost others on the path a queue. If all receivers have one level, and it is `owed` a folded
+/// burst, two more of eight cycles are folded.
 pub(super) fn shown_to(cycle: u64, levels: &[usize], owed: Option<usize>) -> Shown {
     let turn = |of: &[usize], number: u64| of.get((number % of.len().max(1) as u64) as usize).copied();
     let above = levels.get(1..).unwrap_or_default();

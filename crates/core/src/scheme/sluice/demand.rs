@@ -9,6 +9,7 @@ use weir_wire::probe::Wanted;
 
 use super::announce::MOST_TOLD;
 use super::cycle::{self, SLOT, START_UP_BURST, START_UP_PART, START_UP_PARTS};
+use super::flows;
 use crate::layers::Ladder;
 use crate::observation::Audience;
 use crate::probing::Interval;
@@ -24,7 +25,7 @@ pub(super) struct Demand {
     packet_size: Bytes,
     /// The level that each wants, and when it said so.
     receivers: BTreeMap<u32, (usize, Time)>,
-    /// The level to which somebody has come last, and how many folded bursts it is still owed.
+    /// The level to which a receiver has moved last, and how many folded bursts it is still owed.
     fresh: (usize, u32),
     /// When somebody was heard last; `None` if that is long ago.
     heard: Option<Time>,
@@ -64,7 +65,7 @@ impl Demand {
         self.is_followed.then(|| levels.into_iter().filter(|level| *level <= MOST_TOLD).collect())
     }
 
-    /// A level that is owed a folded burst: who has come to it does not know yet what one flow gets.
+    /// The level that is still owed a folded burst. Without one a receiver that has just moved to it cannot tell what one flow gets.
     pub(super) fn owed(&self) -> Option<usize> {
         let (level, owed) = self.fresh;
         (owed > 0).then_some(level)
@@ -100,7 +101,7 @@ impl Demand {
         } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
             let level = usize::from(wanted.level).min(self.ladder.levels());
             if self.receivers.insert(wanted.receiver, (level, now)).is_none_or(|(before, _)| before != level) {
-                self.fresh = (level, OWED);
+                self.fresh = (level, flows::AGREEING);
             }
             self.have_left = false;
         }
@@ -210,8 +211,6 @@ pub(super) fn first_rate(packet_size: Bytes) -> Rate {
 }
 
 const FIRST_PACKETS: f64 = 10.0;
-/// What two folded bursts say counts.
-const OWED: u32 = 2;
 /// By then any ladder is open.
 const MOST_PARTS: u128 = 120;
 /// A receiver reports once in this many probe intervals, give or take half.

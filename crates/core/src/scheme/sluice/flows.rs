@@ -59,8 +59,8 @@ impl Flows {
     }
 }
 
-/// What one burst says may be chance.
-const AGREEING: u32 = 2;
+/// What one burst says may be chance; what so many in a row say counts.
+pub(super) const AGREEING: u32 = 2;
 /// What fitted is so much less than what may be joined before the next burst tells.
 const BEYOND: f64 = 1.3;
 /// A path that does not queue channels apart any more is found out after this time.
