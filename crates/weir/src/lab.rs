@@ -89,7 +89,7 @@ fn write_down(args: &LabRun, dossier: &Dossier) -> Result<(), Failure> {
     }
     let points = dossier.scenario.points().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let first = points.first().ok_or_else(|| Failure::new(Exit::Usage, format!("{} has no points", dossier.id())))?;
-    recording.write(&first.setup, args.record_seed).map_err(|error| match error {
+    recording.write(&first.setup, args.record_seed.unwrap_or(1)).map_err(|error| match error {
         error @ (RecordingError::Run(_) | RecordingError::Filter(_)) => Failure::new(Exit::Usage, error.to_string()),
         error => Failure::new(Exit::Files, error.to_string()),
     })

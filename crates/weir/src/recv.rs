@@ -235,7 +235,7 @@ impl Application<Content> for FileReceiver<'_> {
         {
             self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
         }
-        if self.outcome.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
+        if self.outcome.is_none() && self.completed.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
         }

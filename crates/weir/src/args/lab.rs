@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use weir_lab::recording::TraceFile;
 use weir_lab::scenario::Override;
 use weir_lab::trace::{Filter, Format, Kind};
@@ -77,8 +77,12 @@ pub(crate) struct LabList {
     pub(crate) json: bool,
 }
 
+/// What a run can be written down to.
+const RECORDED: &str = "recorded";
+
 /// `weir lab run`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new(RECORDED).multiple(true))]
 pub(crate) struct LabRun {
     /// A scenario's id, such as avmrc/fig02, or a scenario file.
     #[arg(value_name = "ID|FILE")]
@@ -103,12 +107,12 @@ pub(crate) struct LabRun {
     pub(crate) trace: TraceArgs,
 
     /// Write the bottleneck's packets in that run to this file (pcapng), for Wireshark.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", group = RECORDED, help_heading = "Output")]
     pub(crate) pcap: Option<PathBuf>,
 
-    /// The seed of the run that --trace and --pcap write down.
-    #[arg(long, value_name = "N", default_value = "1", help_heading = "Output")]
-    pub(crate) record_seed: u64,
+    /// The seed of the run that --trace and --pcap write down [default: 1].
+    #[arg(long, value_name = "N", requires = RECORDED, help_heading = "Output")]
+    pub(crate) record_seed: Option<u64>,
 
     /// Write what was recorded over time to this file (Parquet): one row a value.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -119,7 +123,7 @@ pub(crate) struct LabRun {
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
     /// Write a run of the first point to this file, event by event (docs/trace.md).
-    #[arg(long, value_name = "FILE", help_heading = "Trace")]
+    #[arg(long, value_name = "FILE", group = RECORDED, help_heading = "Trace")]
     pub(crate) trace: Option<PathBuf>,
 
     /// text or parquet [default: parquet for a file that ends in .parquet, else text].

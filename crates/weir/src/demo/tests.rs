@@ -130,7 +130,8 @@ fn a_record_follows_levels_also_where_only_progress_tells_them() {
     let levels: Vec<(f64, usize)> = record.series.steps.iter().map(|step| (step.t_s, step.level)).collect();
     assert_eq!(levels, [(0.1, 1), (0.5, 2)]);
     assert_eq!((record.series.seconds, record.share()), (Some(2.0), 1.0));
-    assert_eq!(record.series.samples.len(), 1, "what comes after the last progress is not of the transfer");
+    let [only] = record.series.samples[..] else { panic!("what comes after the last progress is not of the transfer") };
+    assert_eq!((only.t_s, only.received, only.lost_packets), (0.5, Rate::from_bps(250_000), 1));
     assert_eq!((record.series.lost_packets, record.series.received), (4, Bytes::new(1_100)));
 }
 

@@ -170,6 +170,21 @@ fn a_run_can_be_written_down_for_people_and_for_wireshark() {
 }
 
 #[test]
+fn the_run_that_is_written_down_may_have_any_seed() {
+    let place = place();
+    let lossy = ["--set", "topology.dumbbell.bottleneck=rate=1M,buffer=80p,loss=2%", "--trace", "run.tr"];
+    let trace = |words: &[&str]| {
+        let output = lab(place.path(), &[&["run", "mine/one"], &lossy[..], words].concat());
+        assert!(output.status.success(), "{}", told(&output));
+        std::fs::read_to_string(place.path().join("run.tr")).expect("a trace")
+    };
+    let first = trace(&[]);
+    assert!(trace(&["--record-seed", "1"]) == first && trace(&["--record-seed", "2"]) != first);
+    let nothing = lab(place.path(), &["run", "mine/one", "--record-seed", "2"]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", told(&nothing));
+}
+
+#[test]
 fn a_trace_can_be_narrowed_down_and_be_a_table() {
     let place = place();
     let run = |words: &[&str]| lab(place.path(), &[&["run", "mine/one", "--trace"], words].concat());
