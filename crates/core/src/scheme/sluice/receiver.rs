@@ -278,7 +278,7 @@ impl Receiver {
         self.look_for_flood(now, slot.base);
         self.look_whether_flood_is_over(now);
         if slot.waited.1 > 0 {
-            self.share.on_queue(slot.waited.0 / slot.waited.1);
+            self.share.on_queue(self.queue.newest(), slot.waited.0 / slot.waited.1);
         }
         let seen = Seen { loss_event: slot.loss_event, ..self.seen(now, Some(place), None) };
         let host_dropped = self.host.take(now, HOST_MEMORY);

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate, Time, math};
 
+use super::queue::LEAST_QUEUE;
 use crate::estimate::{Ewma, LossIntervals};
 use crate::membership::LONGEST_LEAVE;
 use crate::model::{cubic, reno};
@@ -14,6 +15,8 @@ pub(super) struct Share {
     intervals: LossIntervals,
     /// When the latest loss event began.
     latest: Option<Time>,
+    /// The queue in which it began.
+    overflow: Overflow,
     /// When the latest congestions began, the newest first: loss events that follow each other within a leave's time are of one.
     congestions: [Option<Time>; REMEMBERED],
     /// Of the path when it is empty.
@@ -22,11 +25,35 @@ pub(super) struct Share {
     queue: Ewma,
 }
 
+/// The queue in which a loss event began.
+#[derive(Debug, Clone, Copy)]
+enum Overflow {
+    /// It has changed since, or there was none.
+    Over,
+    /// Packets waited so long, and no slot has ended since.
+    Begun(Duration),
+    /// They have waited about as long ever since.
+    Stands(Duration),
+}
+
+impl Overflow {
+    /// In the next slot they waited so long at least.
+    fn after(self, least: Duration) -> Overflow {
+        match self {
+            Overflow::Begun(waited) | Overflow::Stands(waited) if least.abs_diff(waited) <= waited / 8 => {
+                Overflow::Stands(waited)
+            }
+            _ => Overflow::Over,
+        }
+    }
+}
+
 impl Share {
     pub(super) const fn new(round_trip: Duration) -> Share {
         Share {
             intervals: LossIntervals::new(),
             latest: None,
+            overflow: Overflow::Over,
             congestions: [None; REMEMBERED],
             round_trip,
             queue: Ewma::new(QUEUE_GAIN),
@@ -42,15 +69,19 @@ impl Share {
         self.intervals.on_received();
     }
 
-    /// Over a slot, packets waited so long on average.
-    pub(super) fn on_queue(&mut self, waited: Duration) {
-        self.queue.update(waited.as_secs_f64());
+    /// Over a slot, packets waited so long at least, and on average.
+    pub(super) fn on_queue(&mut self, least: Duration, mean: Duration) {
+        self.overflow = self.overflow.after(least);
+        self.queue.update(mean.as_secs_f64());
     }
 
-    /// A packet was lost to congestion. Returns whether a loss event begins with it: losses within 1.5 round trips of an event's
-    /// first one belong to it, as a TCP's overflow lasts for up to two.
-    pub(super) fn on_loss(&mut self, now: Time) -> bool {
-        let span = self.round_trip_now().mul_f64(EVENT_ROUND_TRIPS);
+    /// A packet was lost to congestion, where packets `waited` so long. Returns whether a loss event begins with it: losses within 1.5 round
+    /// trips of an event's first one belong to it, as a TCP's overflow lasts for up to two. So do those of three while the queue stays
+    /// as it was: a TCP would have answered the first, and the queue would have fallen.
+    pub(super) fn on_loss(&mut self, now: Time, waited: Duration) -> bool {
+        let stands = matches!(self.overflow, Overflow::Stands(_));
+        let round_trips = if stands { STANDING_ROUND_TRIPS } else { EVENT_ROUND_TRIPS };
+        let span = self.round_trip_now().mul_f64(round_trips);
         if self.latest.is_some_and(|first| now.since(first) < span) {
             self.intervals.on_loss_within_event();
             return false;
@@ -61,6 +92,7 @@ impl Share {
             self.congestions[0] = Some(now);
         }
         self.latest = Some(now);
+        self.overflow = if waited < LEAST_QUEUE { Overflow::Over } else { Overflow::Begun(waited) };
         true
     }
 
@@ -157,6 +189,8 @@ const BISECTIONS: u32 = 12;
 const REMEMBERED: usize = 4;
 /// How long a loss event lasts, in round trips.
 const EVENT_ROUND_TRIPS: f64 = 1.5;
+/// The same at most, while the queue stays as it was.
+const STANDING_ROUND_TRIPS: f64 = 3.0;
 /// RFC 9438 §5.1 holds for rare losses.
 const CUBIC_BELOW: f64 = 0.05;
 const LEAST_LOSS: f64 = 1e-9;
@@ -175,7 +209,7 @@ mod tests {
     fn a_seed_gives_the_rate_back() {
         for mbps in [1, 10, 100] {
             let mut share = share(40);
-            share.on_loss(Time::from_secs(1));
+            share.on_loss(Time::from_secs(1), Duration::ZERO);
             share.seed(Rate::from_mbps(mbps), SIZE);
             let rate = share.rate(SIZE).bps() as f64 / 1e6;
             assert!((rate / mbps as f64 - 1.0).abs() < 0.01, "{rate}");
@@ -185,15 +219,34 @@ mod tests {
     #[test]
     fn losses_of_one_and_a_half_round_trips_are_one_event() {
         let mut share = share(100);
-        let events = [0, 100, 149, 150, 299, 300].map(|millis| share.on_loss(Time::from_millis(1_000 + millis)));
+        let lose = |millis: u64| share.on_loss(Time::from_millis(1_000 + millis), Duration::ZERO);
+        let events = [0, 100, 149, 150, 299, 300].map(lose);
         assert_eq!(events, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn losses_of_three_round_trips_are_one_event_while_the_queue_stays_as_it_was() {
+        let begins = |least, millis: u64| {
+            let mut share = share(100);
+            let waited = Duration::from_millis(80);
+            assert!(share.on_loss(Time::from_millis(1_000), waited));
+            share.on_queue(Duration::from_millis(least), Duration::ZERO);
+            share.on_loss(Time::from_millis(1_000 + millis), waited)
+        };
+        assert_eq!([299, 300].map(|millis| begins(80, millis)), [false, true]);
+        assert_eq!([149, 150].map(|millis| begins(60, millis)), [false, true], "it has fallen by a quarter");
+        assert_eq!(
+            [149, 150].map(|millis| begins(100, millis)),
+            [false, true],
+            "it has grown, as one that CoDel keeps short may"
+        );
     }
 
     #[test]
     fn loss_events_that_follow_each_other_within_a_leave_s_time_are_one_congestion() {
         let mut share = share(10);
         let mut lose = |millis: u64| {
-            share.on_loss(Time::from_millis(millis));
+            share.on_loss(Time::from_millis(millis), Duration::ZERO);
             share.mean_interval().map(|mean| mean.as_millis())
         };
         assert_eq!([1_000, 2_000, 5_000, 8_500].map(&mut lose), [None; 4]);
@@ -203,7 +256,8 @@ mod tests {
     #[test]
     fn a_queue_is_part_of_the_round_trip() {
         let mut share = share(40);
-        (0..100).for_each(|_| share.on_queue(Duration::from_millis(60)));
+        let waited = Duration::from_millis(60);
+        (0..100).for_each(|_| share.on_queue(waited, waited));
         assert!(share.round_trip_now().abs_diff(Duration::from_millis(100)) < Duration::from_micros(10));
     }
 

@@ -83,7 +83,7 @@ impl Receiver {
             return self.change(now, change);
         }
         let is_first = !self.share.has_lost();
-        if self.share.on_loss(now) {
+        if self.share.on_loss(now, self.delay.short_term()) {
             self.slot.loss_event = true;
             self.actions.push(Action::Observe(Observation::LossEvent));
             if is_first {
