@@ -59,7 +59,7 @@ impl Flows {
     }
 }
 
-/// What one burst says may be chance; what so many in a row say counts.
+/// A single burst may mislead, so this many in a row have to agree.
 pub(super) const AGREEING: u32 = 2;
 /// What fitted is so much less than what may be joined before the next burst tells.
 const BEYOND: f64 = 1.3;

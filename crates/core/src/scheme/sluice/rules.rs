@@ -9,7 +9,7 @@ use weir_units::{Rate, Time};
 use super::burst::Verdict;
 use super::config::Config;
 use super::cycle::Burst;
-use super::flows::Flows;
+use super::flows::{AGREEING, Flows};
 use super::others::Others;
 use crate::layers::Ladder;
 use crate::observation::LevelCause;
@@ -366,8 +366,6 @@ impl Rules {
     }
 }
 
-/// What one burst says may be chance; what two in a row say counts.
-const AGREEING: u32 = 2;
 /// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
 const LONGEST_STALL: Duration = Duration::from_millis(80);
 /// In the start a receiver takes so much of what a burst says that the path carries.
