@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use super::cycle::CYCLE;
+
 /// The least delays of the last slots.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
@@ -15,6 +17,8 @@ pub(super) struct Queue {
     slots: u32,
     /// The longest queues that stood for [`LATELY`] slots on end, in the same spans.
     highest: [Duration; 2],
+    /// The longest delay of each of the last cycles, the newest first.
+    longest_of_cycle: [Option<Duration>; CYCLES],
 }
 
 /// What a slot saw.
@@ -57,11 +61,17 @@ impl Queue {
     /// A packet, of a burst or not, waited so long.
     pub(super) fn on_any_packet(&mut self, waited: Duration) {
         self.longest[0] = self.longest[0].max(waited);
+        let of_cycle = self.longest_of_cycle[0].get_or_insert_default();
+        *of_cycle = waited.max(*of_cycle);
     }
 
     /// A slot ends, with or without a burst for the next level. Nothing stood before the burst if its slot saw less than `threshold`.
     pub(super) fn on_slot(&mut self, has_burst: bool, threshold: Duration) {
         self.slots += 1;
+        if self.slots % CYCLE as u32 == 0 && self.longest_of_cycle[0].is_some() {
+            self.longest_of_cycle.rotate_right(1);
+            self.longest_of_cycle[0] = None;
+        }
         if self.slots == SPAN {
             (self.slots, self.longest) = (0, [Duration::ZERO, self.longest[0]]);
             self.highest = [Duration::ZERO, self.highest[0]];
@@ -122,12 +132,20 @@ impl Queue {
         waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
     }
 
-    /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as any packet waited, as is the one
-    /// of a path that gets more than it carries. A host that reads late makes single packets wait for longer than the queue is; a burst
-    /// tells that the queue that stands is a short one.
+    /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as bursts make it, as is the one of a
+    /// path that gets more than it carries. Where bursts make it longer, the queue that stands is a short one. A host that sends or reads
+    /// late makes packets wait for longer than the queue is, but not in most cycles, as bursts do.
     pub(super) fn is_as_long_as_ever(&self) -> bool {
         let highest = self.highest[0].max(self.highest[1]).max(self.least_of(LATELY));
-        highest >= LEAST_FULL && self.newest() >= (highest * 7 / 8).max(self.longest() * 3 / 4)
+        highest >= LEAST_FULL && self.newest() >= (highest * 7 / 8).max(self.usual_longest() * 3 / 4)
+    }
+
+    /// The longest delay of a cycle, as the median of the last ones has it.
+    fn usual_longest(&self) -> Duration {
+        let mut longest = self.longest_of_cycle;
+        longest.sort_unstable();
+        let unknown = longest.partition_point(Option::is_none);
+        longest[unknown..].get((CYCLES - unknown) / 2).copied().flatten().unwrap_or_default()
     }
 
     fn longest(&self) -> Duration {
@@ -161,6 +179,8 @@ const FALL: f64 = 13.0 / 14.0;
 /// Ten seconds.
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
+/// Ten seconds, and an odd number.
+const CYCLES: usize = 13;
 /// Clocks and hosts vary by less.
 pub(super) const LEAST_QUEUE: Duration = Duration::from_millis(1);
 
@@ -235,6 +255,23 @@ mod tests {
         let mut queue = after(&[20; 10]);
         queue.on_any_packet(Duration::from_millis(27));
         assert!(!queue.is_as_long_as_ever());
+    }
+
+    #[test]
+    fn a_host_that_stops_in_fewer_than_half_of_the_cycles_makes_no_queue_look_shorter() {
+        let with_stops = |stops: fn(u64) -> bool| {
+            let mut queue = Queue::default();
+            for slot in 0..200 {
+                let late = if slot % CYCLE == 3 && stops(slot / CYCLE) { 100 } else { 0 };
+                queue.on_any_packet(Duration::from_millis(95 + late));
+                queue.on_packet(Duration::from_millis(90));
+                queue.on_slot(false, THRESHOLD);
+            }
+            queue.is_as_long_as_ever()
+        };
+        assert!(with_stops(|cycle| cycle % 7 == 0));
+        assert!(with_stops(|cycle| cycle % 5 < 2));
+        assert!(!with_stops(|cycle| cycle % 5 < 4), "these are bursts");
     }
 
     #[test]
