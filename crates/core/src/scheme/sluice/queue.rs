@@ -68,7 +68,7 @@ impl Queue {
     /// A slot ends, with or without a burst for the next level. Nothing stood before the burst if its slot saw less than `threshold`.
     pub(super) fn on_slot(&mut self, has_burst: bool, threshold: Duration) {
         self.slots += 1;
-        if self.slots % CYCLE as u32 == 0 && self.longest_of_cycle[0].is_some() {
+        if self.slots.is_multiple_of(CYCLE as u32) && self.longest_of_cycle[0].is_some() {
             self.longest_of_cycle.rotate_right(1);
             self.longest_of_cycle[0] = None;
         }
