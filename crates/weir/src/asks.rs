@@ -52,7 +52,7 @@ impl Asks {
     pub(crate) fn on_audience(&mut self, audience: Option<Audience>) {
         let receivers = audience.and_then(|audience| u16::try_from(audience.receivers).ok());
         self.receivers = receivers.filter(|receivers| *receivers <= MOST_RECEIVERS);
-        let alike = |audience: Audience| audience.highest.bps() <= audience.lowest.bps().saturating_mul(MOST_UNLIKE);
+        let alike = |audience: Audience| audience.highest <= audience.lowest.scale(MOST_UNLIKE);
         self.are_alike = audience.is_some_and(alike);
     }
 
@@ -66,7 +66,7 @@ impl Asks {
         let Some(answer) = self.asking.on_message(now, message) else { return };
         (self.unheard, self.rests_until) = (0, now);
         for lack in answer.lacks().map_while(Result::ok) {
-            carousel.note(&lack.map(Iterator::collect));
+            carousel.note(&answer.receiver, &lack.map(Iterator::collect));
         }
     }
 
@@ -130,8 +130,9 @@ const ENCODED_PER_SEC: f64 = 400e6;
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// More receivers are not asked.
 const MOST_RECEIVERS: u16 = 32;
-/// Receivers are not asked if one has more than this many times the rate of another.
-const MOST_UNLIKE: u64 = 2;
+/// Receivers are not asked if one has more than this many times the rate of another: who has half of the rate gets half of what it lacks each time it
+/// is asked, and the others get that in vain.
+const MOST_UNLIKE: f64 = 1.5;
 /// How long a host counts as busy that did not keep up.
 const BUSY_FOR: Duration = Duration::from_secs(10);
 /// From one question to the next while nothing is lacking, and how long that may go on until repair symbols are sent.
@@ -153,7 +154,7 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
 
     fn audience(receivers: u64) -> Option<Audience> {
-        Some(Audience { receivers, lowest: Rate::from_mbps(50), highest: Rate::from_mbps(100) })
+        Some(Audience { receivers, lowest: Rate::from_mbps(67), highest: Rate::from_mbps(100) })
     }
 
     fn at(millis: u64) -> Time {
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn unlike_receivers_are_asked_by_a_host_that_does_not_keep_up_alone() {
-        let unlike = Audience { receivers: 2, lowest: Rate::from_mbps(49), highest: Rate::from_mbps(100) };
+        let unlike = Audience { receivers: 2, lowest: Rate::from_mbps(66), highest: Rate::from_mbps(100) };
         for is_busy in [false, true] {
             let mut sender = Sender::new(0);
             sender.asks.on_audience(Some(unlike));

@@ -33,6 +33,7 @@ use weir_units::Rate;
 use weir_wire::alc::Content;
 use weir_wire::extension::Question;
 use weir_wire::fec::{PayloadId, RAPTORQ};
+use weir_wire::receipt::KEY_LEN;
 
 use self::cycle::Shares;
 use self::fdt::FdtCarousel;
@@ -306,9 +307,9 @@ impl Carousel {
         self.wanted = Wanted::default();
     }
 
-    /// A receiver lacks this.
-    pub fn note(&mut self, lack: &Lack) {
-        self.wanted.add(&self.plan, lack);
+    /// The receiver with this key lacks this.
+    pub fn note(&mut self, receiver: &[u8; KEY_LEN], lack: &Lack) {
+        self.wanted.add(&self.plan, receiver, lack);
     }
 
     /// Whether a receiver lacks something, by what was noted.

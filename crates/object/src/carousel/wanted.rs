@@ -5,21 +5,19 @@
 
 use std::collections::BTreeMap;
 
+use weir_wire::receipt::KEY_LEN;
+
 use super::plan::Plan;
 use crate::Lack;
 
-/// What receivers have said that they lack.
+/// What receivers have said that they lack, by their keys.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted(BTreeMap<usize, Want>);
+pub(crate) struct Wanted(BTreeMap<[u8; KEY_LEN], Wants>);
+
+/// What one of them, or several, lack of each block.
+type Wants = BTreeMap<usize, Part>;
 
 /// What they lack of one block.
-#[derive(Debug, Default)]
-struct Want {
-    /// Of those that lack little of the block, and of the others.
-    little: Part,
-    much: Part,
-}
-
 #[derive(Debug, Default)]
 struct Part {
     /// The most that one of them needs.
@@ -56,6 +54,17 @@ pub enum Thrift {
     Work,
 }
 
+/// What it takes to serve what is served now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// Little of the network.
+    Little,
+    /// The network for so long that each symbol should be of use to all.
+    Long,
+    /// Work that a host cannot do.
+    Work,
+}
+
 /// How many of the receivers that were asked have answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
@@ -70,7 +79,7 @@ pub enum Heard {
 pub(crate) struct Served {
     /// For each block, source symbols that were sent again.
     again: Vec<u32>,
-    /// How often only those were served that lack little, one time after another.
+    /// How often only those were served that lack the least, one time after another.
     preferred: u32,
 }
 
@@ -110,40 +119,87 @@ impl Wanted {
         self.0.is_empty()
     }
 
-    /// A receiver lacks this. What no block of the plan can lack is left out.
-    pub(crate) fn add(&mut self, plan: &Plan, lack: &Lack) {
+    /// This receiver lacks this. What no block of the plan can lack is left out.
+    pub(crate) fn add(&mut self, plan: &Plan, receiver: &[u8; KEY_LEN], lack: &Lack) {
         let id = (lack.toi, lack.block);
         let Ok(block) = plan.blocks.binary_search_by_key(&id, |block| (block.toi, block.number)) else { return };
         let symbols = plan.blocks[block].symbols;
         let needed = u32::from(lack.needed).min(symbols);
-        if needed > 0 {
-            let want = self.0.entry(block).or_default();
-            let part = if needed <= symbols / LITTLE { &mut want.little } else { &mut want.much };
-            part.add(symbols, needed, &lack.runs);
+        if needed == 0 {
+            return;
         }
+        let is_one_more = self.0.len() >= MOST_TOLD_APART && !self.0.contains_key(receiver);
+        let last = self.0.last_key_value().map(|(last, _)| *last).filter(|_| is_one_more);
+        let wants = self.0.entry(last.unwrap_or(*receiver)).or_default();
+        wants.entry(block).or_default().add(symbols, needed, &lack.runs);
     }
 
-    /// What to send for it. Those that lack little are served first and asked again before the others are, if that is soon done: where one has
-    /// just come and has nothing, the others need not wait until it has everything. Neither need those who lack little and have not been heard,
-    /// if not all have: then the others get a part of it, and all are asked again.
+    /// What to send for it. Nobody waits long for another that lacks more than twice as much: those that lack the least are served first and asked
+    /// again. Where one has just come and has nothing, the others need not wait until it has everything. Neither need those who have not been heard,
+    /// if not all have: then the others get a part of it, and all are asked again. Those that wait long get symbols that are of use to them, too,
+    /// unless that has a host encode that does not keep up.
     pub(crate) fn serve(self, plan: &Plan, thrift: Thrift, heard: Heard, served: &mut Served) -> Vec<Serving> {
-        let sum = |part: fn(&Want) -> u32| self.0.values().map(part).sum::<u32>();
-        let (little, much) = (sum(|want| want.little.most), sum(|want| want.much.most));
-        let is_soon_done = little > 0 && little <= much / LITTLE;
-        let prefers = is_soon_done && served.preferred < MOST_PREFERRED;
+        let mut receivers: Vec<Wants> = self.0.into_values().collect();
+        receivers.sort_by_key(sum);
+        let part = (plan.symbols / PARTS).max(1);
+        let first = served_first(&receivers, part);
+        let prefers = first.is_some() && served.preferred < MOST_PREFERRED;
         served.preferred = if prefers { served.preferred + 1 } else { 0 };
-        let wants = self.0.into_iter();
-        let parts = wants.map(|(block, want)| (block, if prefers { want.little } else { want.little.and(&want.much) }));
-        let serve = |(block, part): (usize, Part)| {
-            let symbols = part.serve(plan.blocks[block].symbols, thrift, &mut served.again[block]);
+        let waiting = receivers.split_off(first.filter(|_| prefers).unwrap_or(receivers.len()));
+        let (now, waiting) = (together(receivers), together(waiting));
+        let takes = match thrift {
+            Thrift::Work => Takes::Work,
+            Thrift::Bytes if sum(&now) > part => Takes::Long,
+            Thrift::Bytes => Takes::Little,
+        };
+        let serve = |(block, wanted): (usize, Part)| {
+            let symbols = match waiting.get(&block) {
+                Some(waiting) if takes == Takes::Long && waiting.has_most_of(&wanted) => wanted.fresh(),
+                _ => wanted.serve(plan.blocks[block].symbols, takes, &mut served.again[block]),
+            };
             Serving { block, symbols }
         };
-        let mut servings: Vec<Serving> = parts.filter(|(_, part)| part.most > 0).map(serve).collect();
-        if !prefers && (heard == Heard::Some || is_soon_done) {
-            shorten(&mut servings, (plan.symbols / u64::from(LITTLE)).max(1) as u32, &mut served.again);
+        let mut servings: Vec<Serving> = now.into_iter().map(serve).collect();
+        if !prefers && (heard == Heard::Some || first.is_some()) {
+            shorten(&mut servings, part as u32, &mut served.again);
         }
         servings
     }
+}
+
+/// How many symbols they need.
+fn sum(wants: &Wants) -> u64 {
+    wants.values().map(|part| u64::from(part.most)).sum()
+}
+
+/// What these receivers lack together.
+fn together(receivers: Vec<Wants>) -> Wants {
+    let mut all = Wants::new();
+    for (block, part) in receivers.into_iter().flatten() {
+        let sum = all.entry(block).or_default();
+        *sum = std::mem::take(sum).and(&part);
+    }
+    all
+}
+
+/// How many of these receivers, of which the first needs the least, are served before the others: those that together take at most twice what the
+/// first takes, or `short` symbols. `None` if all do.
+fn served_first(receivers: &[Wants], short: u64) -> Option<usize> {
+    let mut most: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut sum = 0;
+    let costs: Vec<u64> = receivers
+        .iter()
+        .map(|wants| {
+            for (block, part) in wants {
+                let before = most.entry(*block).or_default();
+                sum += u64::from(part.most.saturating_sub(*before));
+                *before = part.most.max(*before);
+            }
+            sum
+        })
+        .collect();
+    let limit = short.max(costs.first()? * 2);
+    Some(costs.partition_point(|cost| *cost <= limit)).filter(|first| *first < costs.len())
 }
 
 /// Keeps the first `left` symbols. Those that it drops no longer count in `again`, the source symbols that were sent again of each block.
@@ -175,16 +231,28 @@ impl Part {
         Part { most: self.most.max(other.most), is_any: self.is_any || other.is_any, ..self }
     }
 
+    /// Repair symbols for whoever needs the most.
+    const fn fresh(&self) -> Symbols {
+        Symbols::Fresh(self.most + self.most / SPARE_PART + SPARE)
+    }
+
+    /// Whether those that lack this part have most of what those that lack the `other` part lack.
+    fn has_most_of(&self, other: &Part) -> bool {
+        let both: u32 = self.symbols.iter().zip(&other.symbols).map(|(word, other)| (word & other).count_ones()).sum();
+        !self.is_any && both * 2 < other.symbols.iter().map(|word| word.count_ones()).sum::<u32>()
+    }
+
     /// What to send of a block of `symbols` of which `again` were sent again.
-    fn serve(&self, symbols: u32, thrift: Thrift, again: &mut u32) -> Symbols {
+    fn serve(&self, symbols: u32, takes: Takes, again: &mut u32) -> Symbols {
         let lacking = self.symbols.iter().map(|word| word.count_ones()).sum::<u32>();
         let is_worn = *again + lacking > symbols.saturating_mul(MOST_TIMES);
-        let most = match thrift {
-            Thrift::Bytes => self.most.saturating_mul(MOST_SPREAD),
-            Thrift::Work => symbols,
+        let most = match takes {
+            Takes::Little => self.most * MOST_SPREAD,
+            Takes::Long => self.most + self.most / LONG_SPREAD_PART,
+            Takes::Work => symbols,
         };
         if self.is_any || is_worn || lacking > most {
-            return Symbols::Fresh(self.most + self.most / SPARE_PART + SPARE);
+            return self.fresh();
         }
         *again += lacking;
         let is_lacking = |symbol: &u32| self.symbols[(symbol / u64::BITS) as usize] >> (symbol % u64::BITS) & 1 == 1;
@@ -192,14 +260,18 @@ impl Part {
     }
 }
 
-/// Who needs at most one symbol in this number of a block lacks little of it; and those that do are served first as long as that takes at most
-/// one part in this number of what the others take.
-const LITTLE: u32 = 8;
-/// Those that lack little go before the others this many times, one after another.
+/// What further receivers lack counts as that of one of these. Fewer are asked.
+const MOST_TOLD_APART: usize = 64;
+/// Where others may lack less, those that lack much get one part in this number of all symbols at a time. Nobody is served first where all together
+/// take no more than that.
+const PARTS: u64 = 8;
+/// Those that lack the least go before the others this many times, one after another.
 const MOST_PREFERRED: u32 = 4;
 /// Source symbols are sent again while they are at most this many times what one receiver needs. Beyond that, repair symbols save enough of the
 /// rate to be worth encoding and decoding.
 const MOST_SPREAD: u32 = 2;
+/// Where much is lacking, they may be more than that by one in this number.
+const LONG_SPREAD_PART: u32 = 8;
 /// The source symbols of a block are sent again this many times, whatever is said to be lacking: then it gets repair symbols, which help
 /// everybody.
 const MOST_TIMES: u32 = 8;
@@ -226,27 +298,35 @@ mod tests {
         Lack { toi: 1, block, needed, runs: runs.to_vec() }
     }
 
-    fn serve(plan: &Plan, lacks: &[Lack]) -> Vec<(usize, Symbols)> {
+    const ONE: &[u8; KEY_LEN] = &[1; KEY_LEN];
+    const OTHER: &[u8; KEY_LEN] = &[2; KEY_LEN];
+
+    /// What is served for what these receivers lack, by the first byte of their keys.
+    fn serve(plan: &Plan, lacks: &[(u8, Lack)]) -> Vec<(usize, Symbols)> {
         let mut wanted = Wanted::default();
-        lacks.iter().for_each(|lack| wanted.add(plan, lack));
+        lacks.iter().for_each(|(receiver, lack)| wanted.add(plan, &[*receiver; KEY_LEN], lack));
         let served = wanted.serve(plan, Thrift::Bytes, Heard::All, &mut Served::new(plan.blocks.len()));
         served.into_iter().map(|serving| (serving.block, serving.symbols)).collect()
     }
 
     #[test]
     fn what_one_receiver_lacks_is_sent_again_and_nothing_else() {
-        let served = serve(&plan(), &[lack(3, 4, &[(10, 3), (99, 1)]), lack(0, 1, &[(0, 1)])]);
+        let served = serve(&plan(), &[(1, lack(3, 4, &[(10, 3), (99, 1)])), (1, lack(0, 1, &[(0, 1)]))]);
         assert_eq!(served, [(0, Symbols::Source(vec![0])), (3, Symbols::Source(vec![10, 11, 12, 99]))]);
     }
 
     #[test]
     fn receivers_that_lack_different_symbols_get_repair_symbols() {
         let plan = plan();
-        let alike = serve(&plan, &[lack(1, 2, &[(5, 2)]), lack(1, 2, &[(6, 2)])]);
+        let alike = serve(&plan, &[(1, lack(1, 2, &[(5, 2)])), (2, lack(1, 2, &[(6, 2)]))]);
         assert_eq!(alike, [(1, Symbols::Source(vec![5, 6, 7]))]);
-        let unlike: Vec<Lack> = (0..5).map(|i| lack(1, 2, &[(10 * i, 2)])).collect();
+        let unlike: Vec<(u8, Lack)> = (0..5).map(|i| (i, lack(1, 2, &[(10 * u16::from(i), 2)]))).collect();
         assert_eq!(serve(&plan, &unlike), [(1, Symbols::Fresh(4))]);
-        assert_eq!(serve(&plan, &[lack(1, 90, &[])]), [(1, Symbols::Fresh(97))], "or where one does not say which");
+        assert_eq!(
+            serve(&plan, &[(1, lack(1, 90, &[]))]),
+            [(1, Symbols::Fresh(97))],
+            "or where one does not say which"
+        );
     }
 
     #[test]
@@ -256,31 +336,35 @@ mod tests {
         let mut source = 0;
         for _ in 0..100 {
             let mut wanted = Wanted::default();
-            wanted.add(&plan, &lack(2, u16::MAX, &[(0, u16::MAX)]));
+            wanted.add(&plan, ONE, &lack(2, u16::MAX, &[(0, u16::MAX)]));
             let served = wanted.serve(&plan, Thrift::Bytes, Heard::All, &mut before);
             source += u32::from(matches!(served[0].symbols, Symbols::Source(_)));
         }
         assert_eq!(source, MOST_TIMES);
     }
 
-    #[test]
-    fn who_lacks_little_does_not_wait_for_one_that_has_nothing() {
+    /// How many symbols are sent each time, six times, for one receiver that has nothing and one that lacks this much of a block.
+    fn counts_next_to_one_that_has_nothing(lacking: u16) -> [u32; 6] {
         let plan = plan();
         let mut before = Served::new(plan.blocks.len());
-        let mut counts = Vec::new();
-        for _ in 0..6 {
+        std::array::from_fn(|_| {
             let mut wanted = Wanted::default();
-            (0..10).for_each(|block| wanted.add(&plan, &lack(block, 100, &[(0, 100)])));
-            wanted.add(&plan, &lack(3, 2, &[(7, 2)]));
-            counts.push(
-                wanted
-                    .serve(&plan, Thrift::Bytes, Heard::All, &mut before)
-                    .iter()
-                    .map(|serving| serving.symbols.count())
-                    .sum::<u32>(),
-            );
-        }
-        assert_eq!(counts, [2, 2, 2, 2, 125, 2], "nor does that one wait for ever");
+            (0..10).for_each(|block| wanted.add(&plan, ONE, &lack(block, 100, &[(0, 100)])));
+            (0..10).for_each(|block| wanted.add(&plan, OTHER, &lack(block, lacking, &[(7, lacking)])));
+            let servings = wanted.serve(&plan, Thrift::Bytes, Heard::All, &mut before);
+            servings.iter().map(|serving| serving.symbols.count()).sum()
+        })
+    }
+
+    #[test]
+    fn who_lacks_less_than_half_of_what_another_lacks_does_not_wait_for_it() {
+        assert_eq!(
+            counts_next_to_one_that_has_nothing(2),
+            [20, 20, 20, 20, 125, 20],
+            "nor does that one wait for ever"
+        );
+        assert_eq!(counts_next_to_one_that_has_nothing(45)[..5], [450, 450, 450, 450, 125]);
+        assert_eq!(counts_next_to_one_that_has_nothing(60)[0], 1000);
     }
 
     #[test]
@@ -288,7 +372,7 @@ mod tests {
         let plan = plan();
         let count = |heard| {
             let mut wanted = Wanted::default();
-            (0..10).for_each(|block| wanted.add(&plan, &lack(block, 100, &[(0, 100)])));
+            (0..10).for_each(|block| wanted.add(&plan, ONE, &lack(block, 100, &[(0, 100)])));
             let servings = wanted.serve(&plan, Thrift::Bytes, heard, &mut Served::new(plan.blocks.len()));
             servings.iter().map(|serving| serving.symbols.count()).collect::<Vec<_>>()
         };
@@ -298,16 +382,65 @@ mod tests {
         let mut before = Served::new(plan.blocks.len());
         for _ in 0..100 {
             let mut wanted = Wanted::default();
-            wanted.add(&plan, &lack(0, 100, &[(0, 100)]));
-            wanted.add(&plan, &lack(9, 100, &[(0, 100)]));
+            wanted.add(&plan, ONE, &lack(0, 100, &[(0, 100)]));
+            wanted.add(&plan, ONE, &lack(9, 100, &[(0, 100)]));
             wanted.serve(&plan, Thrift::Bytes, Heard::Some, &mut before);
         }
         assert!(before.again[0] >= 700 && before.again[9] < 800, "{:?}", before.again);
     }
 
     #[test]
+    fn of_three_the_first_waits_for_neither_of_the_others() {
+        let lacks: Vec<(u8, Lack)> = [(1, 20), (2, 50), (3, 100)]
+            .into_iter()
+            .flat_map(|(receiver, lacking)| (0..10).map(move |block| (receiver, lack(block, lacking, &[(0, lacking)]))))
+            .collect();
+        let served = serve(&plan(), &lacks);
+        assert_eq!(served.iter().map(|(_, symbols)| symbols.count()).sum::<u32>(), 200);
+    }
+
+    #[test]
+    fn who_waits_for_those_that_lack_what_it_has_gets_repair_symbols() {
+        let is_fresh = |first: u16, count: u16| {
+            let of_block = |block| [(1, lack(block, count, &[(first, count)])), (2, lack(block, 60, &[(40, 60)]))];
+            let lacks: Vec<(u8, Lack)> = (0..10).flat_map(of_block).collect();
+            serve(&plan(), &lacks).iter().all(|(_, symbols)| matches!(symbols, Symbols::Fresh(_)))
+        };
+        assert!(is_fresh(25, 20));
+        assert!(!is_fresh(35, 20), "it lacks most of it, too");
+        assert!(!is_fresh(5, 10), "nobody waits long");
+    }
+
+    #[test]
+    fn nobody_is_asked_twice_where_everything_is_soon_sent() {
+        let served = serve(&plan(), &[(1, lack(0, 100, &[(0, 100)])), (2, lack(1, 1, &[(3, 1)]))]);
+        assert_eq!(served.len(), 2);
+    }
+
+    #[test]
+    fn who_lacks_much_of_one_block_and_little_of_another_is_served_at_once() {
+        let mut lacks: Vec<(u8, Lack)> = (0..9).map(|block| (1, lack(block, 100, &[(0, 100)]))).collect();
+        lacks.push((1, lack(9, 1, &[(3, 1)])));
+        assert_eq!(serve(&plan(), &lacks).len(), 10);
+    }
+
+    #[test]
+    fn made_up_receivers_are_not_told_apart_without_end() {
+        let plan = plan();
+        let mut wanted = Wanted::default();
+        for receiver in 0..1_000_u16 {
+            let mut key = [0; KEY_LEN];
+            key[..2].copy_from_slice(&receiver.to_be_bytes());
+            wanted.add(&plan, &key, &lack(4, 1, &[(receiver % 100, 1)]));
+        }
+        assert_eq!(wanted.0.len(), MOST_TOLD_APART);
+        let served = wanted.serve(&plan, Thrift::Work, Heard::All, &mut Served::new(plan.blocks.len()));
+        assert_eq!(served.iter().map(|serving| serving.symbols.count()).collect::<Vec<_>>(), [100]);
+    }
+
+    #[test]
     fn what_no_block_can_lack_is_ignored() {
         let nonsense = [lack(10, 1, &[(0, 1)]), Lack { toi: 2, ..lack(0, 1, &[(0, 1)]) }, lack(1, 0, &[(200, 9)])];
-        assert_eq!(serve(&plan(), &nonsense), []);
+        assert_eq!(serve(&plan(), &nonsense.map(|lack| (1, lack))), []);
     }
 }

@@ -5,6 +5,7 @@ use weir_object::carousel::{Heard, Thrift};
 use weir_object::{CarouselOptions, Lack, Store, StoreOptions};
 use weir_units::Random;
 use weir_wire::extension::Question;
+use weir_wire::receipt::KEY_LEN;
 
 /// A receiver that loses packets at random.
 struct Receiver {
@@ -47,11 +48,11 @@ fn send(sender: &mut Sender, receivers: &mut [Receiver], absent: usize, liar: im
             sender.carousel.ask(Question { number: account.questions, receivers: receivers.len() as u16 });
             let (_, content, _) = sender.next();
             assert_eq!(content.ask.map(|question| question.number), Some(account.questions), "packets ask");
-            for receiver in receivers.iter_mut() {
+            for (i, receiver) in receivers.iter_mut().enumerate() {
                 let lacking = receiver.store.lacking(usize::MAX).expect("the disk works");
-                lacking.iter().flatten().for_each(|lack| sender.carousel.note(lack));
+                lacking.iter().flatten().for_each(|lack| sender.carousel.note(&[i as u8; KEY_LEN], lack));
             }
-            liar().iter().for_each(|lack| sender.carousel.note(lack));
+            liar().iter().for_each(|lack| sender.carousel.note(&[u8::MAX; KEY_LEN], lack));
             sender.carousel.go_on(Thrift::Bytes, Heard::All);
         }
         let (_, content, symbol) = sender.next();
