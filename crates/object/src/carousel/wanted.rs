@@ -136,12 +136,12 @@ impl Wanted {
 
     /// What to send for it. Nobody waits long for another that lacks more than twice as much: those that lack the least are served first and asked
     /// again. Where one has just come and has nothing, the others need not wait until it has everything. Neither need those who have not been heard,
-    /// if not all have: then the others get a part of it, and all are asked again. Those that wait long get symbols that are of use to them, too,
-    /// unless that has a host encode that does not keep up.
+    /// if not all have: then the others get a part of it, and all are asked again. Where serving takes long, those that wait get symbols that they
+    /// lack, too, unless a host does not keep up: then nothing is encoded for it.
     pub(crate) fn serve(self, plan: &Plan, thrift: Thrift, heard: Heard, served: &mut Served) -> Vec<Serving> {
         let mut receivers: Vec<Wants> = self.0.into_values().collect();
         receivers.sort_by_key(sum);
-        let part = (plan.symbols / PARTS).max(1);
+        let part = (plan.symbols / u64::from(PARTS)).max(1);
         let first = served_first(&receivers, part);
         let prefers = first.is_some() && served.preferred < MOST_PREFERRED;
         served.preferred = if prefers { served.preferred + 1 } else { 0 };
@@ -231,7 +231,7 @@ impl Part {
         Part { most: self.most.max(other.most), is_any: self.is_any || other.is_any, ..self }
     }
 
-    /// Repair symbols for whoever needs the most.
+    /// As many repair symbols as the receiver that lacks the most needs, and a few to spare.
     const fn fresh(&self) -> Symbols {
         Symbols::Fresh(self.most + self.most / SPARE_PART + SPARE)
     }
@@ -248,7 +248,7 @@ impl Part {
         let is_worn = *again + lacking > symbols.saturating_mul(MOST_TIMES);
         let most = match takes {
             Takes::Little => self.most * MOST_SPREAD,
-            Takes::Long => self.most + self.most / LONG_SPREAD_PART,
+            Takes::Long => self.most + self.most / PARTS,
             Takes::Work => symbols,
         };
         if self.is_any || is_worn || lacking > most {
@@ -262,16 +262,15 @@ impl Part {
 
 /// What further receivers lack counts as that of one of these. Fewer are asked.
 const MOST_TOLD_APART: usize = 64;
-/// Where others may lack less, those that lack much get one part in this number of all symbols at a time. Nobody is served first where all together
-/// take no more than that.
-const PARTS: u64 = 8;
+/// One part in this number of all symbols takes long: nobody is served first where all together take no more, and where others may lack less, those that
+/// lack much get so much at a time. Of a block that is served for so long, source symbols are sent again while they are more than one receiver needs by at
+/// most one in this number.
+const PARTS: u32 = 8;
 /// Those that lack the least go before the others this many times, one after another.
 const MOST_PREFERRED: u32 = 4;
 /// Source symbols are sent again while they are at most this many times what one receiver needs. Beyond that, repair symbols save enough of the
 /// rate to be worth encoding and decoding.
 const MOST_SPREAD: u32 = 2;
-/// Where much is lacking, they may be more than that by one in this number.
-const LONG_SPREAD_PART: u32 = 8;
 /// The source symbols of a block are sent again this many times, whatever is said to be lacking: then it gets repair symbols, which help
 /// everybody.
 const MOST_TIMES: u32 = 8;

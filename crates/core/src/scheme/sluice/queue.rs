@@ -132,15 +132,15 @@ impl Queue {
         waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
     }
 
-    /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as bursts make it, as is the one of a
-    /// path that gets more than it carries. Where bursts make it longer, the queue that stands is a short one. A host that sends or reads
-    /// late makes packets wait for longer than the queue is, but not in most cycles, as bursts do.
+    /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as it became in half of the last
+    /// cycles. That is so where a path gets more than it carries. Bursts, which come in nearly every cycle, show that a queue is a short one.
+    /// A host that sends or reads late also delays packets, but only in some cycles.
     pub(super) fn is_as_long_as_ever(&self) -> bool {
         let highest = self.highest[0].max(self.highest[1]).max(self.least_of(LATELY));
         highest >= LEAST_FULL && self.newest() >= (highest * 7 / 8).max(self.usual_longest() * 3 / 4)
     }
 
-    /// The longest delay of a cycle, as the median of the last ones has it.
+    /// The median of the last cycles' longest delays.
     fn usual_longest(&self) -> Duration {
         let mut longest = self.longest_of_cycle;
         longest.sort_unstable();
@@ -179,7 +179,7 @@ const FALL: f64 = 13.0 / 14.0;
 /// Ten seconds.
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
-/// Ten seconds, and an odd number.
+/// About ten seconds.
 const CYCLES: usize = 13;
 /// Clocks and hosts vary by less.
 pub(super) const LEAST_QUEUE: Duration = Duration::from_millis(1);
