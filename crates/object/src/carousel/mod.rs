@@ -250,11 +250,14 @@ impl Carousel {
             return None;
         }
         if let Some(symbol) = self.fdt.due(channel) {
-            self.stats.fdt_symbols += 1;
-            return Some(self.fdt.symbol(symbol));
+            return Some(self.table(symbol));
         }
         let Some((batch, slot)) = self.pick(channel) else {
-            return (self.phase != Phase::Cycles && self.failure.is_none()).then(|| self.filler());
+            if self.phase == Phase::Cycles || self.failure.is_some() {
+                return None;
+            }
+            let filler = self.fdt.filler();
+            return Some(self.table(filler));
         };
         self.stats.symbols += 1;
         if !self.first_cycle_ends && self.open[batch].ends_first_cycle() && self.open[batch].is_half_sent() {
@@ -281,10 +284,9 @@ impl Carousel {
         }
     }
 
-    /// A packet of the table, while nothing else can be sent; it asks what is lacking while that is to be known.
-    fn filler(&mut self) -> (Content, &[u8]) {
+    /// A packet of the table. It asks what is lacking while that is to be known.
+    fn table(&mut self, symbol: usize) -> (Content, &[u8]) {
         self.stats.fdt_symbols += 1;
-        let symbol = self.fdt.filler();
         let (content, bytes) = self.fdt.symbol(symbol);
         (Content { ask: self.question, ..content }, bytes)
     }

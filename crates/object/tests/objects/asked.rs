@@ -90,6 +90,21 @@ fn sender() -> Sender {
 }
 
 #[test]
+fn all_packets_of_a_sender_that_waits_for_answers_ask() {
+    let mut sender = sender();
+    sender.carousel.set_asking(true);
+    while !sender.carousel.is_waiting() {
+        sender.next();
+    }
+    let question = Question { number: 1, receivers: 1 };
+    sender.carousel.ask(question);
+    // The table's turn comes several times in so many packets, and those ask as well.
+    for _ in 0..10_000 {
+        assert_eq!(sender.next().1.ask, Some(question));
+    }
+}
+
+#[test]
 fn what_one_receiver_lost_is_sent_again_and_nothing_else() {
     let (mut sender, mut receivers) = (sender(), [Receiver::new(1, 0.02)]);
     let account = send(&mut sender, &mut receivers, 0, Vec::new);
