@@ -10,10 +10,15 @@ use crate::layers::Ladder;
 /// The most levels that the host takes.
 ///
 /// A host for whose application more and more waits is a bottleneck of which bursts tell nothing, as the path carries them. So the receiver
-/// goes down to what the application works off, and stays there, but for a level more that it tries now and then.
+/// goes down to what the application works off, and looks from there for the most that it takes: each trial goes half of the way to what was
+/// too much.
 #[derive(Debug)]
 pub(super) struct HostLimit {
     levels: usize,
+    /// The receiver had so many for as long as a trial takes, and nothing waited.
+    enough: usize,
+    /// So many were too much last.
+    too_much: usize,
     /// When the latest cut has acted.
     acts_at: Time,
     /// Since when the receiver has all that it may have.
@@ -23,7 +28,7 @@ pub(super) struct HostLimit {
 
 impl HostLimit {
     pub(super) const fn new() -> HostLimit {
-        HostLimit { levels: usize::MAX, acts_at: Time::ZERO, had: None, retry: Retry::new() }
+        HostLimit { levels: usize::MAX, enough: 0, too_much: 0, acts_at: Time::ZERO, had: None, retry: Retry::new() }
     }
 
     /// The most levels that it takes.
@@ -32,27 +37,30 @@ impl HostLimit {
     }
 
     /// What came in the slot that is over, at this level, is too much for the application, which works off this much. Gives the level to go
-    /// to.
+    /// to: what was enough before, if that is more, as what is too much takes time from the application.
     pub(super) fn on_too_much(&mut self, now: Time, ladder: &Ladder, level: usize, worked_off: Rate) -> Option<usize> {
         if now < self.acts_at || level <= 1 {
             return None;
         }
         let highest_within = |rate: Rate| ladder.rates().partition_point(|of| *of <= rate).max(1);
         let half = highest_within(ladder.level_rate(level).scale(0.5)).min(level - 1);
-        self.levels = highest_within(worked_off.scale(SHARE)).clamp(half, level - 1);
+        self.enough = if self.enough < level { self.enough } else { 0 };
+        self.levels = highest_within(worked_off.scale(SHARE)).clamp(half, level - 1).max(self.enough);
+        self.too_much = level;
         self.acts_at = now + ACTS_WITHIN;
         self.had = None;
         self.retry.on_cut(now);
         Some(self.levels)
     }
 
-    /// The host takes what comes at this level, and nothing waits. One level more is tried if the receiver has had the most for as long as a
-    /// trial takes, and it is time to.
+    /// The host takes what comes at this level, and nothing waits. More is tried if the receiver has had the most for as long as a trial takes,
+    /// and it is time to.
     pub(super) fn on_enough(&mut self, now: Time, ladder: &Ladder, level: usize) {
         self.had = (level >= self.levels).then(|| self.had.unwrap_or(now));
         let is_proven = self.had.is_some_and(|since| now.since(since) >= TRIAL);
         if is_proven && self.retry.is_due(now) {
-            self.levels += 1;
+            self.enough = level;
+            self.levels = level + (self.too_much.saturating_sub(level) / 2).max(1);
             self.had = None;
         }
         if self.levels >= ladder.levels() {
@@ -69,6 +77,8 @@ const ACTS_WITHIN: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn ladder() -> Ladder {
@@ -105,5 +115,22 @@ mod tests {
         assert_eq!(limit.levels(), kept + 1);
         (13..200).for_each(|second| limit.on_enough(at(second * 1_000), &ladder, ladder.levels().min(limit.levels())));
         assert_eq!(limit.levels(), usize::MAX, "all of them");
+    }
+
+    #[test]
+    fn each_trial_goes_half_of_the_way_to_what_was_too_much_and_back_to_what_was_enough() {
+        let (ladder, mut limit) = (ladder(), HostLimit::new());
+        let nothing = Rate::from_kbps(1);
+        assert_eq!(limit.on_too_much(at(0), &ladder, 20, nothing), Some(15), "half of the rate");
+        // The receiver has each level as soon as it is allowed.
+        let allowed: Vec<usize> = (1..=63)
+            .map(|slot| {
+                limit.on_enough(at(100 * slot), &ladder, limit.levels());
+                limit.levels()
+            })
+            .collect();
+        assert_eq!([20, 21, 42, 63].map(|slot: usize| allowed[slot - 1]), [15, 17, 18, 19]);
+        assert_eq!(limit.on_too_much(at(6_700), &ladder, 19, nothing), Some(18), "that was enough");
+        assert_eq!(limit.on_too_much(at(7_100), &ladder, 18, nothing), Some(13), "it is no longer");
     }
 }
