@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_core::Observation;
+use weir_core::observation::CeilingCause;
 use weir_sim::tcp::{Config, Flavour};
 use weir_sim::{AgentId, Monitor, Network, TcpConnection, Times};
 use weir_units::{Rate, Time};
@@ -48,10 +49,11 @@ fn alone_it_has_nearly_all() {
     assert!(session > 9_000.0, "{session} kbit/s");
 }
 
-/// How often a receiver told of a flood, and how many channels it joined and left after a minute.
+/// How often a receiver told of a flood and its sender withheld levels for one, and how many channels the receiver joined and left after a minute.
 #[derive(Default)]
 struct Told {
     floods: usize,
+    cuts: usize,
     level: usize,
     moves: usize,
 }
@@ -60,6 +62,7 @@ impl Monitor for Told {
     fn observe(&mut self, now: Time, _agent: AgentId, observation: &Observation) {
         match observation {
             Observation::Flooded { .. } => self.floods += 1,
+            Observation::Ceiling { cause: CeilingCause::Flooded, .. } => self.cuts += 1,
             Observation::Level { level, .. } => {
                 let before = std::mem::replace(&mut self.level, *level);
                 self.moves += if now > Time::from_secs(60) { level.abs_diff(before) } else { 0 };
@@ -69,16 +72,39 @@ impl Monitor for Told {
     }
 }
 
-/// A BBR keeps a queue of four bandwidth-delay products nearly full, which looks like a flood. The sender withholds levels, to no avail.
+/// A session to one receiver behind this link, next to BBRs. Gives what is told in three minutes, and the rate in Mbit/s from one minute on.
+fn next_to_bbrs(bbrs: usize, link: &str, delay: Duration) -> (Told, f64) {
+    let mut net = Network::new(1);
+    let (root, host, bottleneck) = super::link(&mut net, link, delay);
+    super::session(&mut net, (root, host), Rate::from_mbps(1_000), 1.15, &[]);
+    let bbr = Config::today(Flavour::Bbr);
+    let start = |number: usize| Times::from(Time::from_millis(500 + 137 * number as u64));
+    let bbrs: Vec<TcpConnection> =
+        (0..bbrs).map(|number| net.add_tcp(root, host, bbr, start(number)).expect("a way")).collect();
+    let of_session = |net: &Network| {
+        let of_bbrs: u64 = bbrs.iter().map(|flow| net.tcp(flow.sender).acknowledged()).sum();
+        net.link_counters(bottleneck).delivered_bytes.count() - of_bbrs * bbr.segment_size.count()
+    };
+    let mut told = Told::default();
+    net.run_until(Time::from_secs(60), &mut told);
+    let before = of_session(&net);
+    net.run_until(Time::from_secs(180), &mut told);
+    let rate = (of_session(&net) - before) as f64 * 8e-6 / 120.0;
+    (told, rate)
+}
+
+/// A BBR keeps a queue of four bandwidth-delay products nearly full, which looks like a flood.
 #[test]
 fn a_flood_that_is_a_bbr_s_queue_makes_nobody_start_again_and_again() {
-    let mut net = Network::new(1);
-    let link = "rate=2M,delay=80ms,buffer=107p";
-    let (root, host, _) = super::link(&mut net, link, Duration::from_millis(80));
-    super::session(&mut net, (root, host), Rate::from_mbps(1_000), 1.15, &[]);
-    net.add_tcp(root, host, Config::today(Flavour::Bbr), Times::from(Time::from_millis(500))).expect("a way");
-    let mut told = Told::default();
-    net.run_until(Time::from_secs(180), &mut told);
+    let (told, _) = next_to_bbrs(1, "rate=2M,delay=80ms,buffer=107p", Duration::from_millis(80));
     assert!(told.floods > 0, "nothing looks like a flood");
     assert!(told.moves as f64 <= 0.4 * 120.0, "{} moves in two minutes", told.moves);
+}
+
+#[test]
+fn where_nothing_is_sent_but_what_its_receiver_wants_a_queue_of_bbrs_has_no_level_withheld() {
+    let (told, rate) = next_to_bbrs(4, "rate=50M,delay=5ms,buffer=166p", Duration::from_millis(5));
+    assert!(told.floods > 0, "nothing looks like a flood");
+    assert_eq!(told.cuts, 0, "{rate} Mbit/s");
+    assert!(rate > 5.0, "{rate} of 50 Mbit/s, of which one of five flows has 10");
 }

@@ -79,6 +79,13 @@ impl Demand {
         }
     }
 
+    /// Whether with these levels sent some path may get much that its receiver does not want, for all that is known: more than as much again as
+    /// it wants.
+    pub(super) fn is_much_unwanted(&self, sent: usize) -> bool {
+        let lowest = self.receivers.values().map(|(level, _)| *level).min().filter(|_| self.is_followed);
+        lowest.is_none_or(|wanted| self.ladder.level_rate(sent) > self.ladder.level_rate(wanted).scale(2.0))
+    }
+
     /// The receivers. `None` if they are not known.
     pub(super) fn audience(&self) -> Option<Audience> {
         let levels = || self.receivers.values().map(|(level, _)| *level);
@@ -386,6 +393,19 @@ mod tests {
         reporter.tell_again(Some(at(5_000)));
         let named = reporter.on_wants(at(5_000), 1, long, 0.0);
         assert_eq!(named, Some(Wanted { receiver: Wanted::MOST_RECEIVER, level: 1 }));
+    }
+
+    #[test]
+    fn much_is_unwanted_where_more_than_twice_what_the_lowest_wants_is_sent_or_nobody_is_known() {
+        let mut demand = demand();
+        assert!(demand.is_much_unwanted(1));
+        tell(&mut demand, 1_000, 1, 30);
+        assert!(!demand.is_much_unwanted(30));
+        tell(&mut demand, 1_000, 2, 26);
+        assert!(!demand.is_much_unwanted(30), "1.15⁴");
+        tell(&mut demand, 1_000, 2, 25);
+        assert!(demand.is_much_unwanted(30), "1.15⁵");
+        assert!(!demand.is_much_unwanted(29), "that is withheld");
     }
 
     #[test]

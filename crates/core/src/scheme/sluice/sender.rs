@@ -268,9 +268,14 @@ impl Sender {
         }
     }
 
+    /// A receiver reports a flood. Where hardly more is sent than each wants, other traffic fills its path.
     fn on_report(&mut self, now: Time, carried: f64) {
         if self.start.is_some() {
             self.announcement.on_probe(now);
+            let sent = self.levels();
+            if self.demand.as_ref().is_some_and(|demand| !demand.is_much_unwanted(sent)) {
+                return;
+            }
             let change = self.ceiling.on_report(now, carried, self.announcement.interval().span());
             self.tell(change);
         }
