@@ -441,7 +441,7 @@ impl FileReceiver<'_> {
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
             round_trip_ms: round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
-            eta_s: missing.filter(|_| pace > 0.0).map(|missing| missing as f64 / pace),
+            eta_s: missing.and_then(|missing| to_go(missing, pace)),
             target_bps: slot.and_then(|slot| slot.target_rate).map(|[short, long]| short.min(long).bps()),
         };
         self.show(&ReceiverEvent::Progress(event));
@@ -564,6 +564,11 @@ impl FileReceiver<'_> {
     }
 }
 
+/// The seconds until so many missing bytes are there, at this pace in bytes per second. `None` where hardly anything comes.
+fn to_go(missing: u64, pace: f64) -> Option<f64> {
+    Some(missing as f64 / pace).filter(|seconds| *seconds <= LONGEST_TO_GO.as_secs_f64())
+}
+
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
 
@@ -578,3 +583,18 @@ const SHORTEST_TURN: Duration = Duration::from_millis(10);
 
 /// How much the last quarter second counts in the pace.
 const PACE_GAIN: f64 = 0.1;
+
+/// More than that is no forecast: hardly anything comes.
+const LONGEST_TO_GO: Duration = Duration::from_secs(30 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_go_is_not_told_where_hardly_anything_comes() {
+        assert_eq!(to_go(1_000_000, 1e5), Some(10.0));
+        assert_eq!([0.0, 1e-10, 0.3].map(|pace| to_go(1_000_000, pace)), [None; 3]);
+        assert_eq!(to_go(0, 0.0), None);
+    }
+}
