@@ -564,7 +564,7 @@ impl FileReceiver<'_> {
     }
 }
 
-/// The seconds until so many missing bytes are there, at this pace in bytes per second. `None` where hardly anything comes.
+/// Seconds until `missing` bytes have arrived at `pace` bytes per second. `None` if that is too far off to forecast.
 fn to_go(missing: u64, pace: f64) -> Option<f64> {
     Some(missing as f64 / pace).filter(|seconds| *seconds <= LONGEST_TO_GO.as_secs_f64())
 }
@@ -584,7 +584,7 @@ const SHORTEST_TURN: Duration = Duration::from_millis(10);
 /// How much the last quarter second counts in the pace.
 const PACE_GAIN: f64 = 0.1;
 
-/// More than that is no forecast: hardly anything comes.
+/// A time to go that is longer is not told.
 const LONGEST_TO_GO: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ fn all_packets_of_a_sender_that_waits_for_answers_ask() {
     }
     let question = Question { number: 1, receivers: 1 };
     sender.carousel.ask(question);
-    // The table's turn comes several times in so many packets, and those ask as well.
+    // Packets of the table are due several times among these, and they must ask, too.
     for _ in 0..10_000 {
         assert_eq!(sender.next().1.ask, Some(question));
     }

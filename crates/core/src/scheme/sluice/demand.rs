@@ -79,11 +79,10 @@ impl Demand {
         }
     }
 
-    /// Whether with these levels sent some path may get much that its receiver does not want, for all that is known: more than as much again as
-    /// it wants.
+    /// Whether some path may get much that its receiver does not want while these levels are sent. It may where the receivers are not known.
     pub(super) fn is_much_unwanted(&self, sent: usize) -> bool {
         let lowest = self.receivers.values().map(|(level, _)| *level).min().filter(|_| self.is_followed);
-        lowest.is_none_or(|wanted| self.ladder.level_rate(sent) > self.ladder.level_rate(wanted).scale(2.0))
+        lowest.is_none_or(|wanted| self.ladder.level_rate(sent) > self.ladder.level_rate(wanted).scale(MUCH_UNWANTED))
     }
 
     /// The receivers. `None` if they are not known.
@@ -226,6 +225,9 @@ const REPORT_INTERVALS: u32 = 4;
 const REMEMBERED_INTERVALS: u32 = 20;
 /// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
 const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);
+/// Much is unwanted if more than this many times what the lowest receiver wants is sent. A flooded receiver soon wants less than that, as its losses go on
+/// whatever it leaves.
+const MUCH_UNWANTED: f64 = 2.0;
 /// More than are followed. Somebody who makes up receivers has all sent.
 const MOST_RECEIVERS: usize = 2_000;
 

@@ -15,9 +15,9 @@ use crate::layers::Ladder;
 #[derive(Debug)]
 pub(super) struct HostLimit {
     levels: usize,
-    /// The receiver had so many for as long as a trial takes, and nothing waited.
+    /// The highest level that the receiver has held for the length of a trial without a backlog; 0 if there is none.
     enough: usize,
-    /// So many were too much last.
+    /// The level that was too much last; 0 if none was.
     too_much: usize,
     /// When the latest cut has acted.
     acts_at: Time,
@@ -37,7 +37,7 @@ impl HostLimit {
     }
 
     /// What came in the slot that is over, at this level, is too much for the application, which works off this much. Gives the level to go
-    /// to: what was enough before, if that is more, as what is too much takes time from the application.
+    /// to, which is no lower than what was enough before.
     pub(super) fn on_too_much(&mut self, now: Time, ladder: &Ladder, level: usize, worked_off: Rate) -> Option<usize> {
         if now < self.acts_at || level <= 1 {
             return None;

@@ -268,7 +268,7 @@ impl Sender {
         }
     }
 
-    /// A receiver reports a flood. Where hardly more is sent than each wants, other traffic fills its path.
+    /// A receiver reports a flood. That does not count if little is sent that receivers do not want: then other traffic fills the path.
     fn on_report(&mut self, now: Time, carried: f64) {
         if self.start.is_some() {
             self.announcement.on_probe(now);
