@@ -258,9 +258,11 @@ pub enum LevelCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CeilingCause {
-    /// A receiver's path is full whatever it leaves.
+    /// A receiver reports that its path is full whatever it leaves: to see whether it is empty when less is sent.
+    Test,
+    /// It was, so the network floods.
     Flooded,
-    /// Sending less did not help.
+    /// It was not, or nobody told.
     Futile,
     /// To see whether more does no harm any more.
     Trial,

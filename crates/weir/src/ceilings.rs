@@ -25,12 +25,15 @@ impl Ceilings {
                 self.busy = None;
                 None
             }
+            CeilingCause::Test => Some(format!(
+                "a receiver's path is full whatever it leaves: only up to {rate} is sent for some seconds, to see whether the network floods"
+            )),
             CeilingCause::Flooded => Some(format!(
-                "a receiver's path is full whatever it leaves: where a switch sends every channel to every port, the slowest port decides. No more than \
+                "the network floods: where a switch sends every channel to every port, the slowest port decides. No more than \
                  {rate} is sent from here on. Turn on IGMP snooping (for IPv6 MLD snooping) and an IGMP querier on the switch, or send with a lower --rates"
             )),
             CeilingCause::Futile => Some(format!(
-                "the path is as full as before, so it is other traffic that fills it: up to {rate} is sent again"
+                "the receiver's path is as full as before, so it is other traffic that fills it: up to {rate} is sent again"
             )),
             _ => Some(format!("up to {rate} is sent, to see whether the network still floods")),
         }

@@ -1,8 +1,8 @@
 //! A round-trip probe: a receiver of a session asks the sender, and the sender sends the same back.
 //!
-//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 and 5 reports), TSI 16 bits, clock 32 bits.
-//! A report has something else instead of the clock, and is not answered: the part of what is sent that the path carries (4), or what the
-//! receiver wants (5).
+//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 to 6 reports), TSI 16 bits, clock 32 bits.
+//! A report has something else instead of the clock, and is not answered: the part of what is sent that the path carries (4), what the
+//! receiver wants (5), or whether a cut has emptied the path (6).
 
 use crate::{DecodeError, take_array};
 
@@ -12,7 +12,7 @@ pub struct Probe {
     /// Whose, and why.
     pub kind: Kind,
     /// The receiver's clock when it sent the probe, in microseconds, modulo 2^32. Only the receiver makes anything of it: the
-    /// echo must repeat it. Of a report: what it tells, see [`Probe::flooded`] and [`Probe::wanted`].
+    /// echo must repeat it. Of a report: what it tells, see [`Probe::flooded`], [`Probe::wanted`] and [`Probe::judged`].
     pub clock_micros: u32,
 }
 
@@ -27,6 +27,8 @@ pub enum Kind {
     Flooded,
     /// From any receiver: a report of what it wants.
     Wants,
+    /// From a receiver that reported a full path, after the sender has sent less: a report.
+    Judges,
     /// From the sender: as long as the probe, so that a forged one gains nothing.
     Echo,
 }
@@ -45,6 +47,20 @@ impl Wanted {
     pub const MOST_RECEIVER: u32 = (1 << LEVEL_SHIFT) - 1;
     /// The highest level that a report can tell.
     pub const MOST_LEVEL: u16 = u16::MAX >> (LEVEL_SHIFT - 16);
+}
+
+/// What a receiver whose path was full has seen since the sender sends less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// How many levels the sender withholds, at most [`Verdict::MOST_WITHHELD`]: it tells the sender of which cut this is.
+    pub withheld: u32,
+    /// The path is empty.
+    pub is_empty: bool,
+}
+
+impl Verdict {
+    /// The most levels that a report can tell.
+    pub const MOST_WITHHELD: u32 = u32::MAX >> 1;
 }
 
 /// Bytes of a probe, and of an echo.
@@ -75,6 +91,18 @@ impl Probe {
         (self.kind == Kind::Wants).then_some(Wanted { receiver, level: level as u16 })
     }
 
+    /// A report of what sending less has done.
+    pub fn judged(verdict: Verdict) -> Probe {
+        let clock_micros = verdict.withheld.min(Verdict::MOST_WITHHELD) << 1 | u32::from(verdict.is_empty);
+        Probe { kind: Kind::Judges, clock_micros }
+    }
+
+    /// What sending less has done, if this is a report of that.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let verdict = Verdict { withheld: self.clock_micros >> 1, is_empty: self.clock_micros & 1 == 1 };
+        (self.kind == Kind::Judges).then_some(verdict)
+    }
+
     /// The message of session `tsi`.
     pub fn encode(&self, tsi: u16) -> [u8; LEN] {
         let mut out = [0; LEN];
@@ -86,6 +114,7 @@ impl Probe {
             Kind::StartUp => 3,
             Kind::Flooded => 4,
             Kind::Wants => 5,
+            Kind::Judges => 6,
         };
         out[6..8].copy_from_slice(&tsi.to_be_bytes());
         out[8..].copy_from_slice(&self.clock_micros.to_be_bytes());
@@ -109,6 +138,7 @@ impl Probe {
             3 => Kind::StartUp,
             4 => Kind::Flooded,
             5 => Kind::Wants,
+            6 => Kind::Judges,
             _ => return Err(DecodeError::Value { field: "probe kind", value: u64::from(kind) }),
         };
         let tsi = u16::from_be_bytes(take_array(&mut rest, "probe TSI")?);
@@ -158,10 +188,22 @@ mod tests {
         assert_eq!((Probe::wanted(wanted).carried(), Probe::flooded(1.0).wants()), (None, None));
     }
 
+    #[test]
+    fn a_verdict_has_how_many_levels_are_withheld_and_in_the_last_bit_whether_the_path_is_empty() {
+        let verdict = Verdict { withheld: 0x1234, is_empty: true };
+        assert_eq!(Probe::judged(verdict).encode(0xa0b0)[4..], [1, 6, 0xa0, 0xb0, 0, 0, 0x24, 0x69]);
+        for verdict in [verdict, Verdict { is_empty: false, ..verdict }] {
+            assert_eq!(Probe::judged(verdict).verdict(), Some(verdict));
+        }
+        let most = Verdict { withheld: Verdict::MOST_WITHHELD, is_empty: false };
+        assert_eq!(Probe::judged(Verdict { withheld: u32::MAX, ..most }).verdict(), Some(most));
+        assert_eq!((Probe::judged(verdict).carried(), Probe::flooded(1.0).verdict()), (None, None));
+    }
+
     proptest! {
         #[test]
-        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..5) {
-            let kinds = [Kind::Probe, Kind::Echo, Kind::StartUp, Kind::Flooded, Kind::Wants];
+        fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..6) {
+            let kinds = [Kind::Probe, Kind::Echo, Kind::StartUp, Kind::Flooded, Kind::Wants, Kind::Judges];
             let probe = Probe { kind: kinds[kind], clock_micros };
             let message = probe.encode(tsi);
             prop_assert_eq!(Probe::decode(&message), Ok((probe, tsi)));

@@ -6,7 +6,7 @@ mod announcement;
 mod receiver;
 
 use weir_units::{Bytes, Ecn};
-use weir_wire::probe::Wanted;
+use weir_wire::probe::{Verdict, Wanted};
 use weir_wire::{Probe, probe};
 
 use crate::endpoint::{Action, Destination, Event, Header, Origin, Packet, PeerId};
@@ -29,6 +29,11 @@ pub(crate) fn report(carried: f64) -> Action {
     ask(Probe::flooded(carried))
 }
 
+/// A receiver reports what sending less has done.
+pub(crate) fn judge(verdict: Verdict) -> Action {
+    ask(Probe::judged(verdict))
+}
+
 /// A receiver reports what it wants.
 pub(crate) fn want(wanted: Wanted) -> Action {
     ask(Probe::wanted(wanted))
@@ -42,6 +47,11 @@ pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
 /// What a receiver reported to the sender with this event, if it did.
 pub(crate) fn reported(event: &Event<'_>) -> Option<f64> {
     sent_to_sender(event)?.carried()
+}
+
+/// What a receiver told the sender with this event of a cut, if it did.
+pub(crate) fn judged(event: &Event<'_>) -> Option<Verdict> {
+    sent_to_sender(event)?.verdict()
 }
 
 /// What a receiver told the sender with this event that it wants, if it did.

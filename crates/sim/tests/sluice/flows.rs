@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use weir_core::Observation;
+use weir_core::layers::Ladder;
 use weir_core::observation::CeilingCause;
+use weir_link::LinkConfig;
 use weir_sim::tcp::{Config, Flavour};
-use weir_sim::{AgentId, Monitor, Network, TcpConnection, Times};
+use weir_sim::{AgentId, EndpointConfig, Monitor, Network, TcpConnection, Times};
 use weir_units::{Rate, Time};
 
 /// Rates in kbit/s from 40 s to 100 s of a session, and of the TCPs of today next to it on a link of 10 Mbit/s.
@@ -54,6 +56,8 @@ fn alone_it_has_nearly_all() {
 struct Told {
     floods: usize,
     cuts: usize,
+    /// How often they were given back because that had not helped.
+    futile: usize,
     level: usize,
     moves: usize,
 }
@@ -62,7 +66,8 @@ impl Monitor for Told {
     fn observe(&mut self, now: Time, _agent: AgentId, observation: &Observation) {
         match observation {
             Observation::Flooded { .. } => self.floods += 1,
-            Observation::Ceiling { cause: CeilingCause::Flooded, .. } => self.cuts += 1,
+            Observation::Ceiling { cause: CeilingCause::Test | CeilingCause::Flooded, .. } => self.cuts += 1,
+            Observation::Ceiling { cause: CeilingCause::Futile, .. } => self.futile += 1,
             Observation::Level { level, .. } => {
                 let before = std::mem::replace(&mut self.level, *level);
                 self.moves += if now > Time::from_secs(60) { level.abs_diff(before) } else { 0 };
@@ -107,4 +112,32 @@ fn where_nothing_is_sent_but_what_its_receiver_wants_a_queue_of_bbrs_has_no_leve
     assert!(told.floods > 0, "nothing looks like a flood");
     assert_eq!(told.cuts, 0, "{rate} Mbit/s");
     assert!(rate > 5.0, "{rate} of 50 Mbit/s, of which one of five flows has 10");
+}
+
+/// The sender sends much that the first receiver does not want, so it tests, and finds that the BBRs' queue does not fall.
+#[test]
+fn where_bbrs_fill_one_receiver_s_path_another_one_keeps_a_link_of_its_own_but_for_tests() {
+    const DELAY: Duration = Duration::from_millis(5);
+    let mut net = Network::new(1);
+    let (root, host, _) = super::link(&mut net, "rate=50M,delay=5ms,buffer=166p", DELAY);
+    let other = net.add_node();
+    let own = net.add_link(root, other, &"rate=200M,delay=5ms,buffer=10000p".parse().expect("a valid link"));
+    net.add_link(other, root, &LinkConfig { delay: DELAY, ..LinkConfig::default() });
+    let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(1_000), 1.15).expect("a ladder");
+    let (id, session) = super::open(&mut net, root, ladder, &[]);
+    for host in [host, other] {
+        super::join(&mut net, id, &session, host, EndpointConfig::default());
+    }
+    for number in 0..4 {
+        let start = Times::from(Time::from_millis(500 + 137 * number));
+        net.add_tcp(root, host, Config::today(Flavour::Bbr), start).expect("a way");
+    }
+    let mut told = Told::default();
+    net.run_until(Time::from_secs(30), &mut told);
+    let before = net.link_counters(own).delivered_bytes.count();
+    net.run_until(Time::from_secs(120), &mut told);
+    let rate = (net.link_counters(own).delivered_bytes.count() - before) as f64 * 8e-6 / 90.0;
+    assert!(told.futile > 0, "nothing was tested: {} reports", told.floods);
+    // Alone it has 182.
+    assert!(rate >= 170.0, "{rate} of 200 Mbit/s");
 }

@@ -43,6 +43,8 @@ fn open(net: &mut Network, root: NodeId, ladder: Ladder, settings: &[Setting]) -
 
 fn join(net: &mut Network, id: SessionId, session: &Session, host: NodeId, config: EndpointConfig) -> AgentId {
     let scheme = registry::find("sluice").expect("registered");
-    let receiver = scheme.receiver(session, &[], net.random_for("receiver")).expect("good settings");
+    // Receivers draw their numbers, which must be different.
+    let random = net.random_for(&format!("receiver at {host:?}"));
+    let receiver = scheme.receiver(session, &[], random).expect("good settings");
     net.add_receiver(id, host, receiver, config).expect("a way")
 }

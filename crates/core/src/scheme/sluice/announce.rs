@@ -35,6 +35,11 @@ pub(super) fn field(number: u64, interval: Interval, withheld: usize, shown: Sho
     announced << PLACE_BITS | place as u16
 }
 
+/// Whether the slot begins to tell how many levels are withheld. It must be the same number in the slot after it, which tells the rest.
+pub(super) fn begins_withheld(number: u64) -> bool {
+    number % CYCLE == WITHHELD_LOW
+}
+
 /// The slot's place in the cycle.
 pub(super) fn place(field: u16) -> u16 {
     field & (CYCLE as u16 - 1)

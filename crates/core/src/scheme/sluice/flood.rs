@@ -7,7 +7,6 @@ use core::time::Duration;
 use weir_units::{Rate, Time, math};
 
 use super::arrivals::Counts;
-use super::ceiling::JUDGEMENT;
 
 /// Whether the path has been full for seconds on end.
 ///
@@ -24,8 +23,19 @@ pub(super) struct Flood {
     /// When channels were given up last.
     left: Option<Time>,
     full: Option<Full>,
-    /// When the sender withheld levels for a flood, until it is known whether that helped.
-    cut: Option<Time>,
+    cut: Option<Cut>,
+    /// The latest verdict on a cut was that the network floods, so another flood is told sooner.
+    is_known: bool,
+}
+
+/// The sender withholds levels since the receiver reported a flood.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    at: Time,
+    /// For how long the queue must stand then to be other traffic's.
+    patience: Duration,
+    /// Whether the path was empty after it, and when that was known.
+    verdict: Option<(bool, Time)>,
 }
 
 /// What a slot that has ended tells.
@@ -53,7 +63,7 @@ struct Full {
 
 impl Default for Flood {
     fn default() -> Flood {
-        Flood { patience: PATIENCE, flooded: None, left: None, full: None, cut: None }
+        Flood { patience: PATIENCE, flooded: None, left: None, full: None, cut: None, is_known: false }
     }
 }
 
@@ -63,19 +73,23 @@ impl Flood {
         self.left = Some(now);
     }
 
-    /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it has filled
-    /// before is told sooner.
-    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool) {
-        if !sends_more && self.was_flooded(now) {
-            self.cut = Some(now);
-        }
+    /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it is known to have filled
+    /// before is told sooner. The longest queue that stood was this long.
+    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, queue: Duration) {
+        let is_cut = !sends_more && self.was_flooded(now);
+        self.cut = is_cut.then(|| Cut { at: now, patience: PROOF + queue * 2, verdict: None });
         self.full = None;
-        self.patience = if sends_more { KNOWN_PATIENCE } else { PATIENCE };
+        self.patience = if sends_more && self.is_known { KNOWN_PATIENCE } else { PATIENCE };
+    }
+
+    /// Whether a cut has shown that the network floods.
+    pub(super) const fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// From which part of the packets on a loss is too much.
     pub(super) fn much_loss(&self) -> f64 {
-        if self.flooded.is_some() { KNOWN_MUCH_LOSS } else { MUCH_LOSS }
+        if self.is_known { KNOWN_MUCH_LOSS } else { MUCH_LOSS }
     }
 
     /// A slot has ended. Whether the path has been full for long enough, since this slot.
@@ -107,11 +121,28 @@ impl Flood {
         self.full.is_some_and(|full| now.since(full.since) >= self.patience)
     }
 
-    /// A slot has ended, with an empty queue or not. Whether the sender's cut has ended a flood by that, told once. Where a queue still stands after the
-    /// cut, other traffic keeps it up.
-    pub(super) fn has_been_cut_off(&mut self, now: Time, is_empty: bool) -> bool {
-        let cut = self.cut.take_if(|at| is_empty || now.since(*at) >= JUDGEMENT);
-        cut.is_some() && is_empty
+    /// A slot has ended, with an empty path or not. What is known since then of the sender's cut: whether it has emptied the path. Where a queue still stands
+    /// after it, other traffic keeps it up.
+    pub(super) fn judge_cut(&mut self, now: Time, is_empty: bool) -> Option<bool> {
+        let cut = self.cut.as_mut().filter(|cut| cut.verdict.is_none())?;
+        let is_over = is_empty || now.since(cut.at) >= cut.patience;
+        if !is_over {
+            return None;
+        }
+        cut.verdict = Some((is_empty, now));
+        self.is_known = is_empty;
+        Some(is_empty)
+    }
+
+    /// Whether the sender's latest cut has emptied the path, for as long as that is worth telling.
+    pub(super) fn verdict(&self, now: Time) -> Option<bool> {
+        let (is_empty, _) = self.cut?.verdict.filter(|(_, at)| now.since(*at) <= TOLD)?;
+        Some(is_empty)
+    }
+
+    /// Whether there is something to report.
+    pub(super) fn has_to_tell(&self, now: Time) -> bool {
+        self.is_flooded(now) || self.verdict(now).is_some()
     }
 
     /// Whether it was of late, so that a ceiling of which the receiver hears now is for that.
@@ -140,6 +171,10 @@ const KNOWN_PATIENCE: Duration = Duration::from_millis(1_500);
 const MUCH_LOSS: f64 = 0.25;
 /// Where a switch has flooded once, less tells.
 const KNOWN_MUCH_LOSS: f64 = 0.1;
+/// So long, and twice as long as the queue was, after a cut the queue of a flood is gone: a second to hear of the cut and one to see it.
+const PROOF: Duration = Duration::from_millis(1_500);
+/// A verdict is told for so long, as it may get lost.
+const TOLD: Duration = Duration::from_secs(4);
 /// A ceiling is known so long after it has begun to act: some cycles.
 const LATE_ANNOUNCEMENT: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
@@ -150,6 +185,7 @@ mod tests {
     use alloc::vec::Vec;
 
     const SENT: Rate = Rate::from_mbps(100);
+    const QUEUE: Duration = Duration::from_millis(250);
 
     fn seen(millis: u64, packets: u64, lost: u64) -> SlotSeen {
         SlotSeen {
@@ -223,24 +259,48 @@ mod tests {
     #[test]
     fn under_a_new_ceiling_all_begins_again() {
         let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-        flood.on_ceiling(Time::from_millis(6_000), false);
+        flood.on_ceiling(Time::from_millis(6_000), false, QUEUE);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
-        flood.on_ceiling(Time::from_millis(6_000), true);
+        assert_eq!(flood.judge_cut(Time::from_millis(6_000), true), Some(true));
+        flood.on_ceiling(Time::from_millis(6_000), true, QUEUE);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
     }
 
+    /// When a cut at `cut` milliseconds is judged, and how, if the path is empty from `empty` on.
+    fn judged(flood: &mut Flood, cut: u64, empty: u64) -> Vec<(u64, bool)> {
+        flood.on_ceiling(Time::from_millis(cut), false, QUEUE);
+        let judge = |millis: u64| Some((millis, flood.judge_cut(Time::from_millis(millis), millis >= empty)?));
+        (cut..cut + 20_000).step_by(100).filter_map(judge).collect()
+    }
+
     #[test]
-    fn a_cut_has_ended_a_flood_once_the_queue_is_empty_within_eight_seconds() {
-        let ended_at = |cut: u64, empty: u64| {
+    fn a_cut_is_judged_once_when_the_path_is_empty_or_a_second_and_a_half_and_twice_the_queue_later() {
+        let flooded = || slots(6_000, |millis| seen(millis, 1, 9));
+        assert_eq!(judged(&mut flooded(), 6_000, 7_900), [(7_900, true)]);
+        assert_eq!(judged(&mut flooded(), 6_000, 8_100), [(8_000, false)], "others keep the queue up");
+        assert_eq!(judged(&mut flooded(), 11_100, 11_100), [], "the ceiling is for something else");
+    }
+
+    #[test]
+    fn a_verdict_is_told_for_four_seconds_or_until_the_ceiling_is_another() {
+        let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
+        judged(&mut flood, 6_000, 7_000);
+        let verdicts =
+            |flood: &Flood| [6_900, 7_000, 11_000, 11_100].map(|millis| flood.verdict(Time::from_millis(millis)));
+        assert_eq!(verdicts(&flood)[1..], [Some(true), Some(true), None]);
+        flood.on_ceiling(Time::from_millis(7_500), true, QUEUE);
+        assert_eq!(verdicts(&flood), [None; 4]);
+    }
+
+    #[test]
+    fn a_path_that_a_cut_did_not_empty_is_not_known_to_be_flooded() {
+        for (empty, is_known) in [(7_000, true), (20_000, false)] {
             let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-            flood.on_ceiling(Time::from_millis(cut), false);
-            let ended = |millis: &u64| flood.has_been_cut_off(Time::from_millis(*millis), *millis >= empty);
-            (cut..cut + 20_000).step_by(100).filter(ended).collect::<Vec<u64>>()
-        };
-        assert_eq!(ended_at(6_000, 13_900), [13_900]);
-        assert_eq!(ended_at(6_000, 14_100), [], "others keep the queue up");
-        assert_eq!(ended_at(11_100, 11_100), [], "the ceiling is for something else");
+            judged(&mut flood, 6_000, empty);
+            flood.on_ceiling(Time::from_millis(8_500), true, QUEUE);
+            assert_eq!(flood.is_known(), is_known);
+        }
     }
 }

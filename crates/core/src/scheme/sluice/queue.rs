@@ -19,6 +19,8 @@ pub(super) struct Queue {
     highest: [Duration; 2],
     /// The longest delay of each of the last cycles, the newest first.
     longest_of_cycle: [Option<Duration>; CYCLES],
+    /// The least delays of any packet in the last slots, the newest first; before them the slot that is under way.
+    least_of_any: [Option<Duration>; 1 + GONE],
 }
 
 /// What a slot saw.
@@ -63,11 +65,17 @@ impl Queue {
         self.longest[0] = self.longest[0].max(waited);
         let of_cycle = self.longest_of_cycle[0].get_or_insert_default();
         *of_cycle = waited.max(*of_cycle);
+        let of_any = self.least_of_any[0].get_or_insert(waited);
+        *of_any = waited.min(*of_any);
     }
 
     /// A slot ends, with or without a burst for the next level. Nothing stood before the burst if its slot saw less than `threshold`.
     pub(super) fn on_slot(&mut self, has_burst: bool, threshold: Duration) {
         self.slots += 1;
+        if self.least_of_any[0].is_some() {
+            self.least_of_any.rotate_right(1);
+            self.least_of_any[0] = None;
+        }
         if self.slots.is_multiple_of(CYCLE as u32) && self.longest_of_cycle[0].is_some() {
             self.longest_of_cycle.rotate_right(1);
             self.longest_of_cycle[0] = None;
@@ -136,8 +144,26 @@ impl Queue {
     /// cycles. That is so where a path gets more than it carries. Bursts, which come in nearly every cycle, show that a queue is a short one.
     /// A host that sends or reads late also delays packets, but only in some cycles.
     pub(super) fn is_as_long_as_ever(&self) -> bool {
-        let highest = self.highest[0].max(self.highest[1]).max(self.least_of(LATELY));
+        let highest = self.longest_standing().max(self.least_of(LATELY));
         highest >= LEAST_FULL && self.newest() >= (highest * 7 / 8).max(self.usual_longest() * 3 / 4)
+    }
+
+    /// Whether hardly anything of the longest queue that stood has for half a second, bursts included: where somebody starts, every slot has some. A BBR that
+    /// measures its round trip empties its queue for a fifth.
+    pub(super) fn has_gone(&self) -> bool {
+        let little = (self.longest_standing() / 4).max(LEAST_QUEUE);
+        self.least_of_any[1..].iter().all(|least| least.is_some_and(|least| least < little))
+    }
+
+    /// The longest queue that stood.
+    pub(super) fn longest_standing(&self) -> Duration {
+        self.highest[0].max(self.highest[1])
+    }
+
+    /// Whether the queue was in all of the last slot at least half as long as it ever stood.
+    pub(super) fn is_long(&self) -> bool {
+        let longest = self.longest_standing();
+        longest >= LEAST_FULL && self.newest() >= longest / 2
     }
 
     /// The median of the last cycles' longest delays.
@@ -179,6 +205,7 @@ const FALL: f64 = 13.0 / 14.0;
 /// Ten seconds.
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
+const GONE: usize = 5;
 /// About ten seconds.
 const CYCLES: usize = 13;
 /// Clocks and hosts vary by less.
@@ -206,6 +233,30 @@ mod tests {
         assert!(after(&[9, 9, 9, 9, 9, 0, 0, 0, 0, 0]).is_empty(THRESHOLD));
         assert!(!after(&[9, 9, 9, 9, 9, 9, 0, 0, 0, 0]).is_empty(THRESHOLD));
         assert!(!after(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_empty(THRESHOLD));
+    }
+
+    #[test]
+    fn a_queue_has_gone_when_hardly_anything_of_the_longest_stands_for_half_a_second_bursts_included() {
+        let has_gone = |slots: &[u64]| {
+            let mut queue = after(&[40; 6]);
+            for millis in slots {
+                // There may be no packet outside bursts.
+                queue.on_any_packet(Duration::from_millis(*millis));
+                queue.on_slot(false, THRESHOLD);
+            }
+            queue.has_gone()
+        };
+        assert!(has_gone(&[9, 9, 9, 9, 9]));
+        assert!(!has_gone(&[9, 9, 9, 9]));
+        assert!(!has_gone(&[9, 10, 9, 9, 9]));
+        assert!(has_gone(&[10, 9, 9, 9, 9, 9]));
+    }
+
+    #[test]
+    fn a_queue_is_long_when_it_is_half_as_long_as_ever_and_no_host_s() {
+        assert!(after(&[40, 40, 40, 40, 20]).is_long());
+        assert!(!after(&[40, 40, 40, 40, 19]).is_long());
+        assert!(!after(&[2, 2, 2, 2, 2]).is_long());
     }
 
     #[test]

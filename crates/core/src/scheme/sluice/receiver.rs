@@ -64,6 +64,8 @@ pub struct Receiver {
     announced: Announced,
     /// Levels that the sender withholds.
     withheld: usize,
+    /// When a ceiling took levels from the receiver, and the one that it had.
+    before_ceiling: Option<(Time, usize)>,
     /// To whom this cycle's burst shows the next level; `None` until the cycle has announced it.
     shown: Option<Shown>,
     level: usize,
@@ -134,6 +136,7 @@ impl Receiver {
             flood: Flood::default(),
             announced: Announced::default(),
             withheld: 0,
+            before_ceiling: None,
             shown: None,
             level: 0,
             surplus_until: Time::ZERO,
@@ -276,7 +279,7 @@ impl Receiver {
         self.arrivals.on_slot(slot.counts);
         self.look_at_queue(now, slot.has_burst && u64::from(place) == CYCLE - 1);
         self.look_for_flood(now, slot.base);
-        self.look_whether_flood_is_over(now);
+        self.judge_cut(now);
         if slot.waited.1 > 0 {
             self.share.on_queue(self.queue.newest(), slot.waited.0 / slot.waited.1);
         }
@@ -372,7 +375,7 @@ impl Receiver {
             self.probe_soon(now);
         }
         self.asks_for_start_up = is_starting;
-        self.probing.set_rarity(if is_starting || self.flood.is_flooded(now) { 1 } else { RARE });
+        self.probing.set_rarity(if is_starting || self.flood.has_to_tell(now) { 1 } else { RARE });
     }
 
     /// Joins or leaves what lies between.
@@ -473,6 +476,9 @@ impl Receiver {
             self.actions.push(probing::ask(Probe { kind, ..asked }));
             if let Some(carried) = self.carried(now) {
                 self.actions.push(probing::report(carried));
+            }
+            if let Some(is_empty) = self.flood.verdict(now) {
+                self.actions.push(probing::judge(probe::Verdict { withheld: self.withheld as u32, is_empty }));
             }
         }
         if self.reporter.deadline().is_some_and(|at| at <= now) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Ecn, Rate, Time};
-use weir_wire::probe::Wanted;
+use weir_wire::probe::{Verdict, Wanted};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
 use super::announce;
@@ -44,6 +44,8 @@ pub struct Sender {
     /// To whom this cycle shows the next level.
     shown: Shown,
     announcement: Announcement,
+    /// How many levels this cycle tells to be withheld.
+    told_withheld: usize,
     ceiling: Ceiling,
     pace: Pace,
     /// What receivers want; `None` if all is sent whatever they want.
@@ -116,6 +118,7 @@ impl Sender {
             has_start_up_burst: false,
             shown: Shown::All,
             announcement: Announcement::new(config.probes_per_sec),
+            told_withheld: 0,
             ceiling: Ceiling::new(ladder),
             pace: Pace::new(ladder),
             demand: (config.offer == Offer::Wanted).then(|| Demand::new(ladder, session.packet_size)),
@@ -150,7 +153,7 @@ impl Sender {
         }
         self.schedule(now, due, periods as u32);
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
-        let change = self.ceiling.on_time(now);
+        let change = self.ceiling.on_time(now, self.levels());
         self.tell(change);
         self.tell_audience(now);
     }
@@ -179,12 +182,7 @@ impl Sender {
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
         let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
         self.stamp = Layered {
-            slot: announce::field(
-                number,
-                self.announcement.interval(),
-                self.ladder.levels() - self.offered(),
-                self.shown,
-            ),
+            slot: announce::field(number, self.announcement.interval(), self.told_withheld, self.shown),
             clock_micros: now.as_micros(),
             ..Layered::default()
         };
@@ -208,6 +206,9 @@ impl Sender {
             self.begin_cycle(now, number / CYCLE);
         }
         self.slot = number;
+        if announce::begins_withheld(number) {
+            self.told_withheld = self.ladder.levels() - self.offered();
+        }
         self.has_start_up_burst = match self.start_up {
             StartUp::Asked => now < self.starting_until,
             StartUp::Always => true,
@@ -217,7 +218,7 @@ impl Sender {
 
     fn begin_cycle(&mut self, now: Time, number: u64) {
         let before = self.shown;
-        self.shown = match self.demand.as_ref().and_then(Demand::known) {
+        let shown = match self.demand.as_ref().and_then(Demand::known) {
             Some(mut levels) => {
                 levels.retain(|level| *level <= self.levels());
                 let is_starting = now < self.starting_until;
@@ -225,6 +226,12 @@ impl Sender {
                 cycle::shown_to(number, &levels, owed)
             }
             None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
+        };
+        // Nobody may have more than the ceiling, and where a switch floods a burst of more fills a path that just carries it.
+        let highest = self.offered();
+        self.shown = match shown {
+            Shown::All if highest < self.ladder.levels() => Shown::UpTo((highest - 1).clamp(1, announce::MOST_TOLD)),
+            shown => shown,
         };
         if let (Shown::Folded(level), Some(demand)) = (self.shown, &mut self.demand) {
             demand.on_folded(level);
@@ -281,6 +288,14 @@ impl Sender {
         }
     }
 
+    /// A receiver tells whether its path is empty since so much is withheld. It may be of an earlier cut.
+    fn on_verdict(&mut self, now: Time, verdict: Verdict) {
+        if self.start.is_some() && verdict.withheld as usize == self.ladder.levels() - self.offered() {
+            let change = self.ceiling.on_verdict(now, verdict.is_empty);
+            self.tell(change);
+        }
+    }
+
     fn on_probe(&mut self, now: Time, asked: Probe) {
         if self.start.is_none() {
             return;
@@ -304,6 +319,8 @@ impl Endpoint for Sender {
                     self.on_probe(now, asked);
                 } else if let Some(carried) = probing::reported(&event) {
                     self.on_report(now, carried);
+                } else if let Some(verdict) = probing::judged(&event) {
+                    self.on_verdict(now, verdict);
                 } else if let Some(wanted) = probing::wanted(&event) {
                     self.on_wanted(now, wanted);
                 }

@@ -1,6 +1,8 @@
 //! What a receiver does about a network that floods: it tells of one, and begins again when the sender's ceiling has ended it. Whether the path
 //! is flooded is judged in `flood.rs`.
 
+use core::time::Duration;
+
 use weir_units::Time;
 
 use super::super::arrivals::Counts;
@@ -16,19 +18,37 @@ impl Receiver {
         if withheld == self.withheld {
             return;
         }
-        self.flood.on_ceiling(now, withheld < self.withheld);
+        let sends_more = withheld < self.withheld;
+        self.flood.on_ceiling(now, sends_more, self.queue.longest_standing());
         self.withheld = withheld;
         if self.level > self.most() {
+            self.before_ceiling = Some((now, self.level));
             self.go_to(now, self.most(), LevelCause::Ceiling);
+        } else if sends_more {
+            self.return_after_test(now);
         }
     }
 
-    /// Begins again when a ceiling has ended a flood: what was lost in it tells nothing of the receiver's share.
-    pub(super) fn look_whether_flood_is_over(&mut self, now: Time) {
-        if self.flood.has_been_cut_off(now, self.queue.is_empty(self.threshold())) {
+    /// The sender withheld levels for some seconds only: the receiver has again what it had before.
+    fn return_after_test(&mut self, now: Time) {
+        let before = self.before_ceiling.take().filter(|(at, _)| now.since(*at) <= LONGEST_RETURN);
+        if let Some((_, level)) = before.filter(|(_, level)| *level > self.level) {
+            self.go_to(now, level.min(self.most()), LevelCause::Ceiling);
+            self.tell_wants(now);
+        }
+    }
+
+    /// Judges whether a cut has emptied the path, and tells the sender. Where it has, the receiver begins again: what was lost in a flood tells nothing of the
+    /// receiver's share.
+    pub(super) fn judge_cut(&mut self, now: Time) {
+        let is_empty = self.queue.has_gone() && !self.has_lost(self.flood.much_loss());
+        let Some(is_empty) = self.flood.judge_cut(now, is_empty) else { return };
+        if is_empty {
+            self.before_ceiling = None;
             self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
             self.rules.start_again();
         }
+        self.probe_soon(now);
     }
 
     /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
@@ -38,7 +58,7 @@ impl Receiver {
             base,
             has_lost_much: self.has_lost(self.flood.much_loss()),
             is_lowest: self.level == 1,
-            is_queue_full: self.queue.is_as_long_as_ever(),
+            is_queue_full: if self.flood.is_known() { self.queue.is_long() } else { self.queue.is_as_long_as_ever() },
         });
         if is_new {
             self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
@@ -52,3 +72,6 @@ impl Receiver {
         self.flood.carried(now, self.arrivals.rate(10), self.ladder.level_rate(sent))
     }
 }
+
+/// A ceiling that is lifted within this time was a test.
+const LONGEST_RETURN: Duration = Duration::from_secs(8);
