@@ -79,10 +79,10 @@ impl Demand {
         }
     }
 
-    /// Whether some path may get much that its receiver does not want while these levels are sent. It may where the receivers are not known.
-    pub(super) fn is_much_unwanted(&self, sent: usize) -> bool {
+    /// Whether some path may get what its receiver does not want while these levels are sent. It may where the receivers are not known.
+    pub(super) fn is_unwanted(&self, sent: usize) -> bool {
         let lowest = self.receivers.values().map(|(level, _)| *level).min().filter(|_| self.is_followed);
-        lowest.is_none_or(|wanted| self.ladder.level_rate(sent) > self.ladder.level_rate(wanted).scale(MUCH_UNWANTED))
+        lowest.is_none_or(|wanted| sent > wanted)
     }
 
     /// The receivers. `None` if they are not known.
@@ -225,9 +225,6 @@ const REPORT_INTERVALS: u32 = 4;
 const REMEMBERED_INTERVALS: u32 = 20;
 /// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
 const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);
-/// Much is unwanted if more than this many times what the lowest receiver wants is sent. A flooded receiver soon wants less than that, as its losses go on
-/// whatever it leaves.
-const MUCH_UNWANTED: f64 = 2.0;
 /// More than are followed. Somebody who makes up receivers has all sent.
 const MOST_RECEIVERS: usize = 2_000;
 
@@ -398,16 +395,14 @@ mod tests {
     }
 
     #[test]
-    fn much_is_unwanted_where_more_than_twice_what_the_lowest_wants_is_sent_or_nobody_is_known() {
+    fn something_is_unwanted_where_more_than_what_the_lowest_wants_is_sent_or_nobody_is_known() {
         let mut demand = demand();
-        assert!(demand.is_much_unwanted(1));
+        assert!(demand.is_unwanted(1));
         tell(&mut demand, 1_000, 1, 30);
-        assert!(!demand.is_much_unwanted(30));
-        tell(&mut demand, 1_000, 2, 26);
-        assert!(!demand.is_much_unwanted(30), "1.15⁴");
-        tell(&mut demand, 1_000, 2, 25);
-        assert!(demand.is_much_unwanted(30), "1.15⁵");
-        assert!(!demand.is_much_unwanted(29), "that is withheld");
+        assert!(!demand.is_unwanted(30));
+        tell(&mut demand, 1_000, 2, 29);
+        assert!(demand.is_unwanted(30));
+        assert!(!demand.is_unwanted(29), "that is withheld");
     }
 
     #[test]

@@ -275,12 +275,12 @@ impl Sender {
         }
     }
 
-    /// A receiver reports a flood. That does not count if little is sent that receivers do not want: then other traffic fills the path.
+    /// A receiver reports a flood. That does not count if all receivers want all that is sent: then other traffic fills the path.
     fn on_report(&mut self, now: Time, carried: f64) {
         if self.start.is_some() {
             self.announcement.on_probe(now);
             let sent = self.levels();
-            if self.demand.as_ref().is_some_and(|demand| !demand.is_much_unwanted(sent)) {
+            if self.demand.as_ref().is_some_and(|demand| !demand.is_unwanted(sent)) {
                 return;
             }
             let change = self.ceiling.on_report(now, carried, self.announcement.interval().span());
