@@ -158,10 +158,10 @@ impl Sender {
         self.tell_audience(now);
     }
 
-    /// Tells which receivers there are, when that has changed, now and then.
+    /// Tells which receivers there are, when that has changed: at once if none was known, as an application may ask them what they lack, else now and then.
     fn tell_audience(&mut self, now: Time) {
         let (looked, told) = self.told_audience;
-        if now.since(looked) < AUDIENCE_INTERVAL {
+        if told.is_some() && now.since(looked) < AUDIENCE_INTERVAL {
             return;
         }
         let audience = self.demand.as_ref().and_then(Demand::audience);
@@ -492,6 +492,35 @@ mod tests {
         assert!(!all.iter().any(|(_, layered)| withheld(layered)), "receivers need not hear of it");
         tell(&mut sender, 9_000, 20);
         assert_eq!(highest(&sent(&mut sender, Time::from_millis(9_050))), Some(19));
+    }
+
+    #[test]
+    fn the_first_receiver_is_told_of_in_the_period_after_its_report_and_another_one_within_half_a_second() {
+        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
+        let mut sender = Sender::new(&session, &Config::default());
+        let told = |sender: &mut Sender, until: u64| {
+            let mut told = Vec::new();
+            while let Some(at) = sender.deadline().filter(|at| *at < Time::from_millis(until)) {
+                sender.handle(at, Event::Deadline);
+                while let Some(action) = sender.poll(at) {
+                    if let Action::Observe(Observation::Audience(audience)) = action {
+                        told.push((at.as_micros() / 1_000, audience.map(|audience| audience.receivers)));
+                    }
+                }
+            }
+            told
+        };
+        let tell = |sender: &mut Sender, millis, receiver| {
+            let wanted = Probe::wanted(Wanted { receiver, level: 12 });
+            let packet = Packet { header: Header::Probe(wanted), size: PROBE_SIZE, ecn: Ecn::NotEct };
+            sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
+        };
+        sender.handle(Time::ZERO, Event::Start);
+        assert_eq!(told(&mut sender, 112), []);
+        tell(&mut sender, 112, 1);
+        assert_eq!(told(&mut sender, 130), [(115, Some(1))]);
+        tell(&mut sender, 130, 2);
+        assert_eq!(told(&mut sender, 700), [(615, Some(2))]);
     }
 
     #[test]
