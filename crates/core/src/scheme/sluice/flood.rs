@@ -48,7 +48,7 @@ pub(super) struct SlotSeen {
     pub(super) has_lost_much: bool,
     /// The receiver has but the lowest level.
     pub(super) is_lowest: bool,
-    /// The queue was as long as it ever was.
+    /// The queue was as long as it ever was; half of that is enough where the path is known to be flooded.
     pub(super) is_queue_full: bool,
 }
 

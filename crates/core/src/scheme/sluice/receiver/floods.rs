@@ -22,20 +22,28 @@ impl Receiver {
         self.flood.on_ceiling(now, sends_more, self.queue.longest_standing());
         self.withheld = withheld;
         if self.level > self.most() {
-            self.before_ceiling = Some((now, self.level));
+            // One ceiling may follow another.
+            let before = self.lately_before_ceiling(now).unwrap_or(self.level);
+            self.before_ceiling = Some((now, before));
             self.go_to(now, self.most(), LevelCause::Ceiling);
         } else if sends_more {
-            self.return_after_test(now);
+            self.return_after_ceiling(now);
         }
     }
 
-    /// The sender withheld levels for some seconds only: the receiver has again what it had before.
-    fn return_after_test(&mut self, now: Time) {
-        let before = self.before_ceiling.take().filter(|(at, _)| now.since(*at) <= LONGEST_RETURN);
-        if let Some((_, level)) = before.filter(|(_, level)| *level > self.level) {
-            self.go_to(now, level.min(self.most()), LevelCause::Ceiling);
+    /// The sender withheld levels for some seconds only: the receiver has again what it had before, as far as that is sent.
+    fn return_after_ceiling(&mut self, now: Time) {
+        let before = self.lately_before_ceiling(now);
+        self.before_ceiling = None;
+        if let Some(level) = before.map(|level| level.min(self.most())).filter(|level| *level > self.level) {
+            self.go_to(now, level, LevelCause::Ceiling);
             self.tell_wants(now);
         }
+    }
+
+    /// The level that the receiver had before a ceiling of the last seconds.
+    fn lately_before_ceiling(&self, now: Time) -> Option<usize> {
+        self.before_ceiling.filter(|(at, _)| now.since(*at) <= LONGEST_RETURN).map(|(_, level)| level)
     }
 
     /// Judges whether a cut has emptied the path, and tells the sender. Where it has, the receiver begins again: what was lost in a flood tells nothing of the
@@ -73,5 +81,5 @@ impl Receiver {
     }
 }
 
-/// A ceiling that is lifted within this time was a test.
+/// A ceiling that is lifted within this time was a test, or the sender's host was busy for a moment. The path still carries what it did.
 const LONGEST_RETURN: Duration = Duration::from_secs(8);
