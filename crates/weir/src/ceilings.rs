@@ -68,11 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_not_told_of_and_a_flood_is_at_once() {
+    fn a_moment_is_not_told_of_and_a_flood_and_its_test_are_at_once() {
         let mut ceilings = Ceilings::default();
         told(&mut ceilings, 1_000, 500, CeilingCause::Busy);
         assert_eq!(told(&mut ceilings, 2_000, 1_000, CeilingCause::Retry), None);
         assert_eq!(ceilings.on_time(Time::from_secs(60)), None);
+        let of_test = told(&mut ceilings, 68_000, 1, CeilingCause::Test);
+        assert!(
+            of_test.is_some_and(|word| word.contains("1.00 Mbit/s") && word.contains("whether the network floods"))
+        );
         assert!(told(&mut ceilings, 70_000, 9, CeilingCause::Flooded).is_some_and(|word| word.contains("9.00 Mbit/s")));
     }
 }
