@@ -118,9 +118,9 @@ impl Ceiling {
             self.try_at = Some(now + self.wait);
             return self.set(before, CeilingCause::Flooded);
         }
-        if self.proven.is_some_and(|at| now.since(at) < JUDGEMENT) {
+        if self.proven.is_some_and(|at| now.since(at) < PROVEN_FOR) {
             // A receiver that has not found its rate yet reports less than is carried.
-            return self.cut(now, self.rate(), carried.max(0.5 / SHARE));
+            return self.cut(now, self.rate(), carried.max(LEAST_KEPT / SHARE));
         }
         let carried = self.confirmed(now, carried, interval)?;
         self.test = Some(Test { since: now, until: now + LONGEST_TEST + interval, levels: self.levels, carried });
@@ -149,7 +149,8 @@ impl Ceiling {
         before.map(|(_, before)| before.max(carried))
     }
 
-    /// Time passes, while so many levels are sent. It does not count for a trial while that is less than the ceiling lets through.
+    /// Called as time passes, with the number of levels that are sent. While receivers take less than the ceiling allows, a trial shows nothing, and its time
+    /// starts over.
     pub(super) fn on_time(&mut self, now: Time, sent: usize) -> Change {
         if let Some(test) = self.test.take_if(|test| test.until <= now) {
             return self.give_up(now, test.levels);
@@ -211,16 +212,18 @@ impl Ceiling {
 
 /// The receivers' loss, at one packet in ten and more, is measured to within some per cent, and the queue must become empty.
 const SHARE: f64 = 0.9;
-/// With so much of what arrived a queue of a flood falls by at least half of what the path carries.
+/// A cut after the first one leaves at least this part of what was sent.
+const LEAST_KEPT: f64 = 0.5;
+/// A test sends this part of what arrived. That leaves at least half of the path free, so a flood's queue is gone after twice its length.
 const TESTED: f64 = 0.5;
-/// A receiver hears of a test within a second, and judges 2 s later, and twice the length of its queue. It says so at once, and with each probe.
+/// A receiver hears of a test within a second, and judges 1.5 s and twice the length of its queue later. It says so at once, and with each probe.
 const LONGEST_TEST: Duration = Duration::from_secs(5);
 /// A receiver sends its reports at least half of the shortest probe interval apart.
 const APART: Duration = Duration::from_millis(500);
 /// The least report of so long counts; for as long again, reports may be of before the cut.
 const ROUND: Duration = Duration::from_secs(1);
-/// A receiver whose path stayed full after a cut says so within this time. Later it was empty meanwhile, so the cut helped.
-pub(super) const JUDGEMENT: Duration = Duration::from_secs(8);
+/// For so long after a test a report is of the flood that the test has shown. A later one may be of other traffic, and is tested again.
+const PROVEN_FOR: Duration = Duration::from_secs(8);
 /// After a cut, and as long as more turns out to be too much, more is tried after this time, twice that and so on.
 const FIRST_WAIT: Duration = Duration::from_secs(7);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);

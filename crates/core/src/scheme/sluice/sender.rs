@@ -386,6 +386,18 @@ mod tests {
         Sender::new(&session, &Config { start_up, offer: Offer::All, ..Config::default() })
     }
 
+    /// A sender that sends what receivers want.
+    fn wanted_sender() -> Sender {
+        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
+        Sender::new(&session, &Config::default())
+    }
+
+    /// A receiver tells what it wants.
+    fn tell(sender: &mut Sender, millis: u64, wanted: Wanted) {
+        let packet = Packet { header: Header::Probe(Probe::wanted(wanted)), size: PROBE_SIZE, ecn: Ecn::NotEct };
+        sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
+    }
+
     fn emitted(sender: &mut Sender, now: Time, event: Event<'_>) -> Vec<(Time, Layered)> {
         sender.handle(now, event);
         let actions = core::iter::from_fn(|| sender.poll(now));
@@ -474,30 +486,23 @@ mod tests {
 
     #[test]
     fn what_nobody_wants_is_not_sent_and_who_wants_more_has_it_in_the_next_period() {
-        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
-        let mut sender = Sender::new(&session, &Config::default());
-        let tell = |sender: &mut Sender, millis, level| {
-            let wanted = Probe::wanted(Wanted { receiver: 1, level });
-            let packet = Packet { header: Header::Probe(wanted), size: PROBE_SIZE, ecn: Ecn::NotEct };
-            sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
-        };
+        let mut sender = wanted_sender();
         let highest = |sent: &[(Time, Layered)]| sent.iter().map(|(_, layered)| layered.channel).max();
         let opened = sent(&mut sender, Time::from_millis(100));
         assert!(highest(&opened) < Some(25), "{:?}", highest(&opened));
-        tell(&mut sender, 100, 12);
+        tell(&mut sender, 100, Wanted { receiver: 1, level: 12 });
         let all = sent(&mut sender, Time::from_secs(9));
         assert_eq!(highest(&all), Some(11));
         assert!((share(&all, 12, 1_000, 9_000) - 1.0).abs() < 0.02, "{}", share(&all, 12, 1_000, 9_000));
         let withheld = |layered: &Layered| layered.slot & 7 == 2 && layered.slot >> 3 != 0;
         assert!(!all.iter().any(|(_, layered)| withheld(layered)), "receivers need not hear of it");
-        tell(&mut sender, 9_000, 20);
+        tell(&mut sender, 9_000, Wanted { receiver: 1, level: 20 });
         assert_eq!(highest(&sent(&mut sender, Time::from_millis(9_050))), Some(19));
     }
 
     #[test]
     fn the_first_receiver_is_told_of_in_the_period_after_its_report_and_another_one_within_half_a_second() {
-        let session = Session { ladder: ladder(), packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
-        let mut sender = Sender::new(&session, &Config::default());
+        let mut sender = wanted_sender();
         let told = |sender: &mut Sender, until: u64| {
             let mut told = Vec::new();
             while let Some(at) = sender.deadline().filter(|at| *at < Time::from_millis(until)) {
@@ -510,16 +515,11 @@ mod tests {
             }
             told
         };
-        let tell = |sender: &mut Sender, millis, receiver| {
-            let wanted = Probe::wanted(Wanted { receiver, level: 12 });
-            let packet = Packet { header: Header::Probe(wanted), size: PROBE_SIZE, ecn: Ecn::NotEct };
-            sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
-        };
         sender.handle(Time::ZERO, Event::Start);
         assert_eq!(told(&mut sender, 112), []);
-        tell(&mut sender, 112, 1);
+        tell(&mut sender, 112, Wanted { receiver: 1, level: 12 });
         assert_eq!(told(&mut sender, 130), [(115, Some(1))]);
-        tell(&mut sender, 130, 2);
+        tell(&mut sender, 130, Wanted { receiver: 2, level: 12 });
         assert_eq!(told(&mut sender, 700), [(615, Some(2))]);
     }
 

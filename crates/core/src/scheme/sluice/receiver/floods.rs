@@ -1,5 +1,5 @@
-//! What a receiver does about a network that floods: it tells of one, and begins again when the sender's ceiling has ended it. Whether the path
-//! is flooded is judged in `flood.rs`.
+//! What a receiver does about a network that floods: it reports a full path, tells whether the sender's cut has emptied it, and follows the sender's
+//! ceiling down and up. Whether the path is full, and what a cut has done, is judged in `flood.rs`.
 
 use core::time::Duration;
 
