@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use weir_net::description::Description;
 use weir_object::keys::PublicKey;
@@ -125,21 +126,29 @@ impl Seen {
 }
 
 /// Limits how many new announcements are checked. Each source address is hashed, with a secret key, to one of a few accounts. A flood from one
-/// address uses up one account; a flood from forged addresses can use up all of them.
+/// address uses up one account; a flood from forged addresses can use up all of them. A sender that shares its account with a flood is
+/// heard once the key has changed.
+#[derive(Clone)]
 struct Budget {
     /// What is left of each, and since when.
     accounts: [(u64, Time); ACCOUNTS],
     hasher: RandomState,
+    /// When the key of the hash changes.
+    key_expires: Time,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { accounts: [(BURST, Time::ZERO); ACCOUNTS], hasher: RandomState::new() }
+        Budget { accounts: [(BURST, Time::ZERO); ACCOUNTS], hasher: RandomState::new(), key_expires: Time::ZERO }
     }
 }
 
 impl Budget {
     fn spend(&mut self, now: Time, from: IpAddr) -> bool {
+        if now >= self.key_expires {
+            self.hasher = RandomState::new();
+            self.key_expires = now + KEY_LIFETIME;
+        }
         let (left, since) = &mut self.accounts[(self.hasher.hash_one(from) % ACCOUNTS as u64) as usize];
         let earned = now.since(*since).as_secs();
         if earned > 0 {
@@ -158,6 +167,8 @@ const MOST_SEEN: usize = 1_024;
 const EACH_SECOND: u64 = 10;
 const BURST: u64 = 64;
 const ACCOUNTS: usize = 64;
+/// An account that a flood has used up is full again after 6.4 s.
+const KEY_LIFETIME: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -272,5 +283,22 @@ mod tests {
         let free = (2..=255).map(|last| SocketAddr::from(([192, 0, 2, last], 9875)));
         let mut believed = free.map(|from| screen.look(now, DATE, from, &packet));
         assert!(believed.any(|verdict| matches!(verdict, Verdict::Believed(_))));
+    }
+    #[test]
+    fn who_shares_an_account_with_a_flood_is_heard_again_when_the_key_has_changed() {
+        let mut budget = Budget::default();
+        let flooder = IpAddr::from([10, 0, 0, 1]);
+        let mut unheard: Vec<IpAddr> = (0..4_096).map(|number| IpAddr::from((0x0a01_0000_u32 + number).to_be_bytes())).collect();
+        let mut counts = Vec::new();
+        for second in 0..60 {
+            let now = Time::from_secs(second);
+            while budget.spend(now, flooder) {}
+            // Only the flood spends.
+            unheard.retain(|address| !budget.clone().spend(now, *address));
+            counts.push(unheard.len());
+        }
+        assert!(counts[0] > 0, "some of so many addresses share the flood's account");
+        assert_eq!(counts[9], counts[0], "the key holds for ten seconds");
+        assert_eq!(counts.last(), Some(&0), "{counts:?}");
     }
 }
