@@ -40,13 +40,17 @@ pub struct Wanted {
     pub receiver: u32,
     /// The channels below this level, at most [`Wanted::MOST_LEVEL`]; 0 when it leaves the session.
     pub level: u16,
+    /// And how many eighths of the next channel's rate more, at most [`Wanted::MOST_EIGHTHS`].
+    pub eighths: u8,
 }
 
 impl Wanted {
     /// The highest number that a receiver can have.
-    pub const MOST_RECEIVER: u32 = (1 << LEVEL_SHIFT) - 1;
+    pub const MOST_RECEIVER: u32 = (1 << EIGHTHS_SHIFT) - 1;
     /// The highest level that a report can tell.
     pub const MOST_LEVEL: u16 = u16::MAX >> (LEVEL_SHIFT - 16);
+    /// The most eighths that a report can tell.
+    pub const MOST_EIGHTHS: u8 = (1 << (LEVEL_SHIFT - EIGHTHS_SHIFT)) - 1;
 }
 
 /// What a receiver whose path was full has seen since the sender sends less.
@@ -80,15 +84,16 @@ impl Probe {
 
     /// A report of what a receiver wants.
     pub fn wanted(wanted: Wanted) -> Probe {
-        let level = u32::from(wanted.level.min(Wanted::MOST_LEVEL));
-        let clock_micros = level << LEVEL_SHIFT | wanted.receiver.min(Wanted::MOST_RECEIVER);
-        Probe { kind: Kind::Wants, clock_micros }
+        let level = u32::from(wanted.level.min(Wanted::MOST_LEVEL)) << LEVEL_SHIFT;
+        let eighths = u32::from(wanted.eighths.min(Wanted::MOST_EIGHTHS)) << EIGHTHS_SHIFT;
+        Probe { kind: Kind::Wants, clock_micros: level | eighths | wanted.receiver.min(Wanted::MOST_RECEIVER) }
     }
 
     /// What a receiver wants, if this is a report of that.
     pub fn wants(&self) -> Option<Wanted> {
+        let eighths = (self.clock_micros >> EIGHTHS_SHIFT) as u8 & Wanted::MOST_EIGHTHS;
         let (receiver, level) = (self.clock_micros & Wanted::MOST_RECEIVER, self.clock_micros >> LEVEL_SHIFT);
-        (self.kind == Kind::Wants).then_some(Wanted { receiver, level: level as u16 })
+        (self.kind == Kind::Wants).then_some(Wanted { receiver, level: level as u16, eighths })
     }
 
     /// A report of what sending less has done.
@@ -152,8 +157,9 @@ impl Probe {
 
 const MAGIC: &[u8; 4] = b"WRTT";
 const VERSION: u8 = 1;
-/// Of a report of what is wanted: the level lies above the receiver's number.
-const LEVEL_SHIFT: u32 = 20;
+/// Of a report of what is wanted: the level lies above the eighths, and these above the receiver's number.
+const LEVEL_SHIFT: u32 = 23;
+const EIGHTHS_SHIFT: u32 = 20;
 
 #[cfg(test)]
 mod tests {
@@ -176,14 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_what_is_wanted_has_the_level_in_twelve_bits_and_below_it_the_receiver() {
-        let wanted = Wanted { receiver: 0x0_1234, level: 0x805 };
-        assert_eq!(Probe::wanted(wanted).encode(0xa0b0)[4..], [1, 5, 0xa0, 0xb0, 0x80, 0x50, 0x12, 0x34]);
-        let most = Wanted { receiver: Wanted::MOST_RECEIVER, level: Wanted::MOST_LEVEL };
+    fn a_report_of_what_is_wanted_has_the_level_in_nine_bits_eighths_in_three_and_below_them_the_receiver() {
+        let wanted = Wanted { receiver: 0x0_1234, level: 0x105, eighths: 3 };
+        assert_eq!(Probe::wanted(wanted).encode(0xa0b0)[4..], [1, 5, 0xa0, 0xb0, 0x82, 0xb0, 0x12, 0x34]);
+        let most = Wanted { receiver: 0xf_ffff, level: 511, eighths: 7 };
         for wanted in [wanted, most, Wanted { level: 0, ..wanted }] {
             assert_eq!(Probe::wanted(wanted).wants(), Some(wanted));
         }
-        assert_eq!(Probe::wanted(Wanted { receiver: u32::MAX, level: u16::MAX }).wants(), Some(most));
+        let too_much = Wanted { receiver: u32::MAX, level: u16::MAX, eighths: u8::MAX };
+        assert_eq!(Probe::wanted(too_much).wants(), Some(most));
         assert_eq!(Probe { kind: Kind::Probe, ..Probe::wanted(wanted) }.wants(), None);
         assert_eq!((Probe::wanted(wanted).carried(), Probe::flooded(1.0).wants()), (None, None));
     }

@@ -2,6 +2,7 @@
 
 mod flows;
 mod hosts;
+mod parts;
 mod starts;
 
 use std::time::Duration;

@@ -288,7 +288,8 @@ mod tests {
     fn who_shares_an_account_with_a_flood_is_heard_again_when_the_key_has_changed() {
         let mut budget = Budget::default();
         let flooder = IpAddr::from([10, 0, 0, 1]);
-        let mut unheard: Vec<IpAddr> = (0..4_096).map(|number| IpAddr::from((0x0a01_0000_u32 + number).to_be_bytes())).collect();
+        let mut unheard: Vec<IpAddr> =
+            (0..4_096).map(|number| IpAddr::from((0x0a01_0000_u32 + number).to_be_bytes())).collect();
         let mut counts = Vec::new();
         for second in 0..60 {
             let now = Time::from_secs(second);

@@ -154,7 +154,7 @@ fn starts(number: u32) -> Probe {
 }
 
 fn wants(receiver: u32, level: u16) -> Probe {
-    Probe::wanted(Wanted { receiver, level })
+    Probe::wanted(Wanted { receiver, level, eighths: 0 })
 }
 
 /// Sends up to `reports` forged reports, ten a second.

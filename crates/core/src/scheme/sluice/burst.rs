@@ -100,7 +100,7 @@ impl Verdict {
     /// Whether the path carries that: the queue did not grow by more than half a packet at this rate, or what hosts vary by, and
     /// hardly anything is missing.
     pub(super) fn fits(&self, packet_time: Duration) -> bool {
-        self.growth() <= allowed_growth(packet_time) && self.missing() <= 0.03 * self.expected + 1.0
+        self.growth() <= allowed_growth(packet_time) && self.has_come_whole()
     }
 
     /// Whether it is clearly more than the path carries. What is not and does not fit either is too close to tell.
@@ -125,6 +125,11 @@ impl Verdict {
         self.rate.scale(came.max(0.0) / (1.0 + self.slope.max(0.0)))
     }
 
+    /// The same, where packets came as they must have been sent but for chance, so that the slope alone tells.
+    pub(super) fn carried_at_most(&self) -> Rate {
+        if self.has_come_whole() { self.met() } else { self.carried() }
+    }
+
     /// The rate that the burst's packets met, if their queue began to grow at its beginning.
     pub(super) fn met(&self) -> Rate {
         self.rate.scale(1.0 / (1.0 + self.slope.max(0.0)))
@@ -135,8 +140,9 @@ impl Verdict {
         self.slope > FULL_SLOPE
     }
 
-    fn missing(&self) -> f64 {
-        (self.expected - self.packets).max(0.0)
+    /// Whether hardly anything of it is missing.
+    fn has_come_whole(&self) -> bool {
+        (self.expected - self.packets).max(0.0) <= 0.03 * self.expected + 1.0
     }
 }
 

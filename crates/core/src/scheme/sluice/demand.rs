@@ -23,8 +23,7 @@ use crate::probing::Interval;
 pub(super) struct Demand {
     ladder: Ladder,
     packet_size: Bytes,
-    /// The level that each wants, and when it said so.
-    receivers: BTreeMap<u32, (usize, Time)>,
+    receivers: BTreeMap<u32, Report>,
     /// The level to which a receiver has moved last, and how many folded bursts it is still owed.
     fresh: (usize, u32),
     /// When somebody was heard last; `None` if that is long ago.
@@ -33,10 +32,19 @@ pub(super) struct Demand {
     have_left: bool,
     /// When the ladder began to open.
     opens: Time,
-    /// Levels that are worth sending.
+    /// Levels that are worth sending, and what all who want the highest want of the next step, in eighths.
     levels: usize,
+    part: u8,
     /// Whether these are what receivers have told.
     is_followed: bool,
+}
+
+/// What a receiver has told: the level that it wants, how many eighths of the step above, and when.
+#[derive(Debug, Clone, Copy)]
+struct Report {
+    level: usize,
+    part: u8,
+    at: Time,
 }
 
 impl Demand {
@@ -50,6 +58,7 @@ impl Demand {
             have_left: false,
             opens: Time::ZERO,
             levels: ladder.levels(),
+            part: 0,
             is_followed: false,
         }
     }
@@ -59,9 +68,14 @@ impl Demand {
         self.levels
     }
 
+    /// How many eighths of the step above these levels are worth sending as well.
+    pub(super) const fn part(&self) -> u8 {
+        self.part
+    }
+
     /// The levels that receivers have, lowest first. What the wire cannot say is left out. `None` if levels are not known.
     pub(super) fn known(&self) -> Option<Vec<usize>> {
-        let levels: BTreeSet<usize> = self.receivers.values().map(|(level, _)| *level).collect();
+        let levels: BTreeSet<usize> = self.wanted().collect();
         self.is_followed.then(|| levels.into_iter().filter(|level| *level <= MOST_TOLD).collect())
     }
 
@@ -81,15 +95,14 @@ impl Demand {
 
     /// Whether some path may get what its receiver does not want while these levels are sent. It may where the receivers are not known.
     pub(super) fn is_unwanted(&self, sent: usize) -> bool {
-        let lowest = self.receivers.values().map(|(level, _)| *level).min().filter(|_| self.is_followed);
+        let lowest = self.wanted().min().filter(|_| self.is_followed);
         lowest.is_none_or(|wanted| sent > wanted)
     }
 
     /// The receivers. `None` if they are not known.
     pub(super) fn audience(&self) -> Option<Audience> {
-        let levels = || self.receivers.values().map(|(level, _)| *level);
         let rate = |level: Option<usize>| level.map_or(Rate::ZERO, |level| self.ladder.level_rate(level));
-        let (lowest, highest) = (rate(levels().min()), rate(levels().max()));
+        let (lowest, highest) = (rate(self.wanted().min()), rate(self.wanted().max()));
         self.is_followed.then_some(Audience { receivers: self.receivers.len() as u64, lowest, highest })
     }
 
@@ -106,7 +119,8 @@ impl Demand {
             self.have_left |= was_known && self.receivers.is_empty();
         } else if self.receivers.len() < MOST_RECEIVERS || self.receivers.contains_key(&wanted.receiver) {
             let level = usize::from(wanted.level).min(self.ladder.levels());
-            if self.receivers.insert(wanted.receiver, (level, now)).is_none_or(|(before, _)| before != level) {
+            let report = Report { level, part: wanted.eighths, at: now };
+            if self.receivers.insert(wanted.receiver, report).is_none_or(|before| before.level != level) {
                 self.fresh = (level, flows::AGREEING);
             }
             self.have_left = false;
@@ -117,7 +131,7 @@ impl Demand {
     /// Time passes. Whether other levels are worth sending now.
     pub(super) fn on_time(&mut self, now: Time, interval: Interval) -> bool {
         let remembered = interval.span() * REMEMBERED_INTERVALS;
-        self.receivers.retain(|_, (_, at)| now.since(*at) < remembered);
+        self.receivers.retain(|_, report| now.since(report.at) < remembered);
         let is_silent = |at: &mut Time| now.since(*at) >= remembered;
         if !self.have_left && self.heard.take_if(is_silent).is_some() {
             self.opens = now;
@@ -126,7 +140,7 @@ impl Demand {
     }
 
     fn look(&mut self, now: Time, interval: Interval) -> bool {
-        let highest = self.receivers.values().map(|(level, _)| *level).max();
+        let highest = self.wanted().max();
         let are_few = interval <= LONGEST_FOLLOWED && self.receivers.len() < MOST_RECEIVERS;
         self.is_followed = are_few && self.heard.is_some();
         let levels = match (highest, self.heard) {
@@ -135,7 +149,14 @@ impl Demand {
             (Some(level), _) => level,
             (None, _) => self.opened(self.opens),
         };
+        let of_highest = self.receivers.values().filter(|report| report.level == levels);
+        self.part = of_highest.map(|report| report.part).min().filter(|_| self.is_followed).unwrap_or(0);
         core::mem::replace(&mut self.levels, levels) != levels
+    }
+
+    /// The levels that receivers want.
+    fn wanted(&self) -> impl Iterator<Item = usize> {
+        self.receivers.values().map(|report| report.level)
     }
 
     /// As far as somebody may climb in this part of a slot who began when the ladder did to open.
@@ -151,15 +172,15 @@ impl Demand {
 #[derive(Debug)]
 pub(super) struct Reporter {
     receiver: u32,
-    /// What it told last.
-    told: u16,
+    /// The level and the eighths that it told last.
+    told: (u16, u8),
     next: Option<Time>,
 }
 
 impl Reporter {
     /// Reports of the receiver with this number, which should be another than that of any other.
     pub(super) fn new(receiver: u32) -> Reporter {
-        Reporter { receiver: receiver & Wanted::MOST_RECEIVER, told: 0, next: None }
+        Reporter { receiver: receiver & Wanted::MOST_RECEIVER, told: (0, 0), next: None }
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -171,17 +192,23 @@ impl Reporter {
         self.next = at;
     }
 
-    /// The report that is due when it wants this level, if one is. `turn` is a number between 0 and 1, drawn by chance.
-    pub(super) fn on_wants(&mut self, now: Time, level: usize, interval: Interval, turn: f64) -> Option<Wanted> {
+    /// The report that is due when it wants this level and so many eighths of the next step, if one is. `turn` is a number between 0 and 1, drawn by chance.
+    pub(super) fn on_wants(
+        &mut self,
+        now: Time,
+        (level, eighths): (usize, u8),
+        interval: Interval,
+        turn: f64,
+    ) -> Option<Wanted> {
         let level = level.min(usize::from(Wanted::MOST_LEVEL)) as u16;
         let is_due = self.next.is_some_and(|next| next <= now);
         let is_told_at_once = interval <= LONGEST_FOLLOWED || level == 0;
-        if !is_due && (level == self.told || !is_told_at_once) {
+        if !is_due && ((level, eighths) == self.told || !is_told_at_once) {
             return None;
         }
-        self.told = level;
+        self.told = (level, eighths);
         self.next = (level > 0).then(|| now + (interval.span() * REPORT_INTERVALS).mul_f64(0.5 + turn));
-        Some(Wanted { receiver: self.receiver, level })
+        Some(Wanted { receiver: self.receiver, level, eighths })
     }
 }
 
@@ -256,7 +283,7 @@ mod tests {
     }
 
     fn tell(demand: &mut Demand, millis: u64, receiver: u32, level: u16) {
-        demand.on_report(at(millis), Wanted { receiver, level }, SHORT);
+        demand.on_report(at(millis), Wanted { receiver, level, eighths: 0 }, SHORT);
     }
 
     #[test]
@@ -382,7 +409,8 @@ mod tests {
     #[test]
     fn a_receiver_tells_of_each_change_and_else_every_four_intervals_or_so() {
         let mut reporter = Reporter::new(u32::MAX);
-        let mut tells = |millis: u64, level, interval| reporter.on_wants(at(millis), level, interval, 0.5).is_some();
+        let mut tells =
+            |millis: u64, level, interval| reporter.on_wants(at(millis), (level, 0), interval, 0.5).is_some();
         assert!(tells(0, 9, SHORT));
         assert!(tells(100, 15, SHORT) && !tells(200, 15, SHORT) && tells(300, 14, SHORT));
         assert!(!tells(4_200, 14, SHORT) && tells(4_300, 14, SHORT));
@@ -390,8 +418,8 @@ mod tests {
         assert!(!tells(4_400, 16, long), "nobody is followed");
         assert!(tells(4_500, 0, long), "it leaves");
         reporter.tell_again(Some(at(5_000)));
-        let named = reporter.on_wants(at(5_000), 1, long, 0.0);
-        assert_eq!(named, Some(Wanted { receiver: Wanted::MOST_RECEIVER, level: 1 }));
+        let named = reporter.on_wants(at(5_000), (1, 0), long, 0.0);
+        assert_eq!(named, Some(Wanted { receiver: Wanted::MOST_RECEIVER, level: 1, eighths: 0 }));
     }
 
     #[test]
@@ -418,6 +446,29 @@ mod tests {
             (of(5, 29), of(5, 100), of(600, 300)),
             (0.0, 3.0, 1.0),
             "slow ones climb by four, and none beyond the top"
+        );
+    }
+
+    #[test]
+    fn the_part_of_the_next_step_is_what_all_that_want_the_highest_level_want_of_it() {
+        let mut demand = demand();
+        let mut part = |millis, receiver, level, eighths| {
+            demand.on_report(at(millis), Wanted { receiver, level, eighths }, SHORT);
+            demand.part()
+        };
+        assert_eq!([part(1_000, 1, 30, 5), part(1_000, 2, 30, 3), part(1_000, 3, 20, 0)], [5, 3, 3]);
+        assert_eq!([part(1_100, 2, 31, 0), part(1_200, 2, 0, 0)], [0, 5]);
+        demand.on_time(at(1_300), Interval::from_octaves(3));
+        assert_eq!(demand.part(), 0, "nobody is followed");
+    }
+
+    #[test]
+    fn a_receiver_tells_of_another_part_at_once() {
+        let mut reporter = Reporter::new(1);
+        let mut tells = |millis: u64, wanted| reporter.on_wants(at(millis), wanted, SHORT, 0.5).is_some();
+        assert_eq!(
+            [tells(0, (9, 0)), tells(100, (9, 3)), tells(200, (9, 3)), tells(300, (9, 0))],
+            [true, true, false, true]
         );
     }
 }

@@ -54,7 +54,8 @@ impl Flows {
         self.fitted >= AGREEING || !self.are_apart(now)
     }
 
-    fn are_apart(&self, now: Time) -> bool {
+    /// Whether the path queues channels apart.
+    pub(super) fn are_apart(&self, now: Time) -> bool {
         self.apart.is_some_and(|until| now < until)
     }
 }

@@ -18,6 +18,7 @@ mod flows;
 mod host;
 mod others;
 mod pace;
+mod part;
 mod place;
 mod queue;
 mod receiver;

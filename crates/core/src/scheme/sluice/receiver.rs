@@ -354,15 +354,15 @@ impl Receiver {
         if !self.config.probes {
             return;
         }
-        let level = match self.level {
+        let wanted = match self.level {
             level if level > 0 && self.rules.is_starting() => {
                 let round_trip = self.round_trip.unwrap_or(self.config.round_trip);
-                demand::wanted_in_start(&self.ladder, level, round_trip).min(self.most())
+                (demand::wanted_in_start(&self.ladder, level, round_trip).min(self.most()), 0)
             }
-            level => level,
+            level => (level, self.rules.part()),
         };
         let (interval, turn) = (self.probing.interval(), self.probing.turn());
-        if let Some(wanted) = self.reporter.on_wants(now, level, interval, turn) {
+        if let Some(wanted) = self.reporter.on_wants(now, wanted, interval, turn) {
             self.actions.push(probing::want(wanted));
         }
     }

@@ -11,6 +11,7 @@ use super::config::Config;
 use super::cycle::Burst;
 use super::flows::{AGREEING, Flows};
 use super::others::Others;
+use super::part::Part;
 use crate::layers::Ladder;
 use crate::observation::LevelCause;
 
@@ -98,6 +99,8 @@ pub(super) struct Rules {
     /// Receivers behind the same bottleneck that have more.
     others: Others,
     flows: Flows,
+    /// What it takes of the next step.
+    part: Part,
     /// By level: how often it was too much, and until when it is not tried.
     too_much: Vec<(u32, Time)>,
     /// In the start, next to others: when the rate was raised last.
@@ -129,6 +132,7 @@ impl Rules {
             fitted: 0,
             others: Others::default(),
             flows: Flows::default(),
+            part: Part::default(),
             too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
             raised: None,
             started: None,
@@ -143,6 +147,20 @@ impl Rules {
     /// Whether the latest join is on trial, so that a loss is its fault.
     pub(super) fn is_trying(&self, now: Time) -> bool {
         self.trying.is_some_and(|trying| now.since(trying.since) < self.trial)
+    }
+
+    /// The part of the next step that the receiver wants, in eighths.
+    pub(super) const fn part(&self) -> u8 {
+        self.part.eighths()
+    }
+
+    /// A packet was lost while a part of the next step was on trial: it is taken back. Whether one was.
+    pub(super) fn take_back_part(&mut self, now: Time) -> bool {
+        let is_trying = self.part.is_trying_for(now, Duration::ZERO);
+        if is_trying {
+            self.part.take_back(now, self.back_off);
+        }
+        is_trying
     }
 
     /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.
@@ -175,6 +193,7 @@ impl Rules {
         self.changed = now;
         self.fitted = 0;
         self.flows.on_change();
+        self.part.forget();
     }
 
     /// The start is over: the path is full, or others share it.
@@ -187,6 +206,7 @@ impl Rules {
     /// The receiver looks for its rate again.
     pub(super) fn start_again(&mut self) {
         (self.is_starting, self.overfull) = (true, None);
+        self.part.forget();
     }
 
     /// A slot has ended.
@@ -194,11 +214,16 @@ impl Rules {
         if self.trying.is_some_and(|trying| seen.now.since(trying.since) >= self.trial) {
             self.trying = None;
         }
+        self.part.on_time(seen.now, self.trial);
         if seen.loss_event {
+            self.part.forget();
             return self.on_loss_event(seen);
         }
         if seen.is_pending {
             return None;
+        }
+        if seen.ends_cycle {
+            self.look_at_part(seen);
         }
         if seen.ends_cycle && self.is_trial_too_much(seen) {
             return self.take_back(seen.now, seen.level);
@@ -208,6 +233,15 @@ impl Rules {
             self.start_again();
         }
         if self.is_starting { self.start(seen) } else { self.follow(seen) }
+    }
+
+    /// Takes a part of a step back that filled the queue, and gives one up next to others that do.
+    fn look_at_part(&mut self, seen: &Seen) {
+        if self.part.is_trying_for(seen.now, A_CYCLE) && (!seen.was_empty_in_cycle || seen.loses_more) {
+            self.part.take_back(seen.now, self.back_off);
+        } else if !seen.was_empty_in_cycle && !self.part.is_trying_for(seen.now, Duration::ZERO) {
+            self.part.forget();
+        }
     }
 
     /// Whether the flows that shared the path seem to have ended: a higher level fits, and since the latest loss event not even a short
@@ -229,7 +263,14 @@ impl Rules {
         let verdict = seen.verdict.filter(|_| !seen.is_pending)?;
         match verdict.kind {
             Burst::StartUp => self.on_start_up_burst(seen, &verdict),
-            Burst::NextLevel => self.probe(seen, &verdict),
+            Burst::NextLevel => {
+                let change = self.probe(seen, &verdict);
+                // Where channels queue apart, bursts in all of them do not tell what one flow gets.
+                if change.is_none() && !self.flows.are_apart(seen.now) {
+                    self.fit_part(seen, &verdict);
+                }
+                change
+            }
             Burst::Folded => self.on_folded_burst(seen, &verdict),
         }
     }
@@ -237,7 +278,10 @@ impl Rules {
     /// Less, where channels queue apart and one flow gets less.
     fn on_folded_burst(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
         self.flows.on_burst(seen.now, verdict, seen.packet_time);
-        let share = self.flows.share().filter(|share| *share < self.rate(seen.level).scale(LEAVE_SHARE))?;
+        let Some(share) = self.flows.share().filter(|share| *share < self.rate(seen.level).scale(LEAVE_SHARE)) else {
+            self.fit_part(seen, verdict);
+            return None;
+        };
         self.end_start();
         Some((self.highest_within(share.scale(LAND_SHARE)).min(seen.level - 1), LevelCause::Drop))
     }
@@ -285,12 +329,11 @@ impl Rules {
         let fits = verdict.fits(seen.packet_time) && seen.is_empty;
         self.fitted = if fits { self.fitted + 1 } else { 0 };
         self.others.on_burst(verdict, fits, seen.packet_time);
-        let needed = if seen.latest_loss_event.is_some() { 2 } else { 1 };
         let is_below_others = seen.is_empty && self.others.have_more_than(seen.level);
         if !seen.is_over_congestion()
             || self.is_barred(seen, seen.level + 1)
             || !self.flows.let_join(seen.now, self.rate(seen.level + 1))
-            || !is_below_others && self.fitted < needed
+            || !is_below_others && self.fitted < bursts_needed(seen)
         {
             return None;
         }
@@ -306,6 +349,17 @@ impl Rules {
             self.start_again();
         }
         Some((seen.level + 1, LevelCause::Add))
+    }
+
+    /// As much of the next step as fits, where all of it does not. It grows where the step might be joined.
+    fn fit_part(&mut self, seen: &Seen, verdict: &Verdict) {
+        let above = seen.level + 1;
+        if self.is_starting || verdict.fits(seen.packet_time) || above > self.ladder.levels() {
+            return;
+        }
+        let levels = [seen.level, above].map(|level| self.rate(level));
+        let may_grow = seen.is_empty && seen.is_over_congestion() && above <= seen.most && self.trying.is_none();
+        self.part.on_burst(seen.now, verdict.carried_at_most(), levels, may_grow.then(|| bursts_needed(seen)));
     }
 
     /// Whether the receiver may not have the level, or it was too much a short while ago, or there is none.
@@ -366,6 +420,11 @@ impl Rules {
     }
 }
 
+/// How many bursts in a row have to agree on what fits.
+const fn bursts_needed(seen: &Seen) -> u32 {
+    if seen.latest_loss_event.is_some() { AGREEING } else { 1 }
+}
+
 /// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
 const LONGEST_STALL: Duration = Duration::from_millis(80);
 /// In the start a receiver takes so much of what a burst says that the path carries.
@@ -385,7 +444,7 @@ pub(super) const LONGEST_EMPTY: Duration = Duration::from_secs(10);
 /// A cycle, and a slot for the join to act.
 const A_CYCLE: Duration = Duration::from_millis(900);
 /// The back-off of a level grows to 10 s · (2^6 − 1).
-const MOST_BACK_OFFS: u32 = 6;
+pub(super) const MOST_BACK_OFFS: u32 = 6;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::config::{Config, Offer, StartUp};
 use super::cycle::{self, Burst, CYCLE, SLOT, Shown, StartUpBursts};
 use super::demand::Demand;
 use super::pace::Pace;
+use super::part::EIGHTHS;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::Ladder;
@@ -188,9 +189,13 @@ impl Sender {
         };
         let span = (self.period * periods).as_secs_f64();
         let (levels, mut earned, mut sent) = (self.levels(), 0.0, 0);
-        for channel in &mut self.channels[..levels] {
+        let part = self.part_of_next_step();
+        for (number, channel) in self.channels[..levels].iter_mut().enumerate() {
             let (factor, in_burst) = channel.factor(burst, within);
             earned += channel.rate.packets_per_sec(self.packet_size) * factor * span;
+            if number + 1 == levels && !in_burst {
+                earned += part.packets_per_sec(self.packet_size) * span;
+            }
             channel.lacking += earned - f64::from(sent);
             // What the driver did not fetch since the last time is not sent twice as late.
             channel.due = channel.lacking.max(0.0) as u32;
@@ -266,6 +271,16 @@ impl Sender {
     /// The levels that are sent.
     fn levels(&self) -> usize {
         self.demand.as_ref().map_or(usize::MAX, Demand::levels).min(self.offered())
+    }
+
+    /// What the topmost channel sends on top of its rate, as all receivers of the highest level want it. Bursts are what they are without it, and
+    /// while somebody starts there is none.
+    fn part_of_next_step(&self) -> Rate {
+        let (levels, part) = (self.levels(), self.demand.as_ref().map_or(0, Demand::part));
+        if part == 0 || self.has_start_up_burst || levels >= self.offered() {
+            return Rate::ZERO;
+        }
+        self.ladder.channel_rate(levels).scale(f64::from(part) / f64::from(EIGHTHS))
     }
 
     fn on_wanted(&mut self, now: Time, wanted: Wanted) {
@@ -490,14 +505,35 @@ mod tests {
         let highest = |sent: &[(Time, Layered)]| sent.iter().map(|(_, layered)| layered.channel).max();
         let opened = sent(&mut sender, Time::from_millis(100));
         assert!(highest(&opened) < Some(25), "{:?}", highest(&opened));
-        tell(&mut sender, 100, Wanted { receiver: 1, level: 12 });
+        tell(&mut sender, 100, Wanted { receiver: 1, level: 12, eighths: 0 });
         let all = sent(&mut sender, Time::from_secs(9));
         assert_eq!(highest(&all), Some(11));
         assert!((share(&all, 12, 1_000, 9_000) - 1.0).abs() < 0.02, "{}", share(&all, 12, 1_000, 9_000));
         let withheld = |layered: &Layered| layered.slot & 7 == 2 && layered.slot >> 3 != 0;
         assert!(!all.iter().any(|(_, layered)| withheld(layered)), "receivers need not hear of it");
-        tell(&mut sender, 9_000, Wanted { receiver: 1, level: 20 });
+        tell(&mut sender, 9_000, Wanted { receiver: 1, level: 20, eighths: 0 });
         assert_eq!(highest(&sent(&mut sender, Time::from_millis(9_050))), Some(19));
+    }
+
+    #[test]
+    fn the_topmost_channel_has_the_part_of_the_next_step_that_is_wanted_but_not_in_bursts() {
+        let mut sender = wanted_sender();
+        sent(&mut sender, Time::from_millis(100));
+        tell(&mut sender, 100, Wanted { receiver: 1, level: 12, eighths: 4 });
+        let starting = sent(&mut sender, Time::from_millis(1_500));
+        assert!((share(&starting, 12, 200, 1_500) - 1.0).abs() < 0.03, "while somebody starts there is none");
+        tell(&mut sender, 4_000, Wanted { receiver: 1, level: 12, eighths: 4 });
+        let all = sent(&mut sender, Time::from_secs(17));
+        assert_eq!(all.iter().map(|(_, layered)| layered.channel).max(), Some(11));
+        // Half of 15 %, but in one slot of eight.
+        let (below, above) = (share(&all, 11, 2_400, 16_800), share(&all, 12, 2_400, 16_800));
+        assert!((above - 1.0 - 0.075 * 7.0 / 8.0).abs() < 0.01, "{above}");
+        assert!((0.97..1.01).contains(&below), "{below}: all but the topmost channel lose a little to folded bursts");
+        let burst = share(&all, 12, 7_100, 7_200);
+        assert!((burst - 1.03 * 1.15).abs() < 0.1, "{burst}");
+        tell(&mut sender, 17_000, Wanted { receiver: 2, level: 12, eighths: 0 });
+        let all = sent(&mut sender, Time::from_secs(20));
+        assert!((share(&all, 12, 17_000, 20_000) - 1.0).abs() < 0.02, "another one at the level wants nothing of it");
     }
 
     #[test]
@@ -517,9 +553,9 @@ mod tests {
         };
         sender.handle(Time::ZERO, Event::Start);
         assert_eq!(told(&mut sender, 112), []);
-        tell(&mut sender, 112, Wanted { receiver: 1, level: 12 });
+        tell(&mut sender, 112, Wanted { receiver: 1, level: 12, eighths: 0 });
         assert_eq!(told(&mut sender, 130), [(115, Some(1))]);
-        tell(&mut sender, 130, Wanted { receiver: 2, level: 12 });
+        tell(&mut sender, 130, Wanted { receiver: 2, level: 12, eighths: 0 });
         assert_eq!(told(&mut sender, 700), [(615, Some(2))]);
     }
 

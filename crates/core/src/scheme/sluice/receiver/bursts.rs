@@ -65,7 +65,11 @@ impl Receiver {
         for kind in [Burst::StartUp, Burst::NextLevel, Burst::Folded] {
             let over = self.measuring[kind as usize].take_if(|measuring| measuring.is_over(clock));
             let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size)) else { continue };
+            let part = self.rules.part();
             let change = self.rules.on_burst(&self.seen(now, None, Some(verdict)));
+            if self.rules.part() > part {
+                self.arrivals.on_rate_change();
+            }
             self.change(now, change);
         }
     }

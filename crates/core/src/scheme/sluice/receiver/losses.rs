@@ -74,6 +74,10 @@ impl Receiver {
             let change = self.rules.take_back(now, self.level);
             return self.change(now, change);
         }
+        if self.rules.take_back_part(now) {
+            self.leaves.on_leave(now, self.queue.newest(), self.packet_size / self.rate());
+            return self.tell_wants(now);
+        }
         if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {
             // The burst itself was too much, and what was joined after it may fit.
             return self.rules.end_start();

@@ -319,3 +319,74 @@ fn where_a_queue_stands_a_receiver_goes_where_a_tcp_would_settle_in_steps() {
     assert_eq!(rules.on_slot(&full(11_000, 5_000)), None, "1.2 · 4190 is 5028");
     assert_eq!(rules.on_slot(&Seen { is_full: false, ..full(11_000, 50_000) }), None, "bursts tell where none stands");
 }
+
+/// A burst of 4.3 Mbit/s for level 21 (4190 kbit/s) of which the path carries that much.
+fn carries(kbps: f64, millis: u64) -> Seen {
+    Seen { verdict: burst(Burst::NextLevel, 4.3, 4_300.0 / kbps - 1.0), ..seen(millis) }
+}
+
+#[test]
+fn of_a_step_that_does_not_fit_a_receiver_takes_the_part_that_does_and_gives_it_up_with_the_level() {
+    let mut rules = rules();
+    // 3960 / 1.03 = 3845, which is 2.9 eighths of the way from 3643 to 4190.
+    assert_eq!((rules.on_burst(&carries(3_960.0, 10_000)), rules.part()), (None, 2));
+    rules.on_change(Time::from_secs(11));
+    assert_eq!(rules.part(), 0);
+    let mut starting = Rules::new(&Config::default(), &ladder());
+    assert_eq!((starting.on_burst(&carries(3_960.0, 10_000)), starting.part()), (None, 0), "a start goes on by itself");
+}
+
+#[test]
+fn a_part_of_a_step_grows_only_where_the_step_might_be_joined() {
+    let part = |seen: Seen| {
+        let mut rules = rules();
+        rules.on_burst(&seen);
+        rules.part()
+    };
+    let carries = carries(3_960.0, 10_000);
+    assert_eq!(part(Seen { is_empty: false, ..carries }), 0, "a queue stands");
+    assert_eq!(part(Seen { is_pending: true, ..carries }), 0);
+    assert_eq!(part(Seen { most: 20, ..carries }), 0, "it may not have the next level");
+    let lost = |millis| Seen { latest_loss_event: Some(Time::from_secs(1)), now: Time::from_millis(millis), ..carries };
+    assert_eq!(part(Seen { latest_loss_event: Some(Time::from_secs(8)), ..carries }), 0, "soon after congestion");
+    let mut rules = rules();
+    let parts = [10_000, 10_800].map(|millis| {
+        rules.on_burst(&lost(millis));
+        rules.part()
+    });
+    assert_eq!(parts, [0, 2], "after losses two bursts have to agree");
+}
+
+#[test]
+fn a_part_of_a_step_that_fills_the_queue_or_costs_a_packet_is_taken_back_and_left_alone() {
+    let queue = |millis| Seen { was_empty_in_cycle: false, ends_cycle: true, ..seen(millis) };
+    let part_at = |rules: &mut Rules, millis| {
+        rules.on_burst(&carries(3_960.0, millis));
+        rules.part()
+    };
+    let mut rules = rules();
+    assert_eq!(part_at(&mut rules, 10_000), 2);
+    assert_eq!((rules.on_slot(&queue(10_800)), rules.part()), (None, 2), "a cycle has to show it");
+    assert_eq!((rules.on_slot(&queue(11_600)), rules.part()), (None, 0));
+    assert_eq!([part_at(&mut rules, 21_500), part_at(&mut rules, 21_600)], [0, 2]);
+    assert!(rules.take_back_part(Time::from_secs(29)) && rules.part() == 0);
+    assert_eq!([part_at(&mut rules, 58_900), part_at(&mut rules, 59_000)], [0, 2], "for longer each time");
+    rules.on_slot(&seen(67_000));
+    assert!(!rules.take_back_part(Time::from_secs(67)), "its trial is over: the loss is not its fault");
+    assert_eq!((rules.on_slot(&queue(67_800)), rules.part()), (None, 0), "others have come");
+    assert_eq!(part_at(&mut rules, 68_600), 2);
+    rules.on_slot(&Seen { loss_event: true, ..seen(69_000) });
+    assert_eq!(rules.part(), 0);
+}
+
+#[test]
+fn where_channels_queue_apart_the_part_of_a_step_is_what_one_flow_gets() {
+    let mut rules = rules();
+    let folded = burst(Burst::Folded, 4.3, 4_300.0 / 3_960.0 - 1.0);
+    let apart = folded.map(|verdict| Verdict { after: Some(0.0), ..verdict });
+    rules.on_burst(&Seen { verdict: apart, ..seen(10_000) });
+    assert_eq!(rules.part(), 2);
+    rules.on_burst(&carries(4_190.0, 10_800));
+    rules.on_burst(&carries(4_190.0, 11_600));
+    assert_eq!(rules.part(), 2, "as many channels more would fit");
+}
