@@ -2,7 +2,7 @@
 //!
 //! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 to 6 reports), TSI 16 bits, clock 32 bits.
 //! A report has something else instead of the clock, and is not answered: the part of what is sent that the path carries (4), what the
-//! receiver wants (5), or whether a cut has emptied the path (6).
+//! receiver wants (5), or whether a cut has emptied the path (6), in the upper 12 bits; and the receiver's number in the lower 20.
 
 use crate::{DecodeError, take_array};
 
@@ -33,10 +33,22 @@ pub enum Kind {
     Echo,
 }
 
+/// The highest number that a receiver can draw for a session. Its reports have it, so that the sender can tell receivers apart.
+pub const MOST_RECEIVER: u32 = (1 << TOLD_SHIFT) - 1;
+
+/// What a receiver whose path is full whatever it leaves has seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flooded {
+    /// Its number, at most [`MOST_RECEIVER`].
+    pub receiver: u32,
+    /// The part of what is sent that the path carries, from 0 to 1. A report tells it in 4095ths.
+    pub carried: f64,
+}
+
 /// What a receiver wants of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// A number that the receiver has drawn for the session, at most [`Wanted::MOST_RECEIVER`].
+    /// Its number, at most [`MOST_RECEIVER`].
     pub receiver: u32,
     /// The channels below this level, at most [`Wanted::MOST_LEVEL`]; 0 when it leaves the session.
     pub level: u16,
@@ -45,67 +57,75 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The highest number that a receiver can have.
-    pub const MOST_RECEIVER: u32 = (1 << EIGHTHS_SHIFT) - 1;
     /// The highest level that a report can tell.
-    pub const MOST_LEVEL: u16 = u16::MAX >> (LEVEL_SHIFT - 16);
+    pub const MOST_LEVEL: u16 = MOST_TOLD >> EIGHTHS_BITS;
     /// The most eighths that a report can tell.
-    pub const MOST_EIGHTHS: u8 = (1 << (LEVEL_SHIFT - EIGHTHS_SHIFT)) - 1;
+    pub const MOST_EIGHTHS: u8 = (1 << EIGHTHS_BITS) - 1;
 }
 
 /// What a receiver whose path was full has seen since the sender sends less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
+    /// Its number, at most [`MOST_RECEIVER`].
+    pub receiver: u32,
     /// How many levels the sender withholds, at most [`Verdict::MOST_WITHHELD`]: it tells the sender of which cut this is.
-    pub withheld: u32,
+    pub withheld: u16,
     /// The path is empty.
     pub is_empty: bool,
 }
 
 impl Verdict {
     /// The most levels that a report can tell.
-    pub const MOST_WITHHELD: u32 = u32::MAX >> 1;
+    pub const MOST_WITHHELD: u16 = MOST_TOLD >> 1;
 }
 
 /// Bytes of a probe, and of an echo.
 pub const LEN: usize = 12;
 
 impl Probe {
-    /// A report that the path carries this part of what is sent, from 0 to 1.
-    pub fn flooded(carried: f64) -> Probe {
-        let clock_micros = (carried.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32;
-        Probe { kind: Kind::Flooded, clock_micros }
+    /// A report of a path that is full.
+    pub fn flooded(flooded: Flooded) -> Probe {
+        let told = flooded.carried.clamp(0.0, 1.0) * f64::from(MOST_TOLD);
+        Probe::report(Kind::Flooded, flooded.receiver, (told + 0.5) as u16)
     }
 
-    /// The part of what is sent that the path carries, if this is a report.
-    pub fn carried(&self) -> Option<f64> {
-        (self.kind == Kind::Flooded).then(|| f64::from(self.clock_micros) / f64::from(u32::MAX))
+    /// What the path carries, if this is a report of that.
+    pub fn carried(&self) -> Option<Flooded> {
+        let (receiver, told) = self.told(Kind::Flooded)?;
+        Some(Flooded { receiver, carried: f64::from(told) / f64::from(MOST_TOLD) })
     }
 
     /// A report of what a receiver wants.
     pub fn wanted(wanted: Wanted) -> Probe {
-        let level = u32::from(wanted.level.min(Wanted::MOST_LEVEL)) << LEVEL_SHIFT;
-        let eighths = u32::from(wanted.eighths.min(Wanted::MOST_EIGHTHS)) << EIGHTHS_SHIFT;
-        Probe { kind: Kind::Wants, clock_micros: level | eighths | wanted.receiver.min(Wanted::MOST_RECEIVER) }
+        let (level, eighths) = (wanted.level.min(Wanted::MOST_LEVEL), wanted.eighths.min(Wanted::MOST_EIGHTHS));
+        Probe::report(Kind::Wants, wanted.receiver, level << EIGHTHS_BITS | u16::from(eighths))
     }
 
     /// What a receiver wants, if this is a report of that.
     pub fn wants(&self) -> Option<Wanted> {
-        let eighths = (self.clock_micros >> EIGHTHS_SHIFT) as u8 & Wanted::MOST_EIGHTHS;
-        let (receiver, level) = (self.clock_micros & Wanted::MOST_RECEIVER, self.clock_micros >> LEVEL_SHIFT);
-        (self.kind == Kind::Wants).then_some(Wanted { receiver, level: level as u16, eighths })
+        let (receiver, told) = self.told(Kind::Wants)?;
+        Some(Wanted { receiver, level: told >> EIGHTHS_BITS, eighths: told as u8 & Wanted::MOST_EIGHTHS })
     }
 
     /// A report of what sending less has done.
     pub fn judged(verdict: Verdict) -> Probe {
-        let clock_micros = verdict.withheld.min(Verdict::MOST_WITHHELD) << 1 | u32::from(verdict.is_empty);
-        Probe { kind: Kind::Judges, clock_micros }
+        let told = verdict.withheld.min(Verdict::MOST_WITHHELD) << 1 | u16::from(verdict.is_empty);
+        Probe::report(Kind::Judges, verdict.receiver, told)
     }
 
     /// What sending less has done, if this is a report of that.
     pub fn verdict(&self) -> Option<Verdict> {
-        let verdict = Verdict { withheld: self.clock_micros >> 1, is_empty: self.clock_micros & 1 == 1 };
-        (self.kind == Kind::Judges).then_some(verdict)
+        let (receiver, told) = self.told(Kind::Judges)?;
+        Some(Verdict { receiver, withheld: told >> 1, is_empty: told & 1 == 1 })
+    }
+
+    fn report(kind: Kind, receiver: u32, told: u16) -> Probe {
+        Probe { kind, clock_micros: u32::from(told) << TOLD_SHIFT | receiver.min(MOST_RECEIVER) }
+    }
+
+    /// The receiver and what it tells, if this is a report of this kind.
+    fn told(&self, kind: Kind) -> Option<(u32, u16)> {
+        (self.kind == kind).then_some((self.clock_micros & MOST_RECEIVER, (self.clock_micros >> TOLD_SHIFT) as u16))
     }
 
     /// The message of session `tsi`.
@@ -157,9 +177,10 @@ impl Probe {
 
 const MAGIC: &[u8; 4] = b"WRTT";
 const VERSION: u8 = 1;
-/// Of a report of what is wanted: the level lies above the eighths, and these above the receiver's number.
-const LEVEL_SHIFT: u32 = 23;
-const EIGHTHS_SHIFT: u32 = 20;
+/// What a report tells lies above the receiver's number, and of what is wanted the level above the eighths.
+const TOLD_SHIFT: u32 = 20;
+const MOST_TOLD: u16 = (1 << (u32::BITS - TOLD_SHIFT)) - 1;
+const EIGHTHS_BITS: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -173,11 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_report_tells_what_is_carried_and_a_probe_does_not() {
-        let report = Probe::flooded(0.25);
-        let (read, _) = Probe::decode(&report.encode(7)).expect("a report");
-        assert!((read.carried().expect("it tells") - 0.25).abs() < 1e-9);
-        assert_eq!([-1.0, 9.0].map(|part| Probe::flooded(part).carried()), [Some(0.0), Some(1.0)]);
+    fn a_report_has_what_is_carried_in_twelve_bits_and_below_it_the_receiver() {
+        let report = Probe::flooded(Flooded { receiver: 0x0_1234, carried: 0.25 });
+        assert_eq!(report.encode(0xa0b0)[4..], [1, 4, 0xa0, 0xb0, 0x40, 0x00, 0x12, 0x34]);
+        let read = |carried| Probe::flooded(Flooded { receiver: 7, carried }).carried().expect("it tells").carried;
+        assert_eq!([-1.0, 9.0].map(read), [0.0, 1.0]);
+        for carried in [0.0003, 0.01, 0.25, 0.9] {
+            assert!((read(carried) - carried).abs() < 0.5 / 4095.0, "{carried}: {}", read(carried));
+        }
         assert_eq!(Probe { kind: Kind::Probe, ..report }.carried(), None);
     }
 
@@ -192,19 +216,20 @@ mod tests {
         let too_much = Wanted { receiver: u32::MAX, level: u16::MAX, eighths: u8::MAX };
         assert_eq!(Probe::wanted(too_much).wants(), Some(most));
         assert_eq!(Probe { kind: Kind::Probe, ..Probe::wanted(wanted) }.wants(), None);
-        assert_eq!((Probe::wanted(wanted).carried(), Probe::flooded(1.0).wants()), (None, None));
+        assert_eq!(Probe::wanted(wanted).carried(), None);
     }
 
     #[test]
-    fn a_verdict_has_how_many_levels_are_withheld_and_in_the_last_bit_whether_the_path_is_empty() {
-        let verdict = Verdict { withheld: 0x1234, is_empty: true };
-        assert_eq!(Probe::judged(verdict).encode(0xa0b0)[4..], [1, 6, 0xa0, 0xb0, 0, 0, 0x24, 0x69]);
+    fn a_verdict_has_how_many_levels_are_withheld_whether_the_path_is_empty_and_the_receiver() {
+        let verdict = Verdict { receiver: 0x0_1234, withheld: 0x105, is_empty: true };
+        assert_eq!(Probe::judged(verdict).encode(0xa0b0)[4..], [1, 6, 0xa0, 0xb0, 0x20, 0xb0, 0x12, 0x34]);
         for verdict in [verdict, Verdict { is_empty: false, ..verdict }] {
             assert_eq!(Probe::judged(verdict).verdict(), Some(verdict));
         }
-        let most = Verdict { withheld: Verdict::MOST_WITHHELD, is_empty: false };
-        assert_eq!(Probe::judged(Verdict { withheld: u32::MAX, ..most }).verdict(), Some(most));
-        assert_eq!((Probe::judged(verdict).carried(), Probe::flooded(1.0).verdict()), (None, None));
+        let most = Verdict { receiver: MOST_RECEIVER, withheld: Verdict::MOST_WITHHELD, is_empty: false };
+        let too_much = Verdict { receiver: u32::MAX, withheld: u16::MAX, ..most };
+        assert_eq!(Probe::judged(too_much).verdict(), Some(most));
+        assert_eq!(Probe::judged(verdict).carried(), None);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ mod announcement;
 mod receiver;
 
 use weir_units::{Bytes, Ecn};
-use weir_wire::probe::{Verdict, Wanted};
+use weir_wire::probe::{Flooded, Verdict, Wanted};
 use weir_wire::{Probe, probe};
 
 use crate::endpoint::{Action, Destination, Event, Header, Origin, Packet, PeerId};
@@ -25,8 +25,8 @@ pub(crate) fn answer(asked: Probe) -> Action {
 }
 
 /// A receiver reports that its path is full whatever it leaves, and carries only this part of what is sent.
-pub(crate) fn report(carried: f64) -> Action {
-    ask(Probe::flooded(carried))
+pub(crate) fn report(flooded: Flooded) -> Action {
+    ask(Probe::flooded(flooded))
 }
 
 /// A receiver reports what sending less has done.
@@ -45,7 +45,7 @@ pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
 }
 
 /// What a receiver reported to the sender with this event, if it did.
-pub(crate) fn reported(event: &Event<'_>) -> Option<f64> {
+pub(crate) fn reported(event: &Event<'_>) -> Option<Flooded> {
     sent_to_sender(event)?.carried()
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_testkit::netns::{Air, Delivery, Network, Session, Stranger, pause, require_root};
 use weir_units::{Bytes, Rate};
 use weir_wire::Probe;
-use weir_wire::probe::{Kind, Wanted};
+use weir_wire::probe::{Flooded, Kind, Wanted};
 
 use super::{MINUTE, WEIR};
 
@@ -145,8 +145,8 @@ fn forged_reports_of_floods_wishes_and_starts_cost_no_session_its_rate() {
     assert!(slow.is_empty(), "{slow:#?}");
 }
 
-fn floods(_number: u32) -> Probe {
-    Probe::flooded(0.0)
+fn floods(receiver: u32) -> Probe {
+    Probe::flooded(Flooded { receiver, carried: 0.0 })
 }
 
 fn starts(number: u32) -> Probe {

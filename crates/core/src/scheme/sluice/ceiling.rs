@@ -1,18 +1,21 @@
 //! The sender's side of networks that flood: how much of the ladder is sent.
 
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use weir_units::{Rate, Time};
+use weir_wire::probe::{Flooded, Verdict};
 
 use super::announce::MOST_TOLD;
+use super::reporters::{self, Reporters};
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
 
 /// How many levels are sent: all, unless receivers report that their paths are full whatever they leave, and that they are empty when less is sent.
 ///
 /// Anybody can make up a report, so the sender waits for a second one. Other traffic fills paths as well, so it tests first: it sends half of what
-/// arrived at the receiver that reported, and that one judges whether its path is empty then. If it is not, or nobody judges, all is sent as before, and
-/// reports count for nothing for a while.
+/// arrived at the receiver that reported, and those that did judge whether their paths are empty then. If none is, or nobody judges, all is sent as
+/// before. Reports of a receiver whose path was not empty count for nothing for a while, and nobody's do if nobody judged.
 ///
 /// Where a switch floods, the slowest port decides, so the sender withholds the channels above what the least report says is carried, and again
 /// if that is still too much. Where reports stay away, twice the rate is tried, less and less often if it is too much.
@@ -21,11 +24,11 @@ pub(super) struct Ceiling {
     ladder: Ladder,
     /// Levels that are sent.
     levels: usize,
-    /// A report that no other has confirmed: when it came, and what it said is carried.
-    unconfirmed: Option<(Time, f64)>,
+    /// A report that no other has confirmed, and when it came.
+    unconfirmed: Option<(Time, Flooded)>,
     test: Option<Test>,
-    /// When a test showed that the network floods.
-    proven: Option<Time>,
+    /// What tests have shown.
+    reporters: Reporters,
     cut: Option<Cut>,
     /// When more is tried, and how long the next wait is if it turns out to be too much.
     try_at: Option<Time>,
@@ -37,15 +40,18 @@ pub(super) struct Ceiling {
     ignores_for: Duration,
 }
 
-/// Little is sent, to see whether the path of a receiver that reported is empty then.
-#[derive(Debug, Clone, Copy)]
+/// Little is sent, to see whether the paths of receivers that reported are empty then.
+#[derive(Debug)]
 struct Test {
     since: Time,
     until: Time,
-    /// What was sent before.
-    levels: usize,
-    /// The least part of it that is carried, as receivers reported.
-    carried: f64,
+    /// What was sent before, and what is sent for the test.
+    before: usize,
+    tested: usize,
+    /// By receiver that has not judged yet: the part of what was sent that its path carries.
+    reports: BTreeMap<u32, f64>,
+    /// When the first receiver found its path empty. Others judge at about that time.
+    shown: Option<Time>,
 }
 
 /// The latest cut.
@@ -61,6 +67,12 @@ struct Cut {
 /// A new ceiling.
 pub(super) type Change = Option<(Rate, CeilingCause)>;
 
+impl Test {
+    fn least(&self) -> f64 {
+        self.reports.values().copied().fold(1.0, f64::min)
+    }
+}
+
 impl Ceiling {
     pub(super) fn new(ladder: &Ladder) -> Ceiling {
         Ceiling {
@@ -68,13 +80,13 @@ impl Ceiling {
             levels: ladder.levels(),
             unconfirmed: None,
             test: None,
-            proven: None,
+            reporters: Reporters::default(),
             cut: None,
             try_at: None,
             wait: FIRST_WAIT,
             trial: None,
             ignores_until: Time::ZERO,
-            ignores_for: FIRST_IGNORING,
+            ignores_for: reporters::FIRST_PAUSE,
         }
     }
 
@@ -89,71 +101,105 @@ impl Ceiling {
         self.ladder.levels() - self.levels
     }
 
-    /// A receiver's path is full whatever it leaves, and carries only this part of what is sent. Receivers report once in an `interval`,
+    /// A receiver's path is full whatever it leaves, and carries only a part of what is sent. Receivers report once in an `interval`,
     /// give or take half.
-    pub(super) fn on_report(&mut self, now: Time, carried: f64, interval: Duration) -> Change {
-        if now < self.ignores_until || !(0.0..=1.0).contains(&carried) {
+    pub(super) fn on_report(&mut self, now: Time, report: Flooded, interval: Duration) -> Change {
+        let Flooded { receiver, carried } = report;
+        let is_possible = (0.0..=1.0).contains(&carried);
+        if now < self.ignores_until || !is_possible || !self.reporters.counts(now, receiver) {
             return None;
         }
-        if let Some(test) = &mut self.test {
-            // Others measured in the same time.
-            if now.since(test.since) < ROUND && carried < test.carried {
-                test.carried = carried;
-                return self.go_on_testing();
-            }
-            return None;
+        if self.test.as_ref().is_some_and(|test| test.shown.is_none()) {
+            return self.on_report_in_test(now, report);
         }
+        let flooded = self.reporters.flooded(receiver);
         if let Some(cut) = self.cut {
             let age = now.since(cut.at);
-            if age < ROUND {
-                return if carried < cut.carried { self.cut(cut.at, cut.from, carried) } else { None };
+            if age < ROUND && flooded.is_some() && carried < cut.carried {
+                return self.cut(cut.at, cut.from, carried);
             }
             if age < ROUND * 2 {
                 return None;
             }
         }
-        if let Some((before, _)) = self.trial.take_if(|(_, since)| now.since(*since) < TRIAL) {
-            self.cut = Some(Cut { at: now, from: self.rate(), carried });
-            self.wait = (self.wait * 2).min(LONGEST_WAIT);
-            self.try_at = Some(now + self.wait);
-            return self.set(before, CeilingCause::Flooded);
+        if let Some(shown) = flooded {
+            if let Some((before, _)) = self.trial.take_if(|(_, since)| now.since(*since) < TRIAL) {
+                self.cut = Some(Cut { at: now, from: self.rate(), carried });
+                self.wait = (self.wait * 2).min(reporters::LONGEST_PAUSE);
+                self.try_at = Some(now + self.wait);
+                return self.set(before, CeilingCause::Flooded);
+            }
+            if now.since(shown) < PROVEN_FOR {
+                // A receiver that has not found its rate yet reports less than is carried.
+                return self.cut(now, self.rate(), carried.max(LEAST_KEPT / SHARE));
+            }
         }
-        if self.proven.is_some_and(|at| now.since(at) < PROVEN_FOR) {
-            // A receiver that has not found its rate yet reports less than is carried.
-            return self.cut(now, self.rate(), carried.max(LEAST_KEPT / SHARE));
-        }
-        let carried = self.confirmed(now, carried, interval)?;
-        self.test = Some(Test { since: now, until: now + LONGEST_TEST + interval, levels: self.levels, carried });
+        let reports = self.confirmed(now, report, interval)?;
+        let (until, before) = (now + LONGEST_TEST + interval, self.levels);
+        self.test = Some(Test { since: now, until, before, tested: before, reports, shown: None });
         self.go_on_testing()
     }
 
-    /// A receiver that reported has judged whether its path is empty now that less is sent.
-    pub(super) fn on_verdict(&mut self, now: Time, is_empty: bool) -> Change {
-        let test = self.test.take()?;
-        if !is_empty {
-            return self.give_up(now, test.levels);
+    /// Others measured in the same time.
+    fn on_report_in_test(&mut self, now: Time, Flooded { receiver, carried }: Flooded) -> Change {
+        let test = self.test.as_mut().filter(|test| now.since(test.since) < ROUND)?;
+        let least = test.least();
+        if test.reports.len() < MOST_IN_TEST || test.reports.contains_key(&receiver) {
+            let own = test.reports.entry(receiver).or_insert(carried);
+            *own = own.min(carried);
         }
-        self.proven = Some(now);
-        self.cut(now, self.ladder.level_rate(test.levels), test.carried)
+        if test.least() < least { self.go_on_testing() } else { None }
     }
 
-    /// The milder of this report and the one before it, if their distance is what receivers' probe intervals allow: not a burst of reports, and
-    /// not one long after another.
-    fn confirmed(&mut self, now: Time, carried: f64, interval: Duration) -> Option<f64> {
+    /// A receiver that reported has judged whether its path is empty now that less is sent, `most` levels at most. It may be of an earlier cut.
+    pub(super) fn on_verdict(&mut self, now: Time, verdict: Verdict, most: usize) -> Change {
+        let test = self.test.as_mut()?;
+        if usize::from(verdict.withheld) != self.ladder.levels() - test.tested.min(most) {
+            return None;
+        }
+        let carried = test.reports.remove(&verdict.receiver)?;
+        let was_flooded = self.reporters.flooded(verdict.receiver).is_some();
+        self.reporters.on_verdict(now, verdict.receiver, verdict.is_empty);
+        let from = self.ladder.level_rate(test.before);
+        match test.shown {
+            None if verdict.is_empty => {
+                test.shown = Some(now);
+                self.cut(now, from, carried)
+            }
+            Some(_) if verdict.is_empty => {
+                let cut = self.cut.filter(|cut| carried < cut.carried)?;
+                self.cut(cut.at, from, carried)
+            }
+            None if test.reports.is_empty() => {
+                let before = test.before;
+                self.test = None;
+                // One that the ceiling is for would not be heard if more were too much.
+                self.try_at = Some(now + if was_flooded { reporters::FIRST_PAUSE } else { self.wait });
+                self.set(before, CeilingCause::Futile)
+            }
+            _ => None,
+        }
+    }
+
+    /// This report and the one before it, with what the milder of them says, if their distance is what receivers' probe intervals allow: not a
+    /// burst of reports, and not one long after another.
+    fn confirmed(&mut self, now: Time, report: Flooded, interval: Duration) -> Option<BTreeMap<u32, f64>> {
         let since_first = self.unconfirmed.map(|(at, _)| now.since(at));
         if since_first.is_some_and(|since| since < APART) {
             return None;
         }
         let confirms = since_first.is_some_and(|since| since <= interval * 2);
-        let before = self.unconfirmed.replace((now, carried)).filter(|_| confirms);
-        before.map(|(_, before)| before.max(carried))
+        let (_, before) = self.unconfirmed.replace((now, report)).filter(|_| confirms)?;
+        let carried = before.carried.max(report.carried);
+        Some([before.receiver, report.receiver].map(|receiver| (receiver, carried)).into())
     }
 
     /// Called as time passes, with the number of levels that are sent. While receivers take less than the ceiling allows, a trial shows nothing, and its time
     /// starts over.
     pub(super) fn on_time(&mut self, now: Time, sent: usize) -> Change {
-        if let Some(test) = self.test.take_if(|test| test.until <= now) {
-            return self.give_up(now, test.levels);
+        self.test.take_if(|test| test.shown.is_some_and(|at| now.since(at) >= ROUND));
+        if let Some(test) = self.test.take_if(|test| test.shown.is_none() && test.until <= now) {
+            return self.ignore_all(now, test.before);
         }
         if let Some((_, since)) = self.trial.as_mut().filter(|_| sent < self.levels) {
             (*since, self.try_at) = (now, Some(now + TRIAL));
@@ -170,10 +216,14 @@ impl Ceiling {
     /// Sends half of what arrived at the receiver whose report says the least. The report is the geometric mean of what arrived and of something that is
     /// at most all, so its square is no more than what arrived.
     fn go_on_testing(&mut self) -> Change {
-        let test = self.test?;
+        let test = self.test.as_ref()?;
+        let arrived = self.ladder.level_rate(test.before).scale(test.least() * test.least());
+        let tested = self.highest_within(arrived.scale(TESTED)).max(self.least());
         (self.try_at, self.trial) = (None, None);
-        let arrived = self.ladder.level_rate(test.levels).scale(test.carried * test.carried);
-        self.set(self.highest_within(arrived.scale(TESTED)).max(self.least()), CeilingCause::Test)
+        if let Some(test) = &mut self.test {
+            test.tested = tested;
+        }
+        self.set(tested, CeilingCause::Test)
     }
 
     fn cut(&mut self, now: Time, from: Rate, carried: f64) -> Change {
@@ -183,10 +233,10 @@ impl Ceiling {
         self.set(self.highest_within(from.scale(carried * SHARE)).max(self.least()), CeilingCause::Flooded)
     }
 
-    /// Other traffic fills the path: what was sent before the test is sent again.
-    fn give_up(&mut self, now: Time, before: usize) -> Change {
+    /// Nobody judged, so the reports may be made up: what was sent before the test is sent again.
+    fn ignore_all(&mut self, now: Time, before: usize) -> Change {
         self.ignores_until = now + self.ignores_for;
-        self.ignores_for = (self.ignores_for * 2).min(LONGEST_WAIT);
+        self.ignores_for = (self.ignores_for * 2).min(reporters::LONGEST_PAUSE);
         self.try_at = Some(self.ignores_until);
         self.set(before, CeilingCause::Futile)
     }
@@ -226,11 +276,10 @@ const ROUND: Duration = Duration::from_secs(1);
 const PROVEN_FOR: Duration = Duration::from_secs(8);
 /// After a cut, and as long as more turns out to be too much, more is tried after this time, twice that and so on.
 const FIRST_WAIT: Duration = Duration::from_secs(7);
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// More that was not reported for so long is not too much: receivers hear of it within a second, and need two to tell.
 const TRIAL: Duration = Duration::from_secs(5);
-/// A test in vain takes 3 s from everybody, so a hundredth of the time at most.
-const FIRST_IGNORING: Duration = Duration::from_secs(300);
+/// More receivers are not asked in one test. Those that are left out report again.
+const MOST_IN_TEST: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -255,16 +304,31 @@ mod tests {
     /// A ceiling that tests since 5 s whether a path that carries this part is empty when less is sent.
     fn tested(carried: f64) -> Ceiling {
         let mut ceiling = Ceiling::new(&ladder());
-        assert_eq!(ceiling.on_report(at(4_000), carried, INTERVAL), None, "one report says nothing");
-        assert_eq!(cause(ceiling.on_report(at(5_000), carried, INTERVAL)), Some(CeilingCause::Test));
+        assert_eq!(report(&mut ceiling, 4_000, carried), None, "one report says nothing");
+        assert_eq!(cause(report(&mut ceiling, 5_000, carried)), Some(CeilingCause::Test));
         ceiling
     }
 
     /// A ceiling that has been cut to what carries this part, at 7 s.
     fn cut(carried: f64) -> Ceiling {
         let mut ceiling = tested(carried);
-        assert_eq!(cause(ceiling.on_verdict(at(7_000), true)), Some(CeilingCause::Flooded));
+        assert_eq!(cause(judge(&mut ceiling, 7_000, true)), Some(CeilingCause::Flooded));
         ceiling
+    }
+
+    /// The first receiver reports that its path carries this part.
+    fn report(ceiling: &mut Ceiling, millis: u64, carried: f64) -> Change {
+        ceiling.on_report(at(millis), Flooded { receiver: 1, carried }, INTERVAL)
+    }
+
+    /// And judges the present ceiling.
+    fn judge(ceiling: &mut Ceiling, millis: u64, is_empty: bool) -> Change {
+        judge_as(ceiling, millis, 1, is_empty)
+    }
+
+    fn judge_as(ceiling: &mut Ceiling, millis: u64, receiver: u32, is_empty: bool) -> Change {
+        let withheld = ceiling.withheld() as u16;
+        ceiling.on_verdict(at(millis), Verdict { receiver, withheld, is_empty }, usize::MAX)
     }
 
     fn cause(change: Change) -> Option<CeilingCause> {
@@ -280,24 +344,72 @@ mod tests {
     fn a_test_sends_half_of_what_arrived_at_the_receiver_that_has_least() {
         let mut ceiling = tested(0.5);
         assert_sent(&ceiling, 0.5 * 0.5 / 2.0);
-        assert_eq!(cause(ceiling.on_report(at(5_900), 0.2, INTERVAL)), Some(CeilingCause::Test));
+        assert_eq!(cause(report(&mut ceiling, 5_900, 0.2)), Some(CeilingCause::Test));
         assert_sent(&ceiling, 0.2 * 0.2 / 2.0);
-        assert_eq!(ceiling.on_report(at(5_950), 0.5, INTERVAL), None);
-        assert_eq!(ceiling.on_report(at(6_500), 0.1, INTERVAL), None, "it may be of before");
-        assert_eq!(cause(ceiling.on_verdict(at(7_000), true)), Some(CeilingCause::Flooded));
+        assert_eq!(report(&mut ceiling, 5_950, 0.5), None);
+        assert_eq!(report(&mut ceiling, 6_500, 0.1), None, "it may be of before");
+        assert_eq!(cause(judge(&mut ceiling, 7_000, true)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2);
         assert_eq!(ceiling.withheld(), ladder().levels() - ceiling.levels());
     }
 
     #[test]
-    fn where_the_path_is_full_in_the_test_too_all_is_sent_again_and_nobody_heard_for_five_minutes() {
+    fn where_the_path_is_full_in_the_test_too_all_is_sent_again_and_its_receiver_not_heard_for_five_minutes() {
         let mut ceiling = tested(0.1);
-        assert_eq!(cause(ceiling.on_verdict(at(8_000), false)), Some(CeilingCause::Futile));
+        assert_eq!(cause(judge(&mut ceiling, 8_000, false)), Some(CeilingCause::Futile));
         assert_eq!(ceiling.withheld(), 0);
         for millis in [307_000, 308_000] {
-            assert_eq!(ceiling.on_report(at(millis), 0.1, INTERVAL), None, "at {millis} ms");
+            assert_eq!(report(&mut ceiling, millis, 0.1), None, "at {millis} ms");
         }
-        assert_eq!(cause(ceiling.on_report(at(309_000), 0.1, INTERVAL)), Some(CeilingCause::Test));
+        assert_eq!(cause(report(&mut ceiling, 309_000, 0.1)), Some(CeilingCause::Test));
+    }
+
+    #[test]
+    fn a_flood_is_found_next_to_a_receiver_whose_path_others_fill_whoever_judges_first() {
+        let both = || {
+            let mut ceiling = tested(0.2);
+            ceiling.on_report(at(5_500), Flooded { receiver: 2, carried: 0.1 }, INTERVAL);
+            assert_sent(&ceiling, 0.1 * 0.1 / 2.0);
+            ceiling
+        };
+        let mut ceiling = both();
+        assert_eq!(judge_as(&mut ceiling, 7_000, 2, false), None, "the other one has not judged");
+        assert_eq!(cause(judge_as(&mut ceiling, 8_000, 1, true)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.2);
+        for millis in [10_000, 11_000, 12_000] {
+            assert_eq!(ceiling.on_report(at(millis), Flooded { receiver: 2, carried: 0.5 }, INTERVAL), None);
+        }
+        assert_eq!(cause(report(&mut ceiling, 13_000, 0.5)), Some(CeilingCause::Flooded), "the first one is heard");
+        let mut ceiling = both();
+        assert_eq!(cause(judge_as(&mut ceiling, 7_000, 1, true)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.2);
+        for millis in [10_000, 11_000] {
+            ceiling.on_report(at(millis), Flooded { receiver: 2, carried: 0.5 }, INTERVAL);
+        }
+        assert_sent(&ceiling, 0.9 * 0.2 * 0.5 * 0.5 / 2.0);
+        assert_eq!(cause(judge_as(&mut ceiling, 13_000, 2, false)), Some(CeilingCause::Futile));
+        assert_sent(&ceiling, 0.9 * 0.2);
+    }
+
+    #[test]
+    fn of_two_floods_the_one_that_carries_less_decides() {
+        let mut ceiling = tested(0.2);
+        let withheld = {
+            ceiling.on_report(at(5_500), Flooded { receiver: 2, carried: 0.1 }, INTERVAL);
+            ceiling.withheld() as u16
+        };
+        judge_as(&mut ceiling, 7_000, 1, true);
+        let verdict = Verdict { receiver: 2, withheld, is_empty: true };
+        assert_eq!(ceiling.on_verdict(at(7_100), Verdict { withheld: withheld - 1, ..verdict }, usize::MAX), None);
+        assert_eq!(cause(ceiling.on_verdict(at(7_200), verdict, usize::MAX)), Some(CeilingCause::Flooded));
+        assert_sent(&ceiling, 0.9 * 0.1);
+    }
+
+    #[test]
+    fn a_verdict_of_a_receiver_that_has_not_reported_changes_nothing() {
+        let mut ceiling = tested(0.2);
+        assert_eq!([true, false].map(|is_empty| judge_as(&mut ceiling, 7_000, 2, is_empty)), [None, None]);
+        assert_eq!(cause(judge_as(&mut ceiling, 7_100, 1, true)), Some(CeilingCause::Flooded));
     }
 
     #[test]
@@ -306,29 +418,33 @@ mod tests {
         assert_eq!(pass(&mut ceiling, at(10_900)), None);
         assert_eq!(pass(&mut ceiling, at(11_000)), Some(CeilingCause::Futile));
         assert_eq!(ceiling.withheld(), 0);
-        assert_eq!(ceiling.on_verdict(at(11_100), true), None, "it is too late");
+        assert_eq!(judge(&mut ceiling, 11_100, true), None, "it is too late");
+        let mut others =
+            |millis, receiver| ceiling.on_report(at(millis), Flooded { receiver, carried: 0.1 }, INTERVAL).is_some();
+        assert_eq!([others(309_900, 2), others(310_900, 2), others(311_900, 2)], [false; 3], "nobody is heard");
+        assert!(others(312_900, 3));
     }
 
     #[test]
     fn a_cut_that_did_not_suffice_is_followed_by_another_of_half_at_most_and_after_eight_seconds_by_a_test() {
         let mut ceiling = cut(0.2);
-        assert_eq!(ceiling.on_report(at(8_900), 0.7, INTERVAL), None, "it may be of before");
-        assert_eq!(cause(ceiling.on_report(at(9_000), 0.7, INTERVAL)), Some(CeilingCause::Flooded));
+        assert_eq!(report(&mut ceiling, 8_900, 0.7), None, "it may be of before");
+        assert_eq!(cause(report(&mut ceiling, 9_000, 0.7)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2 / 1.15 * 0.9 * 0.7);
         let mut ceiling = cut(0.2);
-        assert_eq!(cause(ceiling.on_report(at(9_000), 0.1, INTERVAL)), Some(CeilingCause::Flooded));
+        assert_eq!(cause(report(&mut ceiling, 9_000, 0.1)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2 / 1.15 * 0.5);
-        assert_eq!(ceiling.on_report(at(15_000), 0.7, INTERVAL), None);
-        assert_eq!(cause(ceiling.on_report(at(16_000), 0.7, INTERVAL)), Some(CeilingCause::Test));
+        assert_eq!(report(&mut ceiling, 15_000, 0.7), None);
+        assert_eq!(cause(report(&mut ceiling, 16_000, 0.7)), Some(CeilingCause::Test));
     }
 
     #[test]
     fn a_test_in_vain_under_a_ceiling_leaves_that_as_it_was_for_five_minutes() {
         let mut ceiling = cut(0.2);
         let carried = ceiling.levels();
-        ceiling.on_report(at(15_000), 0.7, INTERVAL);
-        ceiling.on_report(at(16_000), 0.7, INTERVAL);
-        assert_eq!(cause(ceiling.on_verdict(at(18_000), false)), Some(CeilingCause::Futile));
+        report(&mut ceiling, 15_000, 0.7);
+        report(&mut ceiling, 16_000, 0.7);
+        assert_eq!(cause(judge(&mut ceiling, 18_000, false)), Some(CeilingCause::Futile));
         assert_eq!(ceiling.levels(), carried);
         assert_eq!(pass(&mut ceiling, at(317_900)), None);
         assert_eq!(pass(&mut ceiling, at(318_000)), Some(CeilingCause::Trial));
@@ -341,7 +457,7 @@ mod tests {
         assert_eq!(pass(&mut ceiling, at(13_900)), None);
         assert_eq!(pass(&mut ceiling, at(14_000)), Some(CeilingCause::Trial));
         assert_sent(&ceiling, 2.0 * 0.9 * 0.1 / 1.15);
-        assert_eq!(cause(ceiling.on_report(at(16_000), 0.6, INTERVAL)), Some(CeilingCause::Flooded));
+        assert_eq!(cause(report(&mut ceiling, 16_000, 0.6)), Some(CeilingCause::Flooded));
         assert_eq!(ceiling.levels(), carried);
         assert_eq!(pass(&mut ceiling, at(29_900)), None);
         assert_eq!(pass(&mut ceiling, at(30_000)), Some(CeilingCause::Trial));
@@ -369,10 +485,10 @@ mod tests {
     fn one_report_changes_nothing_nor_do_several_at_once_or_long_after_each_other_or_a_verdict_without_a_test() {
         let mut ceiling = Ceiling::new(&ladder());
         for millis in [5_000, 5_000, 5_490, 7_500, 9_501] {
-            assert_eq!(ceiling.on_report(at(millis), 0.1, INTERVAL), None, "at {millis} ms");
-            assert_eq!(ceiling.on_verdict(at(millis), true), None, "at {millis} ms");
+            assert_eq!(report(&mut ceiling, millis, 0.1), None, "at {millis} ms");
+            assert_eq!(judge(&mut ceiling, millis, true), None, "at {millis} ms");
         }
-        assert!(ceiling.on_report(at(11_501), 0.3, INTERVAL).is_some());
+        assert!(report(&mut ceiling, 11_501, 0.3).is_some());
         assert_sent(&ceiling, 0.3 * 0.3 / 2.0);
     }
 
@@ -381,7 +497,7 @@ mod tests {
         let mut ceiling = Ceiling::new(&ladder());
         for part in [f64::NAN, -0.1, 7.0] {
             for millis in [5_000, 6_000] {
-                assert_eq!(ceiling.on_report(at(millis), part, INTERVAL), None);
+                assert_eq!(report(&mut ceiling, millis, part), None);
             }
         }
         assert_eq!(tested(0.0).levels(), 1, "nothing is carried");

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Rate, Time};
-use weir_wire::probe::Wanted;
+use weir_wire::probe::{self, Wanted};
 
 use super::announce::MOST_TOLD;
 use super::cycle::{self, SLOT, START_UP_BURST, START_UP_PART, START_UP_PARTS};
@@ -180,7 +180,12 @@ pub(super) struct Reporter {
 impl Reporter {
     /// Reports of the receiver with this number, which should be another than that of any other.
     pub(super) fn new(receiver: u32) -> Reporter {
-        Reporter { receiver: receiver & Wanted::MOST_RECEIVER, told: (0, 0), next: None }
+        Reporter { receiver: receiver & probe::MOST_RECEIVER, told: (0, 0), next: None }
+    }
+
+    /// The receiver's number.
+    pub(super) const fn receiver(&self) -> u32 {
+        self.receiver
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -419,7 +424,7 @@ mod tests {
         assert!(tells(4_500, 0, long), "it leaves");
         reporter.tell_again(Some(at(5_000)));
         let named = reporter.on_wants(at(5_000), (1, 0), long, 0.0);
-        assert_eq!(named, Some(Wanted { receiver: Wanted::MOST_RECEIVER, level: 1, eighths: 0 }));
+        assert_eq!(named, Some(Wanted { receiver: probe::MOST_RECEIVER, level: 1, eighths: 0 }));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod part;
 mod place;
 mod queue;
 mod receiver;
+mod reporters;
 mod retry;
 mod rules;
 mod sender;

@@ -291,7 +291,11 @@ impl Receiver {
             self.rules.end_start();
             return self.change(now, Some((level, LevelCause::HostDrops)));
         }
+        let part = self.rules.part();
         let change = self.rules.on_slot(&seen);
+        if self.rules.part() < part {
+            self.on_less_of_step(now);
+        }
         self.change(now, change);
         self.memberships.rejoin_silent(now, Rejoin::BaseFirst, &mut self.actions);
     }
@@ -414,6 +418,11 @@ impl Receiver {
         self.actions.push(Action::Observe(Observation::Level { level, rate, cause }));
     }
 
+    /// A part of the next step is not wanted any more. That takes effect as a leave does: what the queue still costs has been answered.
+    fn on_less_of_step(&mut self, now: Time) {
+        self.leaves.on_leave(now, self.queue.newest(), self.packet_size / self.rate());
+    }
+
     /// Leaves the channels that it does not want. For the host's sake that is only when the sender has heard of it: what it has sent until
     /// then would be missing, and the path carries it.
     fn leave_surplus(&mut self) {
@@ -474,11 +483,13 @@ impl Receiver {
         if let Some(asked) = self.probing.on_time(now) {
             let kind = if self.rules.is_starting() { probe::Kind::StartUp } else { probe::Kind::Probe };
             self.actions.push(probing::ask(Probe { kind, ..asked }));
+            let receiver = self.reporter.receiver();
             if let Some(carried) = self.carried(now) {
-                self.actions.push(probing::report(carried));
+                self.actions.push(probing::report(probe::Flooded { receiver, carried }));
             }
             if let Some(is_empty) = self.flood.verdict(now) {
-                self.actions.push(probing::judge(probe::Verdict { withheld: self.withheld as u32, is_empty }));
+                let withheld = self.withheld as u16;
+                self.actions.push(probing::judge(probe::Verdict { receiver, withheld, is_empty }));
             }
         }
         if self.reporter.deadline().is_some_and(|at| at <= now) {

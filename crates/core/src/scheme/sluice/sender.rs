@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Ecn, Rate, Time};
-use weir_wire::probe::{Verdict, Wanted};
+use weir_wire::probe::{Flooded, Verdict, Wanted};
 use weir_wire::{CciForm, Layered, Probe, probe};
 
 use super::announce;
@@ -291,22 +291,22 @@ impl Sender {
     }
 
     /// A receiver reports a flood. That does not count if all receivers want all that is sent: then other traffic fills the path.
-    fn on_report(&mut self, now: Time, carried: f64) {
+    fn on_report(&mut self, now: Time, report: Flooded) {
         if self.start.is_some() {
             self.announcement.on_probe(now);
             let sent = self.levels();
             if self.demand.as_ref().is_some_and(|demand| !demand.is_unwanted(sent)) {
                 return;
             }
-            let change = self.ceiling.on_report(now, carried, self.announcement.interval().span());
+            let change = self.ceiling.on_report(now, report, self.announcement.interval().span());
             self.tell(change);
         }
     }
 
-    /// A receiver tells whether its path is empty since so much is withheld. It may be of an earlier cut.
+    /// A receiver tells whether its path is empty since so much is withheld.
     fn on_verdict(&mut self, now: Time, verdict: Verdict) {
-        if self.start.is_some() && verdict.withheld as usize == self.ladder.levels() - self.offered() {
-            let change = self.ceiling.on_verdict(now, verdict.is_empty);
+        if self.start.is_some() {
+            let change = self.ceiling.on_verdict(now, verdict, self.pace.levels());
             self.tell(change);
         }
     }
@@ -332,8 +332,8 @@ impl Endpoint for Sender {
             Event::Packet { .. } => {
                 if let Some(asked) = probing::asked(&event) {
                     self.on_probe(now, asked);
-                } else if let Some(carried) = probing::reported(&event) {
-                    self.on_report(now, carried);
+                } else if let Some(report) = probing::reported(&event) {
+                    self.on_report(now, report);
                 } else if let Some(verdict) = probing::judged(&event) {
                     self.on_verdict(now, verdict);
                 } else if let Some(wanted) = probing::wanted(&event) {
