@@ -8,6 +8,7 @@
 
 mod announce;
 mod arrivals;
+mod bars;
 mod burst;
 mod ceiling;
 mod config;

@@ -7,19 +7,21 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
+use super::bars::BackOff;
+
 /// A step is taken in parts of this size.
 pub(super) const EIGHTHS: u8 = 8;
 
 /// The part that is taken, and what is known of the path.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// What the path carries by the last two bursts that did not fit at this level, the older one first.
-    carried: [Option<Rate>; 2],
+    /// What the path carries by the last bursts that did not fit at this level, the newest first.
+    carried: [Option<Rate>; BURSTS],
     eighths: u8,
     /// When the part grew last, as long as that may turn out to be too much.
     trying: Option<Time>,
-    /// How often it was too much, and until when it stays as it is.
-    too_much: (u32, Time),
+    /// It was too much, and stays as it is.
+    back_off: BackOff,
 }
 
 impl Part {
@@ -31,19 +33,17 @@ impl Part {
     /// A burst did not fit, and told what the path carries. `levels` are the rates of the receiver's level and of the next one; `may_grow` says how
     /// many bursts have to agree before the part grows, if it may.
     pub(super) fn on_burst(&mut self, now: Time, carried: Rate, levels: [Rate; 2], may_grow: Option<u32>) {
-        self.carried = [self.carried[1], Some(carried)];
-        let told = self.carried.iter().flatten();
-        let within = |rate: &Rate| eighths_within(rate.scale(1.0 / ROOM), levels);
-        let (Some(least), Some(most)) = (told.clone().map(within).min(), told.clone().map(within).max()) else {
-            return;
-        };
-        if may_grow.is_some_and(|needed| told.count() >= needed as usize)
-            && least > self.eighths
-            && now >= self.too_much.1
-        {
+        self.carried.rotate_right(1);
+        self.carried[0] = Some(carried);
+        let told = || self.carried.iter().flatten();
+        let within = |rate: Rate| eighths_within(rate.scale(1.0 / ROOM), levels);
+        let least = within(told().copied().fold(carried, Rate::min));
+        let mean = within(Rate::from_bps(told().map(|rate| rate.bps()).sum::<u64>() / told().count() as u64));
+        let do_agree = may_grow.is_some_and(|needed| told().count() >= needed as usize);
+        if do_agree && least > self.eighths && !self.back_off.holds(now) {
             (self.eighths, self.trying) = (least, Some(now));
-        } else if most + SLACK < self.eighths {
-            self.eighths = most;
+        } else if mean + SLACK < self.eighths {
+            self.eighths = mean;
         }
     }
 
@@ -59,14 +59,13 @@ impl Part {
 
     /// It was too much: nothing of the step is taken for a while, and for longer each time.
     pub(super) fn take_back(&mut self, now: Time, back_off: Duration) {
-        let times = (self.too_much.0 + 1).min(super::rules::MOST_BACK_OFFS);
-        self.too_much = (times, now + back_off * ((1 << times) - 1));
+        self.back_off.extend(now, back_off);
         self.forget();
     }
 
     /// The level is another one, or others have come: what is known does not hold any more.
     pub(super) fn forget(&mut self) {
-        (self.carried, self.eighths, self.trying) = ([None; 2], 0, None);
+        (self.carried, self.eighths, self.trying) = ([None; BURSTS], 0, None);
     }
 }
 
@@ -78,8 +77,10 @@ fn eighths_within(rate: Rate, [from, to]: [Rate; 2]) -> u8 {
 
 /// What is taken leaves that much of the path free, as the next level does when it is joined.
 const ROOM: f64 = 1.03;
-/// The part shrinks if two bursts say that it is too large by more than this many eighths; one is chance.
+/// The part shrinks if on the mean bursts say that it is too large by more than this many eighths.
 const SLACK: u8 = 1;
+/// It grows by the lowest of so many bursts: of two, chance makes both too high within a minute where a sender is up to 5 ms late.
+const BURSTS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -106,15 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_by_the_lower_of_two_bursts_and_shrinks_by_the_higher() {
+    fn it_grows_by_the_lowest_of_four_bursts_and_shrinks_by_their_mean() {
         let mut part = Part::default();
-        assert_eq!([(1, 10_918), (2, 11_500)].map(|(secs, kbps)| told(&mut part, secs, kbps, 2)), [0, 3]);
-        assert_eq!(told(&mut part, 3, 11_500, 2), 6);
-        assert_eq!(told(&mut part, 4, 10_500, 2), 6, "one burst is chance");
-        assert_eq!(told(&mut part, 5, 10_500, 2), 1);
-        part.on_burst(at(6), Rate::from_kbps(11_500), LEVELS, None);
-        part.on_burst(at(7), Rate::from_kbps(11_500), LEVELS, None);
-        assert_eq!(part.eighths(), 1, "it may not grow");
+        let grown = [10_918, 11_500, 11_500, 11_500, 11_500].map(|kbps| told(&mut part, 1, kbps, 2));
+        assert_eq!(grown, [0, 3, 3, 3, 6]);
+        // Their means are 11.25, 11, 10.75 and 10.5 Mbit/s, which are 4.9, 3.6, 2.3 and 1.04 eighths.
+        let shrunk = [10_500; 4].map(|kbps| told(&mut part, 2, kbps, 2));
+        assert_eq!(shrunk, [4, 4, 2, 2]);
+        for _ in 0..BURSTS {
+            part.on_burst(at(4), Rate::from_kbps(11_500), LEVELS, None);
+        }
+        assert_eq!(part.eighths(), 2, "it may not grow");
     }
 
     #[test]

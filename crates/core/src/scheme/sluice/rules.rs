@@ -1,11 +1,10 @@
 //! When a receiver changes its level. Knows nothing of packets.
 
-use alloc::vec;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Rate, Time};
 
+use super::bars::Bars;
 use super::burst::Verdict;
 use super::config::Config;
 use super::cycle::Burst;
@@ -48,6 +47,8 @@ pub(super) struct Seen {
     pub(super) latest_queue: Option<Time>,
     /// And when one of a millisecond or more did, which is less than a slow receiver's packets wait for each other.
     pub(super) latest_short_queue: Option<Time>,
+    /// Whether others have kept a queue in the last seconds.
+    pub(super) has_company: bool,
     /// The rate of a TCP in the receiver's place.
     pub(super) share: Rate,
     /// And the one to which it would go from there.
@@ -101,8 +102,8 @@ pub(super) struct Rules {
     flows: Flows,
     /// What it takes of the next step.
     part: Part,
-    /// By level: how often it was too much, and until when it is not tried.
-    too_much: Vec<(u32, Time)>,
+    /// Levels that were too much.
+    bars: Bars,
     /// In the start, next to others: when the rate was raised last.
     raised: Option<Time>,
     /// When a start-up burst had a level joined, and which: the latest.
@@ -114,6 +115,8 @@ struct Trying {
     since: Time,
     /// The level to go back to.
     back: usize,
+    /// Others kept a queue shortly before.
+    in_company: bool,
 }
 
 impl Rules {
@@ -133,7 +136,7 @@ impl Rules {
             others: Others::default(),
             flows: Flows::default(),
             part: Part::default(),
-            too_much: vec![(0, Time::ZERO); ladder.levels() + 1],
+            bars: Bars::new(ladder.levels(), config.back_off),
             raised: None,
             started: None,
         }
@@ -154,13 +157,13 @@ impl Rules {
         self.part.eighths()
     }
 
-    /// A packet was lost while a part of the next step was on trial: it is taken back. Whether one was.
+    /// A packet was lost to congestion. If a part of the next step was taken, that is given up first. Whether one was.
     pub(super) fn take_back_part(&mut self, now: Time) -> bool {
-        let is_trying = self.part.is_trying_for(now, Duration::ZERO);
-        if is_trying {
+        let has_part = self.part() > 0;
+        if has_part {
             self.part.take_back(now, self.back_off);
         }
-        is_trying
+        has_part
     }
 
     /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.
@@ -168,17 +171,10 @@ impl Rules {
         let trying = self.trying.take()?;
         // The queue that it leaves is nobody else's.
         self.end_start();
-        self.leave_alone(now, level);
+        self.bars.bar(now, level, trying.in_company);
         self.fitted = 0;
         self.others.forget();
         Some((trying.back, LevelCause::Drop))
-    }
-
-    /// This level was too much: it is left alone for a while, and for longer each time.
-    fn leave_alone(&mut self, now: Time, level: usize) {
-        let (times, until) = &mut self.too_much[level];
-        *times = (*times + 1).min(MOST_BACK_OFFS);
-        *until = now + self.back_off * ((1 << *times) - 1);
     }
 
     /// A packet was lost in the start, and nobody else's queue stood there: the last step was too much for the path.
@@ -222,32 +218,38 @@ impl Rules {
         if seen.is_pending {
             return None;
         }
-        if seen.ends_cycle {
-            self.look_at_part(seen);
+        if self.gives_up_part(seen) {
+            return None;
         }
         if seen.ends_cycle && self.is_trial_too_much(seen) {
             return self.take_back(seen.now, seen.level);
         }
         if self.is_alone_again(seen) {
             self.has_lost = false;
+            self.bars.lift_those_in_company();
             self.start_again();
         }
         if self.is_starting { self.start(seen) } else { self.follow(seen) }
     }
 
-    /// Takes a part of a step back that filled the queue, and gives one up next to others that do.
-    fn look_at_part(&mut self, seen: &Seen) {
-        if self.part.is_trying_for(seen.now, A_CYCLE) && (!seen.was_empty_in_cycle || seen.loses_more) {
+    /// Takes a part of a step back that filled the queue, and gives one up next to others that do. Whether there was one.
+    fn gives_up_part(&mut self, seen: &Seen) -> bool {
+        let has_stood = seen.ends_cycle && !seen.was_empty_in_cycle;
+        let (part, is_trying) = (self.part(), self.part.is_trying_for(seen.now, A_CYCLE));
+        if is_trying && (has_stood || seen.is_full || seen.ends_cycle && seen.loses_more) {
             self.part.take_back(seen.now, self.back_off);
-        } else if !seen.was_empty_in_cycle && !self.part.is_trying_for(seen.now, Duration::ZERO) {
+        } else if has_stood && !self.part.is_trying_for(seen.now, Duration::ZERO) {
             self.part.forget();
         }
+        self.part() < part
     }
 
     /// Whether the flows that shared the path seem to have ended: a higher level fits, and since the latest loss event not even a short
     /// queue has stood for longer than a TCP leaves one empty.
     fn is_alone_again(&self, seen: &Seen) -> bool {
-        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && !self.is_barred(seen, seen.level + 1);
+        let above = seen.level + 1;
+        let may_join = above <= seen.most && !self.bars.are_on_without_company(seen.now, above);
+        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && may_join;
         self.has_lost && has_room && self.flows.let_start(seen.now) && seen.has_been_without(seen.latest_short_queue)
     }
 
@@ -337,7 +339,7 @@ impl Rules {
         {
             return None;
         }
-        self.trying = Some(Trying { since: seen.now, back: seen.level });
+        self.trying = Some(Trying { since: seen.now, back: seen.level, in_company: seen.has_company });
         if is_below_others {
             let most = self.others.stride_from(seen.level);
             let allowed = (seen.level + 1..=most).take_while(|level| !self.is_barred(seen, *level));
@@ -364,14 +366,18 @@ impl Rules {
 
     /// Whether the receiver may not have the level, or it was too much a short while ago, or there is none.
     fn is_barred(&self, seen: &Seen, level: usize) -> bool {
-        level > seen.most || self.too_much.get(level).is_none_or(|(_, until)| seen.now < *until)
+        level > seen.most || self.bars.are_on(seen.now, level)
     }
 
     /// More, where a queue stands and a TCP would have more; where channels queue apart, no more than one flow was seen to get.
     fn follow(&mut self, seen: &Seen) -> Change {
         let share = seen.settled;
         let shared = seen.is_full || seen.latest_loss_event.is_some_and(|at| seen.now.since(at) < self.hold);
-        if !shared || seen.now.since(self.changed) < self.hold || share < self.rate(seen.level + 1).scale(JOIN_SHARE) {
+        // A queue since a part on trial is that part's.
+        if !shared || self.part.is_trying_for(seen.now, Duration::ZERO) {
+            return None;
+        }
+        if seen.now.since(self.changed) < self.hold || share < self.rate(seen.level + 1).scale(JOIN_SHARE) {
             return None;
         }
         let most = share.scale(1.0 / JOIN_SHARE).min(self.rate(seen.level).scale(MOST_UP));
@@ -388,7 +394,7 @@ impl Rules {
         let is_recent = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
         let start_took_too_much = self.started.take().is_some_and(is_recent);
         if start_took_too_much {
-            self.leave_alone(seen.now, seen.level);
+            self.bars.bar(seen.now, seen.level, false);
         }
         if seen.is_pending {
             return None;
@@ -443,8 +449,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) const LONGEST_EMPTY: Duration = Duration::from_secs(10);
 /// A cycle, and a slot for the join to act.
 const A_CYCLE: Duration = Duration::from_millis(900);
-/// The back-off of a level grows to 10 s · (2^6 − 1).
-pub(super) const MOST_BACK_OFFS: u32 = 6;
 
 #[cfg(test)]
 mod tests;

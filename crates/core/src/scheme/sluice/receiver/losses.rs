@@ -75,7 +75,7 @@ impl Receiver {
             return self.change(now, change);
         }
         if self.rules.take_back_part(now) {
-            self.leaves.on_leave(now, self.queue.newest(), self.packet_size / self.rate());
+            self.on_less_of_step(now);
             return self.tell_wants(now);
         }
         if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {

@@ -24,6 +24,7 @@ fn seen(millis: u64) -> Seen {
         mean_interval: None,
         latest_queue: None,
         latest_short_queue: None,
+        has_company: false,
         share: Rate::from_mbps(100),
         settled: Rate::from_mbps(100),
         is_pending: false,
@@ -214,6 +215,37 @@ fn when_others_have_gone_and_there_is_room_a_receiver_starts_again() {
 }
 
 #[test]
+fn a_level_that_was_too_much_next_to_others_keeps_nobody_from_starting_again_when_they_have_gone() {
+    let starts = |has_company: bool| {
+        let mut rules = rules();
+        rules.on_slot(&Seen { loss_event: true, ..seen(1_000) });
+        let mut at = 10_000;
+        let later = |millis, stood| Seen {
+            latest_loss_event: Some(Time::from_secs(1)),
+            latest_short_queue: Some(Time::from_millis(stood)),
+            has_company,
+            ..fitting(millis)
+        };
+        // Level 21 is too much twice, so that it is left alone for thirty seconds.
+        for _ in 0..2 {
+            while rules.on_burst(&later(at, at)).is_none() {
+                at += 800;
+            }
+            rules.on_change(Time::from_millis(at));
+            assert!(rules.take_back(Time::from_millis(at), 21).is_some());
+        }
+        let begun = [9_100, 9_900, 10_000].map(|since| {
+            rules.on_burst(&later(at + since, at));
+            rules.on_slot(&later(at + since, at));
+            rules.is_starting()
+        });
+        assert_eq!(begun[..2], [false, false], "something stood less than ten seconds ago");
+        begun[2]
+    };
+    assert!(starts(true) && !starts(false));
+}
+
+#[test]
 fn a_start_ends_the_trial_that_came_before_it() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
@@ -369,14 +401,23 @@ fn a_part_of_a_step_that_fills_the_queue_or_costs_a_packet_is_taken_back_and_lef
     assert_eq!((rules.on_slot(&queue(10_800)), rules.part()), (None, 2), "a cycle has to show it");
     assert_eq!((rules.on_slot(&queue(11_600)), rules.part()), (None, 0));
     assert_eq!([part_at(&mut rules, 21_500), part_at(&mut rules, 21_600)], [0, 2]);
-    assert!(rules.take_back_part(Time::from_secs(29)) && rules.part() == 0);
-    assert_eq!([part_at(&mut rules, 58_900), part_at(&mut rules, 59_000)], [0, 2], "for longer each time");
-    rules.on_slot(&seen(67_000));
-    assert!(!rules.take_back_part(Time::from_secs(67)), "its trial is over: the loss is not its fault");
-    assert_eq!((rules.on_slot(&queue(67_800)), rules.part()), (None, 0), "others have come");
-    assert_eq!(part_at(&mut rules, 68_600), 2);
-    rules.on_slot(&Seen { loss_event: true, ..seen(69_000) });
+    assert!(rules.take_back_part(Time::from_secs(40)) && rules.part() == 0);
+    assert!(!rules.take_back_part(Time::from_secs(41)), "there is nothing to give up any more");
+    assert_eq!([part_at(&mut rules, 69_900), part_at(&mut rules, 70_000)], [0, 2], "for longer each time");
+    rules.on_slot(&seen(78_000));
+    assert_eq!((rules.on_slot(&queue(78_400)), rules.part()), (None, 0), "others have come");
+    assert_eq!(part_at(&mut rules, 79_200), 2, "which is no fault of the part");
+    rules.on_slot(&Seen { loss_event: true, ..seen(80_000) });
     assert_eq!(rules.part(), 0);
+}
+
+#[test]
+fn the_queue_of_a_part_on_trial_is_nobody_else_s() {
+    let mut rules = rules();
+    rules.on_burst(&carries(3_960.0, 10_000));
+    let full = |millis| Seen { is_full: true, is_empty: false, ..seen(millis) };
+    assert_eq!((rules.on_slot(&full(10_800)), rules.part()), (None, 2), "a TCP would have more");
+    assert_eq!((rules.on_slot(&full(10_900)), rules.part()), (None, 0), "a cycle has shown whose it is");
 }
 
 #[test]
