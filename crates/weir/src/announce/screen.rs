@@ -298,7 +298,7 @@ mod tests {
             unheard.retain(|address| !budget.clone().spend(now, *address));
             counts.push(unheard.len());
         }
-        assert!(counts[0] > 0, "some of so many addresses share the flood's account");
+        assert!(counts[0] > 0, "with 4096 addresses, some share the flood's account");
         assert_eq!(counts[9], counts[0], "the key holds for ten seconds");
         assert_eq!(counts.last(), Some(&0), "{counts:?}");
     }

@@ -105,7 +105,7 @@ fn seen(report: &Report, series: &Series) -> String {
         );
         text += &match next {
             _ if top => ", and the most that the sender offers.".to_owned(),
-            Some(next) if *next > series.link => format!("; the next level, {next}, would not fit."),
+            Some(next) if *next > series.link => format!("; the next level, {next}, is more than the link carries."),
             Some(next) => format!("; the next level is {next}."),
             None => ".".to_owned(),
         };

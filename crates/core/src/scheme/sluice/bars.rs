@@ -37,8 +37,8 @@ pub(super) struct Bars {
 #[derive(Debug, Clone, Copy, Default)]
 struct Bar {
     back_off: BackOff,
-    /// Others kept a queue when the level was joined that was too much then.
-    in_company: bool,
+    /// Other flows kept a queue shortly before the level was joined.
+    contended: bool,
 }
 
 impl Bars {
@@ -47,26 +47,26 @@ impl Bars {
         Bars { back_off, levels: vec![Bar::default(); levels + 1] }
     }
 
-    /// This level was too much, next to others or not.
-    pub(super) fn bar(&mut self, now: Time, level: usize, in_company: bool) {
+    /// This level was too much. `contended`: other flows kept a queue shortly before it was joined.
+    pub(super) fn bar(&mut self, now: Time, level: usize, contended: bool) {
         let bar = &mut self.levels[level];
         bar.back_off.extend(now, self.back_off);
-        bar.in_company = in_company;
+        bar.contended = contended;
     }
 
     /// Whether the level is left alone, or there is none.
-    pub(super) fn are_on(&self, now: Time, level: usize) -> bool {
+    pub(super) fn hold(&self, now: Time, level: usize) -> bool {
         self.levels.get(level).is_none_or(|bar| bar.back_off.holds(now))
     }
 
-    /// Whether it is although nobody else was there when it was too much.
-    pub(super) fn are_on_without_company(&self, now: Time, level: usize) -> bool {
-        self.are_on(now, level) && self.levels.get(level).is_none_or(|bar| !bar.in_company)
+    /// Whether the level is left alone, and was too much although no other flow kept a queue.
+    pub(super) fn hold_uncontended(&self, now: Time, level: usize) -> bool {
+        self.hold(now, level) && self.levels.get(level).is_none_or(|bar| !bar.contended)
     }
 
-    /// The others have gone: what was too much next to them may not be any more.
-    pub(super) fn lift_those_in_company(&mut self) {
-        for bar in self.levels.iter_mut().filter(|bar| bar.in_company) {
+    /// The other flows have gone: levels that were too much next to them may be tried again.
+    pub(super) fn lift_contended(&mut self) {
+        for bar in self.levels.iter_mut().filter(|bar| bar.contended) {
             *bar = Bar::default();
         }
     }
@@ -96,12 +96,12 @@ mod tests {
     fn bars_of_levels_that_were_too_much_next_to_others_are_lifted_when_these_have_gone() {
         let now = Time::from_secs(5);
         let mut bars = Bars::new(20, BACK_OFF);
-        assert!(!bars.are_on(now, 20) && bars.are_on(now, 21), "there is no such level");
+        assert!(!bars.hold(now, 20) && bars.hold(now, 21), "there is no such level");
         bars.bar(now, 18, true);
         bars.bar(now, 19, false);
-        assert_eq!([18, 19].map(|level| bars.are_on(now, level)), [true, true]);
-        assert_eq!([18, 19].map(|level| bars.are_on_without_company(now, level)), [false, true]);
-        bars.lift_those_in_company();
-        assert_eq!([18, 19].map(|level| bars.are_on(now, level)), [false, true]);
+        assert_eq!([18, 19].map(|level| bars.hold(now, level)), [true, true]);
+        assert_eq!([18, 19].map(|level| bars.hold_uncontended(now, level)), [false, true]);
+        bars.lift_contended();
+        assert_eq!([18, 19].map(|level| bars.hold(now, level)), [false, true]);
     }
 }

@@ -125,8 +125,8 @@ impl Verdict {
         self.rate.scale(came.max(0.0) / (1.0 + self.slope.max(0.0)))
     }
 
-    /// The same, where packets came as they must have been sent but for chance, so that the slope alone tells.
-    pub(super) fn carried_at_most(&self) -> Rate {
+    /// The same, by the slope alone if hardly a packet is missing: one more or less would be 6 % of a slow receiver's burst.
+    pub(super) fn carried_by_slope(&self) -> Rate {
         if self.has_come_whole() { self.met() } else { self.carried() }
     }
 

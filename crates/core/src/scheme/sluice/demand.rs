@@ -197,7 +197,8 @@ impl Reporter {
         self.next = at;
     }
 
-    /// The report that is due when it wants this level and so many eighths of the next step, if one is. `turn` is a number between 0 and 1, drawn by chance.
+    /// The report to send now, if one is due, from a receiver that wants this level and this many eighths of the next step. `turn` is a random number between 0
+    /// and 1.
     pub(super) fn on_wants(
         &mut self,
         now: Time,

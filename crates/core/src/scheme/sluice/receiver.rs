@@ -334,7 +334,7 @@ impl Receiver {
             mean_interval: self.share.mean_interval(),
             latest_queue: self.queue_stood,
             latest_short_queue: self.short_queue_stood,
-            has_company: now.since(self.others_queue_stood) < COMPANY,
+            is_contended: now.since(self.others_queue_stood) < CONTENDED_FOR,
             share: self.counts_as(self.share.rate(self.packet_size)),
             settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),
             is_pending: self.leaves.is_pending(now),
@@ -564,7 +564,7 @@ const HOST_MEMORY: Duration = Duration::from_secs(1);
 /// From when a sender hears what a receiver wants until the last packet of what it does not has come, the time on the way left out: a period of
 /// the sender, and what hosts hold.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
-/// Others that share the path keep a queue at least so often. A receiver's own queue is longer ago where its level is too much: it is left alone for
+/// Other flows count as gone when no queue has stood for this long. A queue of the receiver's own failed trial is older when it tries again, as the back-off is
 /// twice as long.
-const COMPANY: Duration = Duration::from_secs(5);
+const CONTENDED_FOR: Duration = Duration::from_secs(5);
 const A_SECOND: Duration = Duration::from_secs(1);

@@ -47,8 +47,8 @@ pub(super) struct Seen {
     pub(super) latest_queue: Option<Time>,
     /// And when one of a millisecond or more did, which is less than a slow receiver's packets wait for each other.
     pub(super) latest_short_queue: Option<Time>,
-    /// Whether others have kept a queue in the last seconds.
-    pub(super) has_company: bool,
+    /// Whether other flows have kept a queue in the last seconds.
+    pub(super) is_contended: bool,
     /// The rate of a TCP in the receiver's place.
     pub(super) share: Rate,
     /// And the one to which it would go from there.
@@ -80,7 +80,6 @@ pub(super) type Change = Option<(usize, LevelCause)>;
 #[derive(Debug)]
 pub(super) struct Rules {
     hold: Duration,
-    back_off: Duration,
     trial: Duration,
     ladder: Ladder,
     /// The receiver looks for its rate.
@@ -115,15 +114,14 @@ struct Trying {
     since: Time,
     /// The level to go back to.
     back: usize,
-    /// Others kept a queue shortly before.
-    in_company: bool,
+    /// Other flows kept a queue shortly before.
+    contended: bool,
 }
 
 impl Rules {
     pub(super) fn new(config: &Config, ladder: &Ladder) -> Rules {
         Rules {
             hold: config.hold,
-            back_off: config.back_off,
             trial: config.trial,
             ladder: ladder.clone(),
             is_starting: true,
@@ -135,7 +133,7 @@ impl Rules {
             fitted: 0,
             others: Others::default(),
             flows: Flows::default(),
-            part: Part::default(),
+            part: Part::new(config),
             bars: Bars::new(ladder.levels(), config.back_off),
             raised: None,
             started: None,
@@ -161,7 +159,7 @@ impl Rules {
     pub(super) fn take_back_part(&mut self, now: Time) -> bool {
         let has_part = self.part() > 0;
         if has_part {
-            self.part.take_back(now, self.back_off);
+            self.part.take_back(now);
         }
         has_part
     }
@@ -171,7 +169,7 @@ impl Rules {
         let trying = self.trying.take()?;
         // The queue that it leaves is nobody else's.
         self.end_start();
-        self.bars.bar(now, level, trying.in_company);
+        self.bars.bar(now, level, trying.contended);
         self.fitted = 0;
         self.others.forget();
         Some((trying.back, LevelCause::Drop))
@@ -210,7 +208,7 @@ impl Rules {
         if self.trying.is_some_and(|trying| seen.now.since(trying.since) >= self.trial) {
             self.trying = None;
         }
-        self.part.on_time(seen.now, self.trial);
+        self.part.on_time(seen.now);
         if seen.loss_event {
             self.part.forget();
             return self.on_loss_event(seen);
@@ -226,7 +224,7 @@ impl Rules {
         }
         if self.is_alone_again(seen) {
             self.has_lost = false;
-            self.bars.lift_those_in_company();
+            self.bars.lift_contended();
             self.start_again();
         }
         if self.is_starting { self.start(seen) } else { self.follow(seen) }
@@ -235,10 +233,10 @@ impl Rules {
     /// Takes a part of a step back that filled the queue, and gives one up next to others that do. Whether there was one.
     fn gives_up_part(&mut self, seen: &Seen) -> bool {
         let has_stood = seen.ends_cycle && !seen.was_empty_in_cycle;
-        let (part, is_trying) = (self.part(), self.part.is_trying_for(seen.now, A_CYCLE));
+        let (part, is_trying) = (self.part(), self.part.has_been_on_trial_for(seen.now, A_CYCLE));
         if is_trying && (has_stood || seen.is_full || seen.ends_cycle && seen.loses_more) {
-            self.part.take_back(seen.now, self.back_off);
-        } else if has_stood && !self.part.is_trying_for(seen.now, Duration::ZERO) {
+            self.part.take_back(seen.now);
+        } else if has_stood && !self.part.is_on_trial() {
             self.part.forget();
         }
         self.part() < part
@@ -248,7 +246,7 @@ impl Rules {
     /// queue has stood for longer than a TCP leaves one empty.
     fn is_alone_again(&self, seen: &Seen) -> bool {
         let above = seen.level + 1;
-        let may_join = above <= seen.most && !self.bars.are_on_without_company(seen.now, above);
+        let may_join = above <= seen.most && !self.bars.hold_uncontended(seen.now, above);
         let has_room = (self.fitted >= AGREEING || self.climbed > 0) && may_join;
         self.has_lost && has_room && self.flows.let_start(seen.now) && seen.has_been_without(seen.latest_short_queue)
     }
@@ -339,7 +337,7 @@ impl Rules {
         {
             return None;
         }
-        self.trying = Some(Trying { since: seen.now, back: seen.level, in_company: seen.has_company });
+        self.trying = Some(Trying { since: seen.now, back: seen.level, contended: seen.is_contended });
         if is_below_others {
             let most = self.others.stride_from(seen.level);
             let allowed = (seen.level + 1..=most).take_while(|level| !self.is_barred(seen, *level));
@@ -361,12 +359,12 @@ impl Rules {
         }
         let levels = [seen.level, above].map(|level| self.rate(level));
         let may_grow = seen.is_empty && seen.is_over_congestion() && above <= seen.most && self.trying.is_none();
-        self.part.on_burst(seen.now, verdict.carried_at_most(), levels, may_grow.then(|| bursts_needed(seen)));
+        self.part.on_burst(seen.now, verdict.carried_by_slope(), levels, may_grow.then(|| bursts_needed(seen)));
     }
 
     /// Whether the receiver may not have the level, or it was too much a short while ago, or there is none.
     fn is_barred(&self, seen: &Seen, level: usize) -> bool {
-        level > seen.most || self.bars.are_on(seen.now, level)
+        level > seen.most || self.bars.hold(seen.now, level)
     }
 
     /// More, where a queue stands and a TCP would have more; where channels queue apart, no more than one flow was seen to get.
@@ -374,7 +372,7 @@ impl Rules {
         let share = seen.settled;
         let shared = seen.is_full || seen.latest_loss_event.is_some_and(|at| seen.now.since(at) < self.hold);
         // A queue since a part on trial is that part's.
-        if !shared || self.part.is_trying_for(seen.now, Duration::ZERO) {
+        if !shared || self.part.is_on_trial() {
             return None;
         }
         if seen.now.since(self.changed) < self.hold || share < self.rate(seen.level + 1).scale(JOIN_SHARE) {

@@ -24,7 +24,7 @@ fn seen(millis: u64) -> Seen {
         mean_interval: None,
         latest_queue: None,
         latest_short_queue: None,
-        has_company: false,
+        is_contended: false,
         share: Rate::from_mbps(100),
         settled: Rate::from_mbps(100),
         is_pending: false,
@@ -216,14 +216,14 @@ fn when_others_have_gone_and_there_is_room_a_receiver_starts_again() {
 
 #[test]
 fn a_level_that_was_too_much_next_to_others_keeps_nobody_from_starting_again_when_they_have_gone() {
-    let starts = |has_company: bool| {
+    let starts = |is_contended: bool| {
         let mut rules = rules();
         rules.on_slot(&Seen { loss_event: true, ..seen(1_000) });
         let mut at = 10_000;
         let later = |millis, stood| Seen {
             latest_loss_event: Some(Time::from_secs(1)),
             latest_short_queue: Some(Time::from_millis(stood)),
-            has_company,
+            is_contended,
             ..fitting(millis)
         };
         // Level 21 is too much twice, so that it is left alone for thirty seconds.
