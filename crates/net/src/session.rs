@@ -78,8 +78,12 @@ pub fn receiver(
         Some(_) => profile(description),
         None => AlcProfile::new(description.tsi, None),
     };
-    let endpoint = endpoint.unwrap_or_else(|| Box::new(AllChannels::new(description.channels.len())));
-    receiver_of(description, profile, endpoint, config)
+    receiver_of(description, profile, endpoint.unwrap_or_else(|| every_channel(description)), config)
+}
+
+/// The endpoint of a receiver that takes every channel and every packet.
+pub fn every_channel(description: &Description) -> Box<dyn Endpoint> {
+    Box::new(AllChannels::new(description.channels.len()))
 }
 
 /// A receiver of layered media.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
-use weir_core::{Allotment, Backlog, PeerId};
+use weir_core::{Backlog, Endpoint, PeerId};
 use weir_net::clock::Clock;
 use weir_net::description::Description;
 use weir_net::host::{Application, Delivery, Host, Statistics};
@@ -18,7 +18,7 @@ use weir_net::{NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::manifest::Edition;
 use weir_object::store::{Event, Store};
-use weir_units::{Bytes, Rate, Time};
+use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::args::Recv;
@@ -128,17 +128,17 @@ pub(crate) struct FileReceiver<'a> {
     /// What came of the files that the sender offers now.
     came: Came,
     completed: Option<Time>,
-    /// Nothing is missing but decoding, and the scheme has been told to take as little as it can.
+    /// Nothing is missing but decoding: the channels are left until a block turns out to need more.
     only_decodes: bool,
     /// All has come, and the channels are left while it is written.
     has_left: bool,
-    /// What the scheme is to be told of that.
-    allotment: Option<Allotment>,
     /// What tells the sender how far this receiver is, if it wants to know.
     receipt: Option<ReceiptSender>,
     /// What tells it what this receiver lacks, if it asks.
     answers: Option<Answers>,
-    tsi: u16,
+    description: Description,
+    /// Of endpoints that begin again.
+    random: Random,
     /// Why the run ends.
     outcome: Option<Exit>,
 }
@@ -219,7 +219,7 @@ impl Application<Content> for FileReceiver<'_> {
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> host::Progress {
-        if statistics.received.packets > self.statistics.received.packets {
+        if self.only_decodes || statistics.received.packets > self.statistics.received.packets {
             self.last_packet = now;
         }
         self.statistics.clone_from(statistics);
@@ -228,9 +228,10 @@ impl Application<Content> for FileReceiver<'_> {
             answers.look(now, &mut self.collector, self.observed.level_rate);
         }
         self.drain_store(now);
-        self.look_for_surplus();
+        self.look_for_surplus(now);
         if self.completed.is_none()
             && !self.has_left
+            && !self.only_decodes
             && let Some(waiting) = self.silence.look(now, statistics, &self.collector.progress())
         {
             self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
@@ -247,6 +248,7 @@ impl Application<Content> for FileReceiver<'_> {
         }
         match (self.outcome, &self.receipt) {
             (None, _) if self.has_left => host::Progress::Finish,
+            (None, _) if self.only_decodes => host::Progress::Rest,
             (None, _) => host::Progress::Continue,
             (Some(_), Some(receipt)) if receipt.is_confirming() && !self.observer.is_interrupted() => {
                 host::Progress::Finish
@@ -255,8 +257,10 @@ impl Application<Content> for FileReceiver<'_> {
         }
     }
 
-    fn next_event(&mut self, _now: Time) -> Option<weir_core::Event<'static>> {
-        self.allotment.take().map(weir_core::Event::Allot)
+    fn begin_again(&mut self, _now: Time) -> Option<Box<dyn Endpoint>> {
+        let random = Random::new(self.random.bits(), "receiver");
+        let endpoint = self.description.receiver_endpoint(random).expect("one was built at the start");
+        Some(endpoint.unwrap_or_else(|| weir_net::session::every_channel(&self.description)))
     }
 
     fn problem(&mut self, now: Time, problem: &NetError) {
@@ -302,10 +306,10 @@ impl<'a> FileReceiver<'a> {
             completed: None,
             only_decodes: false,
             has_left: false,
-            allotment: None,
             answers: identity::answering(description, receipt.as_ref()).map(Answers::new),
             receipt,
-            tsi: description.tsi,
+            description: description.clone(),
+            random: session::random_stream("receiver that begins again")?,
             outcome: None,
         };
         run.show(&ReceiverEvent::Start(start_event(args, wanted)));
@@ -345,16 +349,15 @@ impl FileReceiver<'_> {
         }
     }
 
-    /// What comes while blocks are only decoded is surplus: the receiver then has the lowest level, for a block that cannot be decoded
-    /// after all, and the processor for decoding. It leaves the session once all blocks are here and right: files of bundles may still be
+    /// What comes while blocks are only decoded is surplus, and decoding needs the processor: the receiver leaves the channels, and begins
+    /// again if a block cannot be decoded after all. It leaves for good once all blocks are here and right: files of bundles may still be
     /// written for a while.
-    fn look_for_surplus(&mut self) {
+    fn look_for_surplus(&mut self, now: Time) {
         let progress = self.collector.progress();
         self.has_left |= self.completed.is_none() && progress.has_everything;
         let only_decodes = self.completed.is_none() && progress.only_decodes;
-        if only_decodes != std::mem::replace(&mut self.only_decodes, only_decodes) {
-            let least = Allotment { level: 1, ..Allotment::EVERYTHING };
-            self.allotment = Some(if only_decodes { least } else { Allotment::EVERYTHING });
+        if std::mem::replace(&mut self.only_decodes, only_decodes) && !only_decodes {
+            self.silence.begin_again(now);
         }
     }
 
@@ -470,7 +473,7 @@ impl FileReceiver<'_> {
     /// What a receipt says: how this receiver stands, and the proof that it has everything.
     fn proof(&mut self, now: Time, edition: Edition) -> Option<(Standing, [u8; 32])> {
         let receiver = *self.receipt.as_ref()?.key();
-        match self.came.proof(&About { receiver: &receiver, tsi: self.tsi, edition }) {
+        match self.came.proof(&About { receiver: &receiver, tsi: self.description.tsi, edition }) {
             Ok(proof) => Some((self.standing(self.completed.unwrap_or(now)), proof)),
             // The files are there; that the sender does not hear of it changes nothing about that.
             Err(error) => {
@@ -496,8 +499,9 @@ impl FileReceiver<'_> {
 
     /// By what a report says which content it goes by.
     fn mark(&self, edition: Option<Edition>) -> [u8; 32] {
-        let about =
-            |(receipt, edition): (&ReceiptSender, _)| About { receiver: receipt.key(), tsi: self.tsi, edition }.mark();
+        let about = |(receipt, edition): (&ReceiptSender, _)| {
+            About { receiver: receipt.key(), tsi: self.description.tsi, edition }.mark()
+        };
         self.receipt.as_ref().zip(edition).map_or([0; 32], about)
     }
 

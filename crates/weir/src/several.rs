@@ -271,7 +271,11 @@ impl Application<Content> for Group<'_> {
             }
             let received = statistics.sessions.get(number).copied().unwrap_or_default();
             let before = member.progress;
-            member.progress = member.run.tick(now, &Statistics { received, ..statistics.clone() });
+            member.progress = match member.run.tick(now, &Statistics { received, ..statistics.clone() }) {
+                // The manager has one endpoint for each session, and cannot make another.
+                Progress::Rest => Progress::Continue,
+                progress => progress,
+            };
             if before == Progress::Continue && member.progress != Progress::Continue {
                 self.events.push_back(Event::FinishSession(number as u16));
             }

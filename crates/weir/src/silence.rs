@@ -78,6 +78,11 @@ impl Silence {
         }
     }
 
+    /// Nothing was to come until `now`.
+    pub(crate) fn begin_again(&mut self, now: Time) {
+        self.last_packet = now;
+    }
+
     /// What to tell at `now`, if it is time to. The event's time is left to the caller.
     pub(crate) fn look(&mut self, now: Time, statistics: &Statistics, store: &Progress) -> Option<Waiting> {
         self.note_packets(now, statistics);

@@ -76,6 +76,11 @@ pub trait Application<L> {
         None
     }
 
+    /// The application has rested ([`Progress::Rest`]) and goes on: the endpoint that begins in place of the one that left. `None` rests on.
+    fn begin_again(&mut self, _now: Time) -> Option<Box<dyn Endpoint>> {
+        None
+    }
+
     /// How it stands with a peer has changed.
     fn peer(&mut self, _now: Time, _peer: PeerId, _address: SocketAddr, _change: PeerChange) {}
 
@@ -141,6 +146,9 @@ pub trait Application<L> {
 pub enum Progress {
     /// Go on.
     Continue,
+    /// Want nothing for now: the endpoint leaves all channels and sends no more. Messages still go both ways. If the application goes on
+    /// later, [`Application::begin_again`] has another endpoint for it. This is for a tenant with one endpoint.
+    Rest,
     /// The application has what it wanted: the endpoint leaves all channels and sends no more. Messages still go both ways.
     Finish,
     /// Finish, say goodbye, and end the run.

@@ -101,7 +101,8 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         (self.party.has_changed, self.party.has_news) = (false, true);
         self.count();
         match self.party.application.tick(now, &self.party.statistics) {
-            Progress::Continue => {}
+            Progress::Continue => self.party.go_on(now)?,
+            Progress::Rest => self.party.rest(now)?,
             Progress::Finish => self.party.finish(now)?,
             Progress::Stop => {
                 self.party.finish(now)?;

@@ -63,6 +63,8 @@ pub(super) enum Stage {
     /// It waits for the peers of the configuration. Where there is an endpoint for each peer, none waits.
     Waiting,
     Started,
+    /// The application wants nothing for now: the endpoint has left, and another one will begin.
+    Resting,
     Finished,
 }
 
@@ -164,12 +166,32 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         self.event_to_all(at, Event::HostDropped { packets })
     }
 
+    /// The application wants nothing for now.
+    pub(super) fn rest(&mut self, now: Time) -> Result<()> {
+        if self.stage != Stage::Started {
+            return Ok(());
+        }
+        self.stage = Stage::Resting;
+        self.event_to_all(now, Event::Finish)
+    }
+
+    /// The application wants something. If it has rested, another endpoint begins.
+    pub(super) fn go_on(&mut self, now: Time) -> Result<()> {
+        if self.stage != Stage::Resting {
+            return Ok(());
+        }
+        let Some(endpoint) = self.application.begin_again(now) else { return Ok(()) };
+        self.seats.renew(endpoint);
+        (self.stage, self.backlog) = (Stage::Waiting, None);
+        self.start(now)
+    }
+
     /// The application has what it wanted.
     pub(super) fn finish(&mut self, now: Time) -> Result<()> {
         self.peers.admit_nobody();
         match std::mem::replace(&mut self.stage, Stage::Finished) {
             Stage::Started => self.event_to_all(now, Event::Finish),
-            Stage::Waiting | Stage::Finished => Ok(()),
+            Stage::Waiting | Stage::Resting | Stage::Finished => Ok(()),
         }
     }
 

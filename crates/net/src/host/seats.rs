@@ -137,6 +137,12 @@ impl<L> Seats<L> {
         place
     }
 
+    /// Another endpoint for the whole run takes the place of the one that is there.
+    pub(super) fn renew(&mut self, endpoint: Box<dyn Endpoint>) {
+        self.all.clear();
+        self.add(endpoint, None);
+    }
+
     /// The endpoint of this peer goes, with all that was kept for it.
     pub(super) fn remove(&mut self, peer: PeerId) {
         let Some(place) = self.places.remove(&peer) else { return };

@@ -141,7 +141,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             (Found::Undecodable, _) => ignored.undecodable += 1,
             (Found::Impossible, _) => ignored.impossible += 1,
             // A peer sends on until it hears that this one has left.
-            (Found::Foreign, Way::Unicast(_)) if self.stage == Stage::Finished => {}
+            (Found::Foreign, Way::Unicast(_)) if matches!(self.stage, Stage::Resting | Stage::Finished) => {}
             (Found::Foreign | Found::Message(_) | Found::Handshake(_) | Found::Bye(_), _) => ignored.foreign += 1,
         }
         Ok(())

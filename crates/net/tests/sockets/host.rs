@@ -249,3 +249,66 @@ fn a_kept_payload_that_is_delivered_later_is_a_batch_of_its_own() {
     Host::run_one(tenant, &mut notes).expect("it runs");
     assert_eq!(notes.batches, [1, 2, 2], "after each delivery, and at the end of the run");
 }
+
+/// Wants nothing from the first packet on for [`Resting::REST`], and again until the sender ends.
+struct Resting {
+    ledger: Ledger,
+    rests_since: Option<Time>,
+    /// Packets that came before it rested and that came while it did.
+    before: usize,
+    meanwhile: usize,
+    begun: u32,
+}
+
+impl Resting {
+    const REST: Duration = Duration::from_millis(300);
+
+    fn rests(&self, now: Time) -> bool {
+        self.rests_since.is_some_and(|since| now.since(since) < Resting::REST)
+    }
+}
+
+impl Application<weir_wire::alc::Content> for Resting {
+    fn deliver(&mut self, now: Time, delivery: Delivery<'_, weir_wire::alc::Content>) {
+        self.ledger.deliver(now, delivery);
+    }
+
+    fn begin_again(&mut self, _now: Time) -> Option<Box<dyn weir_core::Endpoint>> {
+        self.meanwhile = self.ledger.seen.len() - self.before;
+        self.begun += 1;
+        Some(Box::new(Taker::new(0..2)))
+    }
+
+    fn closed(&mut self, now: Time, session: usize) {
+        self.ledger.closed(now, session);
+    }
+
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        if self.rests_since.is_none() && !self.ledger.seen.is_empty() {
+            (self.rests_since, self.before) = (Some(now), self.ledger.seen.len());
+        }
+        if self.rests(now) { Progress::Rest } else { self.ledger.tick(now, statistics) }
+    }
+}
+
+#[test]
+fn an_application_that_rests_gets_nothing_and_takes_what_comes_once_it_goes_on() {
+    let description = session(2, true);
+    let beacon = Box::new(Beacon::new(2, 1, 200).after_a_join(&description));
+    let sender = weir_net::session::sender(&description, beacon, &config()).expect("a sender");
+    let receiver = weir_net::session::receiver(&description, Some(Box::new(Taker::new(0..2))), &config());
+    let ledger = Ledger::new(&description);
+    let mut resting = Resting { ledger, rests_since: None, before: 0, meanwhile: 0, begun: 0 };
+    let mut counting = Counting::within(PATIENCE);
+    let mut host = Host::new();
+    host.add(sender, &mut counting);
+    host.add(receiver.expect("a receiver"), &mut resting);
+    let outcomes = host.run();
+    let sent = outcomes[0].as_ref().expect("it runs").sent.packets;
+    assert_eq!(sent, 400 + 2 * 6);
+    // A round of the beacon is 5 ms, so that at least 300 ms of a second are missed, and the rest is not.
+    let seen = resting.ledger.seen.len();
+    assert_eq!((resting.begun, resting.meanwhile, resting.ledger.wrong), (1, 0, 0));
+    assert!(resting.before > 0 && seen > resting.before + 50 && seen < 400 - 50, "{} then {seen}", resting.before);
+    assert!(resting.ledger.is_closed);
+}
