@@ -2,6 +2,7 @@
 
 mod answers;
 mod came;
+mod pace;
 mod wanted;
 pub(crate) mod words;
 
@@ -18,7 +19,7 @@ use weir_net::{NetError, host};
 use weir_object::keys::PublicKey;
 use weir_object::manifest::Edition;
 use weir_object::store::{Event, Store};
-use weir_units::{Bytes, Random, Rate, Time};
+use weir_units::{Random, Rate, Time};
 use weir_wire::alc::Content;
 
 use crate::args::Recv;
@@ -36,6 +37,7 @@ use crate::{identity, sealing, session, standard};
 
 use answers::Answers;
 use came::{Came, Said};
+use pace::Pace;
 use wanted::{QUEUE_SHARE, has_probes, highest_rate, memory};
 pub(crate) use wanted::{Wanted, open_store, out_folder, receive_buffer, session_config};
 
@@ -119,7 +121,7 @@ pub(crate) struct FileReceiver<'a> {
     last_packet: Time,
     /// The sender said that it ends.
     is_closed: bool,
-    shown: Shown,
+    pace: Pace,
     observed: Observed,
     silence: Silence,
     /// Where round-trip probes go, until the user has been told that none is answered.
@@ -136,8 +138,8 @@ pub(crate) struct FileReceiver<'a> {
     receipt: Option<ReceiptSender>,
     /// What tells it what this receiver lacks, if it asks.
     answers: Option<Answers>,
+    /// Of what an endpoint is made that begins again.
     description: Description,
-    /// Of endpoints that begin again.
     random: Random,
     /// Why the run ends.
     outcome: Option<Exit>,
@@ -152,15 +154,6 @@ struct Observed {
     slot: Option<SlotReport>,
     round_trip: Option<Duration>,
     lost_packets: u64,
-}
-
-/// The account at the last progress event.
-struct Shown {
-    at: Time,
-    received_bytes: u64,
-    useful_bytes: u64,
-    /// Useful bytes per second, smoothed, for the time to go.
-    pace: Option<f64>,
 }
 
 impl Application<Content> for FileReceiver<'_> {
@@ -236,7 +229,7 @@ impl Application<Content> for FileReceiver<'_> {
         {
             self.show(&ReceiverEvent::Waiting(Waiting { t_s: self.t_s(now), ..waiting }));
         }
-        if self.outcome.is_none() && self.completed.is_none() && now.since(self.shown.at) >= PROGRESS_INTERVAL {
+        if self.outcome.is_none() && self.completed.is_none() && self.pace.since(now) >= PROGRESS_INTERVAL {
             self.progress(now);
             self.look_for_answers(now);
         }
@@ -297,7 +290,7 @@ impl<'a> FileReceiver<'a> {
             idle_timeout: args.idle_timeout,
             last_packet: started,
             is_closed: false,
-            shown: Shown { at: started, received_bytes: 0, useful_bytes: 0, pace: None },
+            pace: Pace::new(started),
             observed: Observed { levels: wanted.levels.len().max(1), ..Observed::default() },
             silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
@@ -415,16 +408,9 @@ impl FileReceiver<'_> {
 
     /// Shows what has come since it was shown last.
     fn progress(&mut self, now: Time) {
-        let seconds = now.since(self.shown.at).as_secs_f64();
-        if seconds <= 0.0 {
-            return;
-        }
         let store = self.collector.progress();
         let received_bytes = self.statistics.received.bytes.count();
-        let rate = Bytes::new(received_bytes - self.shown.received_bytes).per(now.since(self.shown.at));
-        let pace = store.bytes_useful.saturating_sub(self.shown.useful_bytes) as f64 / seconds;
-        let pace = self.shown.pace.map_or(pace, |before| before + PACE_GAIN * (pace - before));
-        self.shown = Shown { at: now, received_bytes, useful_bytes: store.bytes_useful, pace: Some(pace) };
+        let Some(rate) = self.pace.look(now, received_bytes, store.bytes_useful) else { return };
         let needed = store.manifest_complete.then_some(store.bytes_needed);
         let missing = needed.map(|needed| needed.saturating_sub(store.bytes_useful));
         let Observed { level, levels, level_rate, round_trip, lost_packets, .. } = self.observed;
@@ -444,7 +430,7 @@ impl FileReceiver<'_> {
             host_dropped_packets: self.statistics.host_dropped + self.collector.overrun_symbols(),
             queuing_delay_ms: slot.map_or(0.0, |slot| slot.queuing_delay[0].as_secs_f64() * 1e3),
             round_trip_ms: round_trip.map(|round_trip| round_trip.as_secs_f64() * 1e3),
-            eta_s: missing.and_then(|missing| to_go(missing, pace)),
+            eta_s: missing.and_then(|missing| self.pace.to_go(missing)),
             target_bps: slot.and_then(|slot| slot.target_rate).map(|[short, long]| short.min(long).bps()),
         };
         self.show(&ReceiverEvent::Progress(event));
@@ -568,11 +554,6 @@ impl FileReceiver<'_> {
     }
 }
 
-/// Seconds until `missing` bytes have arrived at `pace` bytes per second. `None` if that is too far off to forecast.
-fn to_go(missing: u64, pace: f64) -> Option<f64> {
-    Some(missing as f64 / pace).filter(|seconds| *seconds <= LONGEST_TO_GO.as_secs_f64())
-}
-
 /// A sender that said goodbye and is silent for this long has gone.
 const CLOSED_AND_SILENT: Duration = Duration::from_secs(10);
 
@@ -584,21 +565,3 @@ const RECEIPT_SPREAD: Duration = Duration::from_millis(200);
 
 /// A buffer of less than this is worth a word.
 const SHORTEST_TURN: Duration = Duration::from_millis(10);
-
-/// How much the last quarter second counts in the pace.
-const PACE_GAIN: f64 = 0.1;
-
-/// A time to go that is longer is not told.
-const LONGEST_TO_GO: Duration = Duration::from_secs(30 * 24 * 3600);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_to_go_is_not_told_where_hardly_anything_comes() {
-        assert_eq!(to_go(1_000_000, 1e5), Some(10.0));
-        assert_eq!([0.0, 1e-10, 0.3].map(|pace| to_go(1_000_000, pace)), [None; 3]);
-        assert_eq!(to_go(0, 0.0), None);
-    }
-}
