@@ -272,7 +272,7 @@ impl Application<Content> for Group<'_> {
             let received = statistics.sessions.get(number).copied().unwrap_or_default();
             let before = member.progress;
             member.progress = match member.run.tick(now, &Statistics { received, ..statistics.clone() }) {
-                // The manager has one endpoint for each session, and cannot make another.
+                // It goes on: a manager cannot begin a session again that it has finished.
                 Progress::Rest => Progress::Continue,
                 progress => progress,
             };

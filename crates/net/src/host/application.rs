@@ -76,7 +76,7 @@ pub trait Application<L> {
         None
     }
 
-    /// The application has rested ([`Progress::Rest`]) and goes on: the endpoint that begins in place of the one that left. `None` rests on.
+    /// The application goes on after [`Progress::Rest`]: the endpoint that begins in place of the one that left. With `None` the tenant rests on.
     fn begin_again(&mut self, _now: Time) -> Option<Box<dyn Endpoint>> {
         None
     }
@@ -147,7 +147,7 @@ pub enum Progress {
     /// Go on.
     Continue,
     /// Want nothing for now: the endpoint leaves all channels and sends no more. Messages still go both ways. If the application goes on
-    /// later, [`Application::begin_again`] has another endpoint for it. This is for a tenant with one endpoint.
+    /// later, [`Application::begin_again`] makes another endpoint. Only for a tenant that has one endpoint for all peers.
     Rest,
     /// The application has what it wanted: the endpoint leaves all channels and sends no more. Messages still go both ways.
     Finish,

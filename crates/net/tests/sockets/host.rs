@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::common::script::{Notes, PATIENCE, at_start, datagram, listen, numbered, script, tenant};
 use crate::common::{Beacon, Counting, Ledger, Taker, config, session, tenant_config};
-use weir_core::{Action, ChannelId, Destination, Event, PeerId};
+use weir_core::{Action, ChannelId, Destination, Endpoint, Event, PeerId};
 use weir_net::clock::Clock;
 use weir_net::host::{Application, Delivery, Host, Progress, Statistics, Tenant, TenantConfig};
 use weir_net::{Description, Impossible, NetError};
 use weir_units::Time;
+use weir_wire::alc::Content;
 
 /// A sender and two receivers of a session, with one more tenant that wants this when it starts.
 fn session_and(description: &Description, more: Action) -> (Vec<Ledger>, Vec<Result<Statistics, NetError>>) {
@@ -250,14 +251,15 @@ fn a_kept_payload_that_is_delivered_later_is_a_batch_of_its_own() {
     assert_eq!(notes.batches, [1, 2, 2], "after each delivery, and at the end of the run");
 }
 
-/// Wants nothing from the first packet on for [`Resting::REST`], and again until the sender ends.
+/// Once something has come it wants nothing for [`Resting::REST`], and then all that comes until the sender ends.
 struct Resting {
     ledger: Ledger,
     rests_since: Option<Time>,
-    /// Packets that came before it rested and that came while it did.
+    /// Packets that came before it rested.
     before: usize,
+    /// Packets that came while it did.
     meanwhile: usize,
-    begun: u32,
+    begun_again: u32,
 }
 
 impl Resting {
@@ -268,14 +270,14 @@ impl Resting {
     }
 }
 
-impl Application<weir_wire::alc::Content> for Resting {
-    fn deliver(&mut self, now: Time, delivery: Delivery<'_, weir_wire::alc::Content>) {
+impl Application<Content> for Resting {
+    fn deliver(&mut self, now: Time, delivery: Delivery<'_, Content>) {
         self.ledger.deliver(now, delivery);
     }
 
-    fn begin_again(&mut self, _now: Time) -> Option<Box<dyn weir_core::Endpoint>> {
+    fn begin_again(&mut self, _now: Time) -> Option<Box<dyn Endpoint>> {
         self.meanwhile = self.ledger.seen.len() - self.before;
-        self.begun += 1;
+        self.begun_again += 1;
         Some(Box::new(Taker::new(0..2)))
     }
 
@@ -298,7 +300,7 @@ fn an_application_that_rests_gets_nothing_and_takes_what_comes_once_it_goes_on()
     let sender = weir_net::session::sender(&description, beacon, &config()).expect("a sender");
     let receiver = weir_net::session::receiver(&description, Some(Box::new(Taker::new(0..2))), &config());
     let ledger = Ledger::new(&description);
-    let mut resting = Resting { ledger, rests_since: None, before: 0, meanwhile: 0, begun: 0 };
+    let mut resting = Resting { ledger, rests_since: None, before: 0, meanwhile: 0, begun_again: 0 };
     let mut counting = Counting::within(PATIENCE);
     let mut host = Host::new();
     host.add(sender, &mut counting);
@@ -308,7 +310,7 @@ fn an_application_that_rests_gets_nothing_and_takes_what_comes_once_it_goes_on()
     assert_eq!(sent, 400 + 2 * 6);
     // A round of the beacon is 5 ms, so that at least 300 ms of a second are missed, and the rest is not.
     let seen = resting.ledger.seen.len();
-    assert_eq!((resting.begun, resting.meanwhile, resting.ledger.wrong), (1, 0, 0));
+    assert_eq!((resting.begun_again, resting.meanwhile, resting.ledger.wrong), (1, 0, 0));
     assert!(resting.before > 0 && seen > resting.before + 50 && seen < 400 - 50, "{} then {seen}", resting.before);
     assert!(resting.ledger.is_closed);
 }
