@@ -24,9 +24,14 @@ impl Incoming {
     pub(super) fn has(&self, range: &Range<u64>, only_right: bool) -> bool {
         let layout = self.spec.parts.first().map(|part| part.layout);
         let size = layout.filter(|layout| layout.in_order() && !only_right).map(|layout| layout.symbol_size() as u64);
-        let first = self.blocks.partition_point(|block| block.range().end <= range.start);
-        let mut blocks = self.blocks[first..].iter().take_while(|block| block.start < range.end);
+        let mut blocks = self.blocks[self.blocks_in(range)].iter();
         blocks.all(|block| block.done || size.is_some_and(|size| block.has_written(range, size)))
+    }
+
+    /// The numbers of the blocks that these bytes are in.
+    pub(super) fn blocks_in(&self, range: &Range<u64>) -> Range<usize> {
+        let first = self.blocks.partition_point(|block| block.range().end <= range.start);
+        first..first + self.blocks[first..].partition_point(|block| block.start < range.end)
     }
 }
 
@@ -47,7 +52,7 @@ impl Store {
             };
             let Some(index) = &unpacking.index else { continue };
             let numbers = index.files_in(&range);
-            let is_waiting = |number: &usize| unpacking.states[*number] == State::Waiting;
+            let is_waiting = |number: &usize| matches!(unpacking.states[*number], State::Unseen | State::Waiting);
             let Some(first) = numbers.clone().find(is_waiting) else { continue };
             let last = numbers.end.min(first + room);
             if last < numbers.end {
@@ -60,7 +65,24 @@ impl Store {
                 return Ok(true);
             }
         }
-        self.finish_some(room)
+        if self.see_some(room)? { Ok(true) } else { self.finish_some(room) }
+    }
+
+    /// Looks for a few files of the bundles whose files nobody has looked for; whether there may be more.
+    fn see_some(&mut self, room: usize) -> Result<bool, StoreError> {
+        let Some(file) = self.bundles.unseen.front().copied() else { return Ok(false) };
+        let unseen = match &self.files[file as usize] {
+            FileState::Incoming(incoming) => incoming.unpacking.as_ref().and_then(|unpacking| unpacking.unseen()),
+            _ => None,
+        };
+        match unseen {
+            Some(first) => self.unpack(file, first..first + room)?,
+            None => {
+                self.bundles.unseen.pop_front();
+                self.cover(file)?;
+            }
+        }
+        Ok(true)
     }
 
     /// Writes a few files of the bundles of which nothing is missing; whether there may be more.

@@ -9,7 +9,8 @@ use crate::Lack;
 
 impl Store {
     /// What is lacking of the files, in their order, `most` blocks of them at most. `None` before the whole table is here: until then nobody
-    /// can say. A block that has symbols enough lacks nothing, decoded or not.
+    /// can say. A block that has symbols enough lacks nothing, decoded or not. Nor does one of which nothing came, as far as this is known, while
+    /// files of its bundle may be in their places already.
     ///
     /// # Errors
     /// As [`Store::add`].
@@ -21,10 +22,14 @@ impl Store {
         for file in 0..self.files.len() as u32 {
             let FileState::Incoming(incoming) = &self.files[file as usize] else { continue };
             let blocks = incoming.blocks.len() as u32;
+            let is_unseen = incoming.unpacking.as_ref().is_some_and(|unpacking| unpacking.unseen().is_some());
             let mut to_read = Vec::new();
             for index in 0..blocks {
                 if lacks.len() == most {
                     break;
+                }
+                if is_unseen && self.incoming(file).blocks[index as usize].have == 0 {
+                    continue;
                 }
                 if let Some(lack) = self.lack_of(file, index)? {
                     to_read.extend(self.incoming(file).blocks[index as usize].to_read());

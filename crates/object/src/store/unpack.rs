@@ -39,6 +39,8 @@ pub(crate) struct Unpacking {
 /// How far a file of a bundle is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
+    /// Nobody has looked whether it is in its place already.
+    Unseen,
     Waiting,
     /// What was there before its blocks were right was not what the index says.
     Doubtful,
@@ -57,7 +59,12 @@ impl Unpacking {
     /// The first file that is not written, if the index is in memory.
     pub(super) fn waiting(&self) -> Option<usize> {
         self.index.as_ref()?;
-        self.states.iter().position(|state| matches!(state, State::Waiting | State::Doubtful))
+        self.states.iter().position(|state| matches!(state, State::Unseen | State::Waiting | State::Doubtful))
+    }
+
+    /// The first file for which nobody has looked.
+    pub(super) fn unseen(&self) -> Option<usize> {
+        self.states.iter().position(|state| *state == State::Unseen)
     }
 
     fn settle(&mut self, number: usize, state: State, bytes: u64) {
@@ -65,7 +72,7 @@ impl Unpacking {
         match state {
             State::Done => (self.done, self.bytes) = (self.done + 1, self.bytes + bytes),
             State::Refused => self.refused += 1,
-            State::Waiting | State::Doubtful | State::Written => {}
+            State::Unseen | State::Waiting | State::Doubtful | State::Written => {}
         }
     }
 }
@@ -84,6 +91,8 @@ pub(crate) struct Bundles {
     parent: Option<Parent>,
     /// Bytes of bundles that came since files were last looked for that are there.
     pub(super) arrived: VecDeque<(u32, Range<u64>)>,
+    /// Bundles whose index was read, and some of whose files may be there already: nobody has looked.
+    pub(super) unseen: VecDeque<u32>,
     /// Bundles of which nothing is missing, and some of whose files are not written yet.
     pub(super) whole: VecDeque<u32>,
 }
@@ -158,11 +167,7 @@ impl Store {
             }
         }
         self.read_index(file)?;
-        if matches!(self.files[file as usize], FileState::Incoming(_)) {
-            self.open_wrong_blocks(file)?;
-            self.unpack_range(file, 0..u64::MAX)?;
-        }
-        Ok(())
+        self.unpack_range(file, 0..u64::MAX)
     }
 
     /// A block of a bundle is right.
@@ -209,11 +214,16 @@ impl Store {
             }
         }
         self.unpack(file, 0..usize::MAX)?;
+        if self.incoming(file).left > 0 {
+            // A block of an earlier run was wrong.
+            return Ok(());
+        }
         self.commit_all()?;
         self.drop_bundle(file, true)
     }
 
-    /// Reads the index of a bundle, once all of it is there, and sees what of its files is in its place.
+    /// Reads the index of a bundle, once all of it is there. What of its files is in its place is seen now, or where files are left to
+    /// [`Store::unpack_some`], then: that takes a second for a hundred thousand of them, and packets must not wait so long.
     pub(super) fn read_index(&mut self, file: u32) -> Result<(), StoreError> {
         let incoming = self.incoming(file);
         let range = 0..incoming.spec.bundle.map_or(0, |bundle| bundle.index_bytes);
@@ -233,17 +243,51 @@ impl Store {
         // Folders go first, so that what is in them is never more open than they were.
         index.folders.iter().for_each(|folder| self.make_folder(folder));
         index.links.iter().for_each(|link| self.make_link(link));
-        let states = vec![State::Waiting; index.files.len()];
+        let states = vec![State::Unseen; index.files.len()];
         let mut unpacking = Unpacking { index: None, states, done: 0, refused: 0, bytes: 0 };
         for (number, member) in index.files.iter().enumerate() {
-            self.look_at_member(&mut unpacking, number, member)?;
+            let is_new = self.bundles.names.insert(self.bundles.key.hash_one(&member.name));
+            if !is_new || self.by_name.contains_key(&member.name) {
+                self.refuse_member(&mut unpacking, number, member, RefuseReason::NamedTwice);
+            }
         }
-        self.cover(file, &index, &unpacking);
-        if self.budget.take(index.memory()) {
-            unpacking.index = Some(index);
-        }
+        let has_room = self.budget.take(index.memory());
+        unpacking.index = Some(index);
         self.incoming(file).unpacking = Some(Box::new(unpacking));
+        if has_room && self.unpacks_later() {
+            self.bundles.unseen.push_back(file);
+        } else {
+            self.see(file)?;
+        }
+        if !has_room {
+            self.incoming(file).unpacking.as_mut().expect("was just set").index = None;
+        }
         Ok(())
+    }
+
+    /// Sees what is in its place of the files of a bundle.
+    fn see(&mut self, file: u32) -> Result<(), StoreError> {
+        self.with_index(file, |store, index, unpacking| {
+            (0..index.files.len()).try_for_each(|number| store.see_member(unpacking, number, &index.files[number]))
+        })?;
+        self.cover(file)
+    }
+
+    /// Does something with the index of a bundle and the states of its files, if the index is in memory.
+    fn with_index(
+        &mut self,
+        file: u32,
+        act: impl FnOnce(&mut Store, &Index, &mut Unpacking) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
+        let Some(mut unpacking) = incoming.unpacking.take_if(|unpacking| unpacking.index.is_some()) else {
+            return Ok(());
+        };
+        let index = unpacking.index.take().expect("was just seen");
+        let outcome = act(self, &index, &mut unpacking);
+        unpacking.index = Some(index);
+        self.incoming(file).unpacking = Some(unpacking);
+        outcome
     }
 
     fn load_index(&mut self, file: u32) -> Result<Result<Index, BundleError>, StoreError> {
@@ -258,73 +302,77 @@ impl Store {
         Ok(Index::read(&packed, entry, length))
     }
 
-    /// Looks whether a file is in its place, or cannot get there.
-    fn look_at_member(&mut self, unpacking: &mut Unpacking, number: usize, member: &Member) -> Result<(), StoreError> {
-        let is_new = self.bundles.names.insert(self.bundles.key.hash_one(&member.name));
-        let refused = if !is_new || self.by_name.contains_key(&member.name) {
-            Some(RefuseReason::NamedTwice)
-        } else {
-            let parent = self.bundles.parent(&self.folder, &member.name);
-            let looked = parent.and_then(|parent| {
-                self.look_at(&parent.folder, member.name.split().1, member.length, Some(member.digest))
-            });
-            match looked {
-                Ok(Target::Missing) => None,
-                Ok(Target::Same) => {
-                    unpacking.settle(number, State::Done, member.length);
-                    let (name, bytes, digest) = (member.name.clone(), member.length, Some(member.digest));
-                    self.event(Event::Done { name, bytes, digest, already_there: true });
-                    return Ok(());
-                }
-                Ok(Target::Other) if self.options.overwrite => None,
-                Ok(Target::Other) => Some(RefuseReason::TargetExists),
-                Err(error) => Some(self.judge(&member.name, member.length, error)?),
+    /// Looks whether a file is in its place, or cannot get there, if nobody has.
+    fn see_member(&mut self, unpacking: &mut Unpacking, number: usize, member: &Member) -> Result<(), StoreError> {
+        if unpacking.states[number] != State::Unseen {
+            return Ok(());
+        }
+        let parent = self.bundles.parent(&self.folder, &member.name);
+        let looked = parent
+            .and_then(|parent| self.look_at(&parent.folder, member.name.split().1, member.length, Some(member.digest)));
+        match looked {
+            Ok(Target::Same) => {
+                unpacking.settle(number, State::Done, member.length);
+                let (name, bytes, digest) = (member.name.clone(), member.length, Some(member.digest));
+                self.event(Event::Done { name, bytes, digest, already_there: true });
             }
-        };
-        if let Some(reason) = refused {
-            unpacking.settle(number, State::Refused, 0);
-            self.event(Event::Refused { name: member.name.to_string(), reason });
+            Ok(Target::Other) if !self.options.overwrite => {
+                self.refuse_member(unpacking, number, member, RefuseReason::TargetExists);
+            }
+            Ok(Target::Missing | Target::Other) => unpacking.settle(number, State::Waiting, 0),
+            Err(error) => {
+                let reason = self.judge(&member.name, member.length, error)?;
+                self.refuse_member(unpacking, number, member, reason);
+            }
         }
         Ok(())
     }
 
-    /// Does not wait for blocks in which nothing is that is still wanted.
-    fn cover(&mut self, file: u32, index: &Index, unpacking: &Unpacking) {
-        let first = self.incoming(file).index_blocks();
-        for number in first..self.incoming(file).blocks.len() {
-            let block = &mut self.incoming(file).blocks[number];
-            let states = &unpacking.states[index.files_in(&block.range())];
-            if states.iter().all(|state| matches!(state, State::Done | State::Refused)) {
-                (block.unchecked, block.have) = (false, block.symbols);
-                if !block.done {
-                    self.settle_block(file, number as u32);
-                }
-            }
-        }
+    fn refuse_member(&mut self, unpacking: &mut Unpacking, number: usize, member: &Member, reason: RefuseReason) {
+        unpacking.settle(number, State::Refused, 0);
+        self.event(Event::Refused { name: member.name.to_string(), reason });
     }
 
-    /// Writes those of these files of a bundle that are there.
-    pub(super) fn unpack(&mut self, file: u32, numbers: Range<usize>) -> Result<(), StoreError> {
-        let FileState::Incoming(incoming) = &mut self.files[file as usize] else { return Ok(()) };
-        let Some(mut unpacking) = incoming.unpacking.take() else { return Ok(()) };
-        let Some(index) = unpacking.index.take() else {
-            incoming.unpacking = Some(unpacking);
-            return Ok(());
-        };
-        let mut outcome = Ok(());
-        for number in numbers.start..numbers.end.min(index.files.len()) {
-            let (member, state) = (&index.files[number], unpacking.states[number]);
-            let is_open = matches!(state, State::Waiting | State::Doubtful);
-            if is_open && self.incoming(file).has(&member.range(), state == State::Doubtful) {
-                outcome = self.unpack_member(file, &mut unpacking, number, member);
-                if outcome.is_err() {
-                    break;
+    /// Does not wait for blocks in which nothing is that is still wanted. All files of the bundle have been looked for.
+    pub(super) fn cover(&mut self, file: u32) -> Result<(), StoreError> {
+        self.with_index(file, |store, index, unpacking| {
+            let first = store.incoming(file).index_blocks();
+            for number in first..store.incoming(file).blocks.len() {
+                let block = &mut store.incoming(file).blocks[number];
+                let states = &unpacking.states[index.files_in(&block.range())];
+                if states.iter().all(|state| matches!(state, State::Done | State::Refused)) {
+                    (block.unchecked, block.have) = (false, block.symbols);
+                    if !block.done {
+                        store.settle_block(file, number as u32);
+                    }
                 }
             }
+            Ok(())
+        })?;
+        match &self.files[file as usize] {
+            FileState::Incoming(incoming) if incoming.left == 0 && self.unpacks_later() => self.note_whole(file),
+            _ => {}
         }
-        unpacking.index = Some(index);
-        self.incoming(file).unpacking = Some(unpacking);
-        outcome?;
+        Ok(())
+    }
+
+    /// Writes those of these files of a bundle that are there, and are not in their places already.
+    pub(super) fn unpack(&mut self, file: u32, numbers: Range<usize>) -> Result<(), StoreError> {
+        self.with_index(file, |store, index, unpacking| {
+            for number in numbers.start..numbers.end.min(index.files.len()) {
+                let member = &index.files[number];
+                store.see_member(unpacking, number, member)?;
+                let state = unpacking.states[number];
+                if !matches!(state, State::Waiting | State::Doubtful) {
+                    continue;
+                }
+                store.check_blocks(file, &member.range())?;
+                if store.incoming(file).has(&member.range(), state == State::Doubtful) {
+                    store.unpack_member(file, unpacking, number, member)?;
+                }
+            }
+            Ok(())
+        })?;
         if self.bundles.batch.written.len() >= BATCH_FILES || self.bundles.batch.bytes >= BATCH_BYTES {
             self.commit()?;
         }
@@ -353,8 +401,7 @@ impl Store {
             Ok(false) => BundleError::Digest.into(),
             Err(error) => self.judge(&member.name, member.length, error)?,
         };
-        unpacking.settle(number, State::Refused, 0);
-        self.event(Event::Refused { name: member.name.to_string(), reason });
+        self.refuse_member(unpacking, number, member, reason);
         Ok(())
     }
 
@@ -505,6 +552,12 @@ impl Store {
         }
         let name = incoming.spec.name.clone();
         incoming.discard(&self.folder).map(drop).map_err(|source| self.io_error(name, source))
+    }
+
+    /// Looks at the blocks of an earlier run that these bytes are in, as [`Store::check_block`].
+    fn check_blocks(&mut self, file: u32, range: &Range<u64>) -> Result<(), StoreError> {
+        let blocks = self.incoming(file).blocks_in(range);
+        blocks.into_iter().try_for_each(|index| self.check_block(file, index as u32))
     }
 
     /// Looks at a block of an earlier run before it is used, and opens it again if it is wrong.

@@ -12,18 +12,18 @@ fn options() -> CarouselOptions {
 }
 
 /// So many files in a few folders, of up to 3 kB, some of them empty.
-fn files(count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn files(count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
     let mut random = Random::new(seed, "sizes");
     let file = |i| (format!("tree/{}/f{i:05}", i % 7), content(random.below(8) as usize * 400, i as u64 + seed));
     (0..count).map(file).collect()
 }
 
-fn sender(files: &[(String, Vec<u8>)], options: &CarouselOptions) -> Sender {
+pub(crate) fn sender(files: &[(String, Vec<u8>)], options: &CarouselOptions) -> Sender {
     let files: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
     Sender::new(&files, options)
 }
 
-fn done(events: &[Event]) -> Vec<(&str, bool)> {
+pub(crate) fn done(events: &[Event]) -> Vec<(&str, bool)> {
     let done = events.iter().filter_map(|event| match event {
         Event::Done { name, already_there, .. } => Some((name.as_str(), *already_there)),
         _ => None,
@@ -158,7 +158,7 @@ fn a_receiver_that_is_killed_again_and_again_loses_nothing_and_fetches_hardly_an
 }
 
 /// So small blocks and bundles that a few thousand files are several of them.
-fn small_bundles() -> CarouselOptions {
+pub(crate) fn small_bundles() -> CarouselOptions {
     let fdt_interval = std::time::Duration::from_millis(50);
     CarouselOptions { block_symbols: 10, max_blocks: 8, fdt_interval, ..options() }
 }

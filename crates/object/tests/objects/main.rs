@@ -7,6 +7,7 @@ mod bundles;
 mod hostile;
 mod interop_flute;
 mod mishaps;
+mod seen;
 mod sparse;
 mod subsets;
 mod tables;

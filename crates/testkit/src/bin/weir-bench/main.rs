@@ -73,8 +73,8 @@ struct Options {
     #[arg(long, default_value = "10M..5G")]
     control_rates: String,
 
-    /// More words for `weir send file` in the speed table and for STAIR next to a TCP, and for `weir send stream`, separated by
-    /// spaces.
+    /// More words for `weir send file` in the tables of speed, of large and of small files and for STAIR next to a TCP, and for
+    /// `weir send stream`, separated by spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     send_args: String,
 

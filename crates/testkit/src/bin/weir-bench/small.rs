@@ -56,11 +56,16 @@ pub(crate) fn measure(options: &Options, weir: &Path) -> Result<Value, String> {
         "\nthe most files to a receiver that is killed {} times, next to one that is not",
         options.small.small_kills
     );
-    println!("{:<10}{:<10}{:<14}{:<14}{:<14}fetched twice", "files", "on", "killed, s", "control, s", "lives");
+    println!(
+        "{:<10}{:<10}{:<12}{:<14}{:<14}{:<14}fetched twice",
+        "files", "on", "is asked", "killed, s", "control, s", "lives"
+    );
     if let Some(files) = options.small.small_files.iter().max() {
-        for (place, scratch) in places() {
-            rows.push(measure_kills(options, weir, *files, place, &scratch)?);
-            scratches.push(scratch);
+        for is_asked in [false, true] {
+            for (place, scratch) in places() {
+                rows.push(measure_kills(options, weir, *files, is_asked, place, &scratch)?);
+                scratches.push(scratch);
+            }
         }
     }
     println!(
@@ -113,11 +118,20 @@ fn make_tree(options: &Options, files: u32, scratch: &Scratch) -> Result<PathBuf
     Ok(tree)
 }
 
-/// What a receiver fetches that is killed again and again, over what one fetches that is not.
-fn measure_kills(options: &Options, weir: &Path, files: u32, place: &str, scratch: &Scratch) -> Result<Value, String> {
+/// What a receiver fetches that is killed again and again, over what one fetches that is not. The sender of a session with receipts asks both
+/// what they lack.
+fn measure_kills(
+    options: &Options,
+    weir: &Path,
+    files: u32,
+    is_asked: bool,
+    place: &str,
+    scratch: &Scratch,
+) -> Result<Value, String> {
     let tree = make_tree(options, files, scratch)?;
     let outs = ["killed", "control"].map(|name| scratch.folder(name));
-    let words = ["--rates", &options.small.small_kill_rates].map(str::to_owned);
+    let receipts = ["--receipts", "2"].iter().filter(|_| is_asked).map(|word| (*word).to_owned());
+    let words = send_words(options, &options.small.small_kill_rates).chain(receipts);
     let session = Session::new(weir, &tree, scratch.path()).words(words);
     let network = Network::new().receivers(2).build();
     session.describe(network.sender());
@@ -161,10 +175,12 @@ fn measure_kills(options: &Options, weir: &Path, files: u32, place: &str, scratc
     let twice = received as f64 / control.count("received_bytes") as f64 - 1.0;
     let control_secs = control.seconds();
     let [killed_text, control_text] = [killed_secs, control_secs].map(|secs| format!("{secs:.1}"));
-    println!("{files:<10}{place:<10}{killed_text:<14}{control_text:<14}{lives:<14}{:.1} %", twice * 100.0);
+    let asked = if is_asked { "yes" } else { "no" };
+    println!("{files:<10}{place:<10}{asked:<12}{killed_text:<14}{control_text:<14}{lives:<14}{:.1} %", twice * 100.0);
     Ok(json!({
         "files": files,
         "on": place,
+        "is_asked": is_asked,
         "lives": lives,
         "killed_secs": killed_secs,
         "control_secs": control_secs,
@@ -172,9 +188,13 @@ fn measure_kills(options: &Options, weir: &Path, files: u32, place: &str, scratc
     }))
 }
 
+fn send_words<'o>(options: &'o Options, rates: &'o str) -> impl Iterator<Item = String> + 'o {
+    ["--rates", rates].into_iter().chain(options.send_args.split_whitespace()).map(str::to_owned)
+}
+
 /// Seconds from the sender's start to the end of the receiver, which has all of it.
 fn transfer(options: &Options, weir: &Path, scratch: &Scratch, input: &Path, out: &Path) -> Result<f64, String> {
-    let words = ["--rates", &options.small.small_rates].map(str::to_owned);
+    let words = send_words(options, &options.small.small_rates);
     let session = Session::new(weir, input, scratch.path()).words(words);
     let network = Network::new().receivers(1).build();
     session.describe(network.sender());

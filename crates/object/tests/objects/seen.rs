@@ -1,0 +1,135 @@
+//! A receiver that starts again, and files of bundles that it has already: it looks for them while nothing else is to be done.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::bundles::{done, files, sender, small_bundles};
+use crate::common::*;
+use weir_object::{Store, StoreOptions};
+
+/// Of a receiver that leaves files of bundles until there is time for them.
+fn unhurried() -> StoreOptions {
+    StoreOptions { sync: false, decoding_threads: 1, ..StoreOptions::default() }
+}
+
+/// Gives the store packets of the table until it has all of it.
+fn give_table(sender: &mut Sender, store: &mut Store) {
+    while !store.progress().manifest_complete {
+        let (_, content, symbol) = sender.next();
+        if content.toi == 0 {
+            store.add(&content, &symbol, ORIGIN).expect("the disk works");
+        }
+    }
+}
+
+/// Gives the store symbols, and time for files, until it has everything.
+fn give_all(sender: &mut Sender, store: &mut Store) {
+    while !store.is_complete() {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).and_then(|()| store.flush()).expect("the disk works");
+        while store.unpack_some().expect("the disk works") {}
+    }
+}
+
+/// How many blocks are lacking.
+fn lacking(store: &mut Store) -> usize {
+    store.lacking(usize::MAX).expect("the disk works").expect("the table is there").len()
+}
+
+/// A folder in which a receiver was killed that had all files of a sender.
+fn killed_when_done(sender: &mut Sender) -> tempfile::TempDir {
+    let out = tempfile::tempdir().expect("temporary folder");
+    give_all(sender, &mut open(out.path(), &unhurried()));
+    out
+}
+
+#[test]
+fn before_it_has_looked_for_files_a_receiver_asks_for_nothing_of_bundles_that_it_had() {
+    let mut sender = sender(&files(1_000, 15), &small_bundles());
+    let out = killed_when_done(&mut sender);
+    let mut store = open(out.path(), &unhurried());
+    give_table(&mut sender, &mut store);
+    assert_eq!((store.progress().files_done, lacking(&mut store)), (0, 0), "it has not looked");
+    while store.unpack_some().expect("the disk works") {}
+    assert!(store.is_complete(), "all that it needs is the table");
+    let events = events(&mut store);
+    assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), 1_000);
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn a_file_that_was_removed_is_lacking_once_it_was_looked_for() {
+    let small = files(1_000, 16);
+    let mut sender = sender(&small, &small_bundles());
+    let out = killed_when_done(&mut sender);
+    let removed = small.iter().rfind(|(_, bytes)| bytes.len() > 2_000).expect("a large one");
+    std::fs::remove_file(out.path().join(&removed.0)).expect("it is there");
+    let mut store = open(out.path(), &unhurried());
+    give_table(&mut sender, &mut store);
+    while store.unpack_some().expect("the disk works") {}
+    assert_eq!(store.progress().files_done, 999);
+    assert!((1..=2).contains(&lacking(&mut store)), "the blocks that it is in");
+    give_all(&mut sender, &mut store);
+    store.close().expect("the disk works");
+    assert_same(sender.folder.path(), out.path());
+}
+
+#[test]
+fn what_a_partial_bundle_lacks_is_known_before_it_was_looked_for_files() {
+    let mut sender = sender(&files(1_000, 17), &small_bundles());
+    let out = half_received(&mut sender);
+    let mut store = open(out.path(), &unhurried());
+    give_table(&mut sender, &mut store);
+    let early = lacking(&mut store);
+    assert!(early > 0 && store.progress().files_done == 0, "{early} blocks");
+}
+
+#[test]
+fn a_block_of_an_earlier_run_that_was_spoiled_comes_again_before_files_are_taken_from_it() {
+    for decoding_threads in [0, 1] {
+        let mut sender = sender(&files(1_000, 18), &small_bundles());
+        let out = half_received(&mut sender);
+        spoil(&partial(out.path()));
+        let mut store = open(out.path(), &StoreOptions { decoding_threads, ..unhurried() });
+        give_all(&mut sender, &mut store);
+        let progress = store.progress();
+        assert_eq!((progress.bad_blocks, progress.files_done), (1, 1_000), "{decoding_threads} threads");
+        store.close().expect("the disk works");
+        assert_same(sender.folder.path(), out.path());
+    }
+}
+
+/// A folder in which a receiver was killed that had half of the symbols and had written no file of a bundle.
+fn half_received(sender: &mut Sender) -> tempfile::TempDir {
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut store = open(out.path(), &unhurried());
+    let half = sender.carousel.stats().symbols_per_cycle / 2;
+    while store.progress().useful_symbols < half {
+        let (_, content, symbol) = sender.next();
+        store.add(&content, &symbol, ORIGIN).expect("the disk works");
+    }
+    store.flush().expect("the disk works");
+    assert_eq!(store.progress().files_done, 0);
+    out
+}
+
+/// The partial file of the bundle of which most came.
+fn partial(folder: &Path) -> PathBuf {
+    let paths = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").path());
+    let partials = paths.filter(|path| path.extension().is_some_and(|extension| extension == "part"));
+    partials.max_by_key(|path| filled(path)).expect("some of it came")
+}
+
+/// Bytes of a file that are not zero.
+fn filled(path: &Path) -> usize {
+    std::fs::read(path).expect("readable").iter().filter(|byte| **byte != 0).count()
+}
+
+/// Changes a byte in the middle of what came.
+fn spoil(path: &Path) {
+    let file = std::fs::File::options().read(true).write(true).open(path).expect("ours");
+    let mut byte = [0];
+    let at = file.metadata().expect("there").len() / 2;
+    file.read_exact_at(&mut byte, at).and_then(|()| file.write_all_at(&[!byte[0]], at)).expect("ours");
+}
