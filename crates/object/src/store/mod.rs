@@ -26,6 +26,7 @@ mod ahead;
 mod believe;
 mod blocks;
 mod budget;
+mod commit;
 mod decoders;
 mod digest;
 mod epochs;

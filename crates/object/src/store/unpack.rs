@@ -1,8 +1,8 @@
 //! From a bundle to the files that are in it.
 //!
 //! A bundle is received as any object. Once its index is there, it is read; from then on a file is written as soon as the blocks that hold it
-//! are right, or before (`ahead.rs`): under a working name, and it takes its own with others, so that one `syncfs` does for all of
-//! them ([`Batch`]). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
+//! are right, or before (`ahead.rs`): under a working name, and it takes its own with others
+//! (`commit.rs`). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
 //! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing; then its index does (`kept.rs`).
 //!
 //! Not here: what an index may say ([`crate::bundle`]).
@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::admit::Target;
+use super::commit::{Batch, Written};
 use super::digest;
 use super::folder::{self, OutFolder};
 use super::incoming::Spec;
@@ -67,7 +68,7 @@ impl Unpacking {
         self.states.iter().position(|state| *state == State::Unseen)
     }
 
-    fn settle(&mut self, number: usize, state: State, bytes: u64) {
+    pub(super) fn settle(&mut self, number: usize, state: State, bytes: u64) {
         self.states[number] = state;
         match state {
             State::Done => (self.done, self.bytes) = (self.done + 1, self.bytes + bytes),
@@ -87,8 +88,8 @@ pub(crate) struct Bundles {
     /// Hashes of the names in them, with a key that nobody knows.
     names: HashSet<u64>,
     key: RandomState,
-    batch: Batch,
-    parent: Option<Parent>,
+    pub(super) batch: Batch,
+    pub(super) parent: Option<Parent>,
     /// Bytes of bundles that came since files were last looked for that are there.
     pub(super) arrived: VecDeque<(u32, Range<u64>)>,
     /// Bundles whose index was read, and some of whose files may be there already: nobody has looked.
@@ -97,32 +98,13 @@ pub(crate) struct Bundles {
     pub(super) whole: VecDeque<u32>,
 }
 
-/// Files that are written and are not yet certain to outlive the machine.
-#[derive(Debug, Default)]
-struct Batch {
-    /// Those that have their content under a working name.
-    written: Vec<Written>,
-    /// Those that have taken their name since: they are done after the next `syncfs`.
-    renamed: Vec<Written>,
-    bytes: u64,
-}
-
-#[derive(Debug)]
-struct Written {
-    bundle: u32,
-    number: usize,
-    name: Name,
-    bytes: u64,
-    digest: [u8; 32],
-}
-
 /// The folder in which the last file was: mostly that of the next.
 #[derive(Debug, Clone)]
-struct Parent {
+pub(super) struct Parent {
     path: String,
-    folder: Arc<OwnedFd>,
+    pub(super) folder: Arc<OwnedFd>,
     /// Whether it is on another file system than the output folder.
-    is_elsewhere: bool,
+    pub(super) is_elsewhere: bool,
 }
 
 impl Bundles {
@@ -136,12 +118,7 @@ impl Bundles {
         *self = Bundles::default();
     }
 
-    /// Whether files wait for [`Store::commit`].
-    pub(super) fn has_batch(&self) -> bool {
-        !self.batch.written.is_empty() || !self.batch.renamed.is_empty()
-    }
-
-    fn parent(&mut self, out: &OutFolder, name: &Name) -> io::Result<Parent> {
+    pub(super) fn parent(&mut self, out: &OutFolder, name: &Name) -> io::Result<Parent> {
         let path = name.as_str().rsplit_once('/').map_or("", |(path, _)| path);
         if let Some(parent) = self.parent.as_ref().filter(|parent| parent.path == path) {
             return Ok(parent.clone());
@@ -373,10 +350,7 @@ impl Store {
             }
             Ok(())
         })?;
-        if self.bundles.batch.written.len() >= BATCH_FILES || self.bundles.batch.bytes >= BATCH_BYTES {
-            self.commit()?;
-        }
-        Ok(())
+        if self.bundles.batch.is_large() { self.commit() } else { Ok(()) }
     }
 
     fn unpack_member(
@@ -390,8 +364,7 @@ impl Store {
             Ok(true) => {
                 unpacking.settle(number, State::Written, 0);
                 let (name, bytes, digest) = (member.name.clone(), member.length, member.digest);
-                self.bundles.batch.bytes += bytes;
-                self.bundles.batch.written.push(Written { bundle: file, number, name, bytes, digest });
+                self.bundles.batch.push(Written { bundle: file, number, name, bytes, digest });
                 return Ok(());
             }
             Ok(false) if !self.incoming(file).has(&member.range(), true) => {
@@ -458,61 +431,6 @@ impl Store {
             }
             WouldBlock | ResourceBusy => Ok(RefuseReason::InUse),
             _ => Ok(RefuseReason::Io(error)),
-        }
-    }
-
-    /// Has files of bundles that are written take their names, and those that took them before count as done: what is told of them outlives
-    /// a loss of power. Call it about once a second, so that files that come slowly do not wait for others; enough of them do without.
-    ///
-    /// # Errors
-    /// As [`Store::add`].
-    pub fn commit(&mut self) -> Result<(), StoreError> {
-        if !self.bundles.has_batch() {
-            return Ok(());
-        }
-        if self.options.sync {
-            let path = self.folder.path();
-            self.folder.sync().map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
-        }
-        for Written { bundle, number, name, bytes, digest } in std::mem::take(&mut self.bundles.batch.renamed) {
-            self.settle_member(bundle, number, State::Done, bytes);
-            self.event(Event::Done { name, bytes, digest: Some(digest), already_there: false });
-        }
-        self.bundles.batch.bytes = 0;
-        for written in std::mem::take(&mut self.bundles.batch.written) {
-            match self.name_member(&written.name) {
-                Ok(()) => self.bundles.batch.renamed.push(written),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    self.settle_member(written.bundle, written.number, State::Refused, 0);
-                    let (name, reason) = (written.name.to_string(), RefuseReason::TargetExists);
-                    self.event(Event::Refused { name, reason });
-                }
-                Err(error) => return Err(self.io_error(written.name, error)),
-            }
-        }
-        // Somebody may put another in its place until the next batch.
-        self.bundles.parent = None;
-        Ok(())
-    }
-
-    /// The same for all of them.
-    pub(super) fn commit_all(&mut self) -> Result<(), StoreError> {
-        self.commit()?;
-        self.commit()
-    }
-
-    fn name_member(&mut self, name: &Name) -> io::Result<()> {
-        let parent = self.bundles.parent(&self.folder, name)?;
-        let last = name.split().1;
-        folder::rename_at(&parent.folder, &Spec::partial_name(last), last, self.options.overwrite)?;
-        if self.options.sync && parent.is_elsewhere { folder::sync_folder(&parent.folder) } else { Ok(()) }
-    }
-
-    fn settle_member(&mut self, bundle: u32, number: usize, state: State, bytes: u64) {
-        if let FileState::Incoming(incoming) = &mut self.files[bundle as usize]
-            && let Some(unpacking) = &mut incoming.unpacking
-        {
-            unpacking.settle(number, state, bytes);
         }
     }
 
@@ -592,7 +510,3 @@ fn copy(bundle: &File, out: &File, member: &Member, buffer: &mut Vec<u8>) -> io:
     }
     Ok(*hasher.finalize().as_bytes() == member.digest)
 }
-
-/// So many files, or bytes of them, take their names together.
-const BATCH_FILES: usize = 4096;
-const BATCH_BYTES: u64 = 32 << 20;
