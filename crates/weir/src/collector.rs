@@ -430,7 +430,8 @@ fn next_work(full: &Receiver<Work>, store: &mut Store) -> Result<Result<Work, Re
         Err(TryRecvError::Disconnected) => Ok(Err(RecvTimeoutError::Disconnected)),
         Err(TryRecvError::Empty) if store.unpack_some()? => Ok(Err(RecvTimeoutError::Timeout)),
         Err(TryRecvError::Empty) => {
-            let patience = if store.is_decoding() { DECODED_INTERVAL } else { WRITE_INTERVAL };
+            let is_soon = store.is_decoding() || store.is_syncing();
+            let patience = if is_soon { DECODED_INTERVAL } else { WRITE_INTERVAL };
             Ok(full.recv_timeout(patience))
         }
     }
@@ -466,7 +467,7 @@ const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(20);
 const WRITING_PART: u32 = 50;
 /// Files of bundles take their names so often.
 const NAME_INTERVAL: Duration = Duration::from_secs(1);
-/// While little comes, it is looked this often for decoded blocks: threads have a few blocks before them, which take longer.
+/// While little comes, it is looked this often for what threads have done: to decode a few blocks, or to write through to the disk, takes longer.
 const DECODED_INTERVAL: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn unpack_some(&mut self) -> Result<bool, StoreError> {
+        self.take_synced()?;
         let mut room = LOT;
         while let Some((file, range)) = self.bundles.arrived.pop_front() {
             let FileState::Incoming(incoming) = &self.files[file as usize] else { continue };
@@ -85,27 +86,37 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes a few files of the bundles of which nothing is missing; whether there may be more.
+    /// Writes a few files of the bundles of which nothing is missing, or lets one go all of whose files are done; whether there may be more.
     fn finish_some(&mut self, room: usize) -> Result<bool, StoreError> {
-        let Some(file) = self.bundles.whole.front().copied() else { return Ok(false) };
-        let waiting = match &self.files[file as usize] {
-            FileState::Incoming(incoming) if incoming.left == 0 => {
-                incoming.unpacking.as_ref().and_then(|it| it.waiting())
-            }
-            // A block was wrong after all, or the set is another.
-            _ => {
-                self.bundles.whole.pop_front();
+        let mut done = None;
+        for at in 0..self.bundles.whole.len() {
+            let file = self.bundles.whole[at];
+            let unpacking = match &self.files[file as usize] {
+                FileState::Incoming(incoming) if incoming.left == 0 => incoming.unpacking.as_ref(),
+                // A block was wrong after all, or the set is another.
+                _ => {
+                    self.bundles.whole.remove(at);
+                    return Ok(true);
+                }
+            };
+            if let Some(first) = unpacking.and_then(|unpacking| unpacking.waiting()) {
+                self.unpack(file, first..first + room)?;
                 return Ok(true);
             }
-        };
-        match waiting {
-            Some(first) => self.unpack(file, first..first + room)?,
-            None => {
-                self.bundles.whole.pop_front();
-                self.finish_bundle(file)?;
+            if !unpacking.is_some_and(|unpacking| unpacking.is_uncommitted()) {
+                done = done.or(Some(at));
             }
         }
-        Ok(true)
+        if let Some(file) = done.and_then(|at| self.bundles.whole.remove(at)) {
+            self.finish_bundle(file)?;
+            return Ok(true);
+        }
+        if self.bundles.whole.is_empty() {
+            return Ok(false);
+        }
+        // Nothing is left to be done but to wait for the disk.
+        self.commit()?;
+        Ok(!self.is_syncing())
     }
 
     /// Nothing is missing of a bundle.

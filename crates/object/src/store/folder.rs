@@ -180,9 +180,14 @@ impl OutFolder {
         Ok(fstat(folder)?.st_dev == fstat(&self.root)?.st_dev)
     }
 
+    /// The folder, for another thread.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.root.try_clone()
+    }
+
     /// Writes everything on the file system of the output folder through to the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        Ok(nix::unistd::syncfs(&self.root)?)
+        sync_file_system(&self.root)
     }
 
     /// Bytes that can still be written, as far as the file system tells.
@@ -323,6 +328,11 @@ pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
         }
     }
     file.set_len(length)
+}
+
+/// Writes everything on the file system of `folder` through to the disk.
+pub(crate) fn sync_file_system(folder: &OwnedFd) -> io::Result<()> {
+    Ok(nix::unistd::syncfs(folder)?)
 }
 
 /// Writes the directory of `parent` through to the disk.

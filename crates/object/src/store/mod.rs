@@ -433,6 +433,7 @@ impl Store {
     /// As [`Store::add`].
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.take_decoded()?;
+        self.take_synced()?;
         self.write_out()
     }
 
@@ -452,6 +453,8 @@ impl Store {
         while self.unpack_some()? {}
         self.write_out()?;
         self.commit_all()?;
+        // Bundles all of whose files are done since.
+        while self.unpack_some()? {}
         for file in 0..self.files.len() as u32 {
             if let FileState::Incoming(incoming) = &mut self.files[file as usize]
                 && let Some(handles) = &mut incoming.handles

@@ -1,9 +1,9 @@
 //! From a bundle to the files that are in it.
 //!
 //! A bundle is received as any object. Once its index is there, it is read; from then on a file is written as soon as the blocks that hold it
-//! are right, or before (`ahead.rs`): under a working name, and it takes its own with others
-//! (`commit.rs`). What is there already is not written again, and the blocks in which nothing else is are not waited for. Until all of its
-//! files are in their places the bundle's partial file stays, so a receiver that is killed loses nothing; then its index does (`kept.rs`).
+//! are right, or before (`ahead.rs`): under a working name, and it takes its own with others (`commit.rs`). What is there already is not written
+//! again, and the blocks in which nothing else is are not waited for. Until all of its files are in their places the bundle's partial file stays,
+//! so a receiver that is killed loses nothing; then its index does (`kept.rs`).
 //!
 //! Not here: what an index may say ([`crate::bundle`]).
 
@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::admit::Target;
-use super::commit::{Batch, Written};
+use super::commit::{Batch, Syncing, Written};
 use super::digest;
 use super::folder::{self, OutFolder};
 use super::incoming::Spec;
@@ -63,6 +63,11 @@ impl Unpacking {
         self.states.iter().position(|state| matches!(state, State::Unseen | State::Waiting | State::Doubtful))
     }
 
+    /// Whether files are written that are not done.
+    pub(super) fn is_uncommitted(&self) -> bool {
+        self.states.contains(&State::Written)
+    }
+
     /// The first file for which nobody has looked.
     pub(super) fn unseen(&self) -> Option<usize> {
         self.states.iter().position(|state| *state == State::Unseen)
@@ -89,6 +94,7 @@ pub(crate) struct Bundles {
     names: HashSet<u64>,
     key: RandomState,
     pub(super) batch: Batch,
+    pub(super) syncing: Option<Syncing>,
     pub(super) parent: Option<Parent>,
     /// Bytes of bundles that came since files were last looked for that are there.
     pub(super) arrived: VecDeque<(u32, Range<u64>)>,
@@ -195,7 +201,9 @@ impl Store {
             // A block of an earlier run was wrong.
             return Ok(());
         }
-        self.commit_all()?;
+        if self.incoming(file).unpacking.as_ref().is_some_and(|unpacking| unpacking.is_uncommitted()) {
+            self.commit_all()?;
+        }
         self.drop_bundle(file, true)
     }
 

@@ -321,7 +321,7 @@ fn files_are_written_while_their_blocks_still_come() {
 #[test]
 fn where_threads_decode_files_wait_for_time_and_that_nothing_is_missing_is_known_before() {
     let out = tempfile::tempdir().expect("temporary folder");
-    let (sender, mut store) = here_and_not_written(out.path());
+    let (sender, mut store) = here_and_not_written(out.path(), false);
     while store.unpack_some().expect("the disk works") {}
     assert!(store.is_complete() && store.progress().has_everything);
     assert_eq!(done(&events(&mut store)).len(), 2_000);
@@ -330,18 +330,40 @@ fn where_threads_decode_files_wait_for_time_and_that_nothing_is_missing_is_known
 }
 
 #[test]
-fn a_store_that_is_closed_writes_the_files_that_are_there_first() {
+fn where_threads_decode_nothing_waits_for_the_disk_and_files_are_done_after_it() {
     let out = tempfile::tempdir().expect("temporary folder");
-    let (sender, store) = here_and_not_written(out.path());
+    let (sender, mut store) = here_and_not_written(out.path(), true);
+    let mut was_syncing = false;
+    while !store.is_complete() {
+        let before = (store.is_syncing(), store.progress().files_done);
+        let is_more = store.unpack_some().expect("the disk works");
+        assert!(before.0 || before.1 == store.progress().files_done, "files are done that the disk does not have");
+        was_syncing |= store.is_syncing();
+        if !is_more {
+            std::thread::yield_now();
+        }
+    }
+    assert!(was_syncing);
+    assert_eq!(done(&events(&mut store)).len(), 2_000);
     store.close().expect("the disk works");
     assert_same(sender.folder.path(), out.path());
 }
 
+#[test]
+fn a_store_that_is_closed_writes_the_files_that_are_there_first() {
+    for sync in [false, true] {
+        let out = tempfile::tempdir().expect("temporary folder");
+        let (sender, store) = here_and_not_written(out.path(), sync);
+        store.close().expect("the disk works");
+        assert_same(sender.folder.path(), out.path());
+    }
+}
+
 /// A store that has all blocks of 2000 files, which threads decoded, and has written none of the files.
-fn here_and_not_written(out: &Path) -> (Sender, Store) {
+fn here_and_not_written(out: &Path, sync: bool) -> (Sender, Store) {
     let small = files(2_000, 14);
     let mut sender = sender(&small, &options());
-    let options = StoreOptions { sync: false, decoding_threads: 1, ..StoreOptions::default() };
+    let options = StoreOptions { sync, decoding_threads: 1, ..StoreOptions::default() };
     let mut store = open(out, &options);
     while !store.progress().has_everything {
         if store.progress().only_decodes {
