@@ -2,7 +2,7 @@
 //!
 //! Files of bundles take their names many at a time, so that one `syncfs` does for all of them: it writes the content of those through to the disk
 //! that still have a working name, which take their own then, and the names of those that took theirs before, which are done then. That may take
-//! a second: where threads decode blocks, one more waits for the disk, and packets are written meanwhile.
+//! a second: where threads decode blocks, another thread waits for the disk, and the store takes symbols meanwhile.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -22,6 +22,7 @@ pub(super) struct Batch {
     bytes: u64,
 }
 
+/// One of them: which file of which bundle.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) bundle: u32,
@@ -78,7 +79,7 @@ impl Store {
         self.after_sync(covered, synced)
     }
 
-    /// The same for all of them, until they are done.
+    /// Waits until all files that are written are done.
     pub(super) fn commit_all(&mut self) -> Result<(), StoreError> {
         while self.is_syncing() || !self.bundles.batch.is_empty() {
             self.finish_sync()?;
@@ -108,13 +109,14 @@ impl Store {
         if is_over { self.finish_sync() } else { Ok(()) }
     }
 
-    /// The same, once it has.
+    /// The same, and waits until it has.
     fn finish_sync(&mut self) -> Result<(), StoreError> {
         let Some(Syncing { covered, thread }) = self.bundles.syncing.take() else { return Ok(()) };
         let synced = thread.join().expect("a system call does not panic");
         self.after_sync(covered, synced)
     }
 
+    /// Takes the files that a sync covered one step further, if it succeeded.
     fn after_sync(&mut self, covered: Batch, synced: io::Result<()>) -> Result<(), StoreError> {
         let path = self.folder.path();
         synced.map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;

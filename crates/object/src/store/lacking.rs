@@ -9,8 +9,8 @@ use crate::Lack;
 
 impl Store {
     /// What is lacking of the files, in their order, `most` blocks of them at most. `None` before the whole table is here: until then nobody
-    /// can say. A block that has symbols enough lacks nothing, decoded or not. Nor does one of which nothing came, as far as this is known, while
-    /// files of its bundle may be in their places already.
+    /// can say. A block that has symbols enough lacks nothing, decoded or not. A block of a bundle of which nothing
+    /// is here is left out until all files of the bundle have been looked for: they may be in their places already.
     ///
     /// # Errors
     /// As [`Store::add`].

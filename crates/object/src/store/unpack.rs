@@ -207,8 +207,8 @@ impl Store {
         self.drop_bundle(file, true)
     }
 
-    /// Reads the index of a bundle, once all of it is there. What of its files is in its place is seen now, or where files are left to
-    /// [`Store::unpack_some`], then: that takes a second for a hundred thousand of them, and packets must not wait so long.
+    /// Reads the index of a bundle, once all of it is there. Where files are left to [`Store::unpack_some`], that looks later which of
+    /// them are in their places: for a hundred thousand it takes a second, and packets must not wait so long.
     pub(super) fn read_index(&mut self, file: u32) -> Result<(), StoreError> {
         let incoming = self.incoming(file);
         let range = 0..incoming.spec.bundle.map_or(0, |bundle| bundle.index_bytes);
@@ -250,7 +250,7 @@ impl Store {
         Ok(())
     }
 
-    /// Sees what is in its place of the files of a bundle.
+    /// Looks which files of a bundle are in their places already.
     fn see(&mut self, file: u32) -> Result<(), StoreError> {
         self.with_index(file, |store, index, unpacking| {
             (0..index.files.len()).try_for_each(|number| store.see_member(unpacking, number, &index.files[number]))
@@ -334,9 +334,9 @@ impl Store {
             }
             Ok(())
         })?;
-        match &self.files[file as usize] {
-            FileState::Incoming(incoming) if incoming.left == 0 && self.unpacks_later() => self.note_whole(file),
-            _ => {}
+        let is_whole = matches!(&self.files[file as usize], FileState::Incoming(incoming) if incoming.left == 0);
+        if is_whole && self.unpacks_later() {
+            self.note_whole(file);
         }
         Ok(())
     }

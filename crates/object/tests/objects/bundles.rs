@@ -23,7 +23,7 @@ pub(crate) fn sender(files: &[(String, Vec<u8>)], options: &CarouselOptions) -> 
     Sender::new(&files, options)
 }
 
-pub(crate) fn done(events: &[Event]) -> Vec<(&str, bool)> {
+fn done(events: &[Event]) -> Vec<(&str, bool)> {
     let done = events.iter().filter_map(|event| match event {
         Event::Done { name, already_there, .. } => Some((name.as_str(), *already_there)),
         _ => None,
@@ -185,10 +185,15 @@ fn a_receiver_that_is_killed_when_all_files_are_there_learns_it_from_its_folder(
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 4, 0.0, 1);
     assert_eq!(store.progress().useful_symbols, 0, "all that it needs is the table");
+    assert_were_there(&sender, store, out.path(), 1_000);
+}
+
+/// Checks that so many files were there already, which are what `sender` has.
+pub(crate) fn assert_were_there(sender: &Sender, mut store: Store, out: &Path, files: usize) {
     let events = events(&mut store);
-    assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), 1_000);
+    assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), files);
     store.close().expect("the disk works");
-    assert_same(sender.folder.path(), out.path());
+    assert_same(sender.folder.path(), out);
 }
 
 #[test]
@@ -199,14 +204,19 @@ fn a_file_that_was_removed_since_it_was_unpacked_comes_again() {
     let mut store = open(out.path(), &StoreOptions::default());
     let whole = receive(&mut sender, &mut store, 4, 0.0, 1);
     drop(store);
-    let removed = small.iter().rfind(|(_, bytes)| bytes.len() > 2_000).expect("a large one");
-    std::fs::remove_file(out.path().join(&removed.0)).expect("it is there");
+    remove_large(&small, out.path());
     let mut store = open(out.path(), &StoreOptions::default());
     receive(&mut sender, &mut store, 4, 0.0, 1);
     let useful = store.progress().useful_symbols;
     assert!(useful >= 2 && useful * 10 < whole, "{useful} of {whole} for one file");
     store.close().expect("the disk works");
     assert_same(sender.folder.path(), out.path());
+}
+
+/// Removes a file of more than one symbol that was received.
+pub(crate) fn remove_large(small: &[(String, Vec<u8>)], out: &Path) {
+    let removed = small.iter().rfind(|(_, bytes)| bytes.len() > 2_000).expect("a large one");
+    std::fs::remove_file(out.join(&removed.0)).expect("it is there");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::bundles::{done, files, sender, small_bundles};
+use crate::bundles::{assert_were_there, files, remove_large, sender, small_bundles};
 use crate::common::*;
 use weir_object::{Store, StoreOptions};
 
@@ -12,14 +12,16 @@ fn unhurried() -> StoreOptions {
     StoreOptions { sync: false, decoding_threads: 1, ..StoreOptions::default() }
 }
 
-/// Gives the store packets of the table until it has all of it.
-fn give_table(sender: &mut Sender, store: &mut Store) {
+/// A store of this folder that has got the table, and nothing else.
+fn begin_again(sender: &mut Sender, out: &Path) -> Store {
+    let mut store = open(out, &unhurried());
     while !store.progress().manifest_complete {
         let (_, content, symbol) = sender.next();
         if content.toi == 0 {
             store.add(&content, &symbol, ORIGIN).expect("the disk works");
         }
     }
+    store
 }
 
 /// Gives the store symbols, and time for files, until it has everything.
@@ -47,15 +49,11 @@ fn killed_when_done(sender: &mut Sender) -> tempfile::TempDir {
 fn before_it_has_looked_for_files_a_receiver_asks_for_nothing_of_bundles_that_it_had() {
     let mut sender = sender(&files(1_000, 15), &small_bundles());
     let out = killed_when_done(&mut sender);
-    let mut store = open(out.path(), &unhurried());
-    give_table(&mut sender, &mut store);
+    let mut store = begin_again(&mut sender, out.path());
     assert_eq!((store.progress().files_done, lacking(&mut store)), (0, 0), "it has not looked");
     while store.unpack_some().expect("the disk works") {}
     assert!(store.is_complete(), "all that it needs is the table");
-    let events = events(&mut store);
-    assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), 1_000);
-    store.close().expect("the disk works");
-    assert_same(sender.folder.path(), out.path());
+    assert_were_there(&sender, store, out.path(), 1_000);
 }
 
 #[test]
@@ -63,10 +61,8 @@ fn a_file_that_was_removed_is_lacking_once_it_was_looked_for() {
     let small = files(1_000, 16);
     let mut sender = sender(&small, &small_bundles());
     let out = killed_when_done(&mut sender);
-    let removed = small.iter().rfind(|(_, bytes)| bytes.len() > 2_000).expect("a large one");
-    std::fs::remove_file(out.path().join(&removed.0)).expect("it is there");
-    let mut store = open(out.path(), &unhurried());
-    give_table(&mut sender, &mut store);
+    remove_large(&small, out.path());
+    let mut store = begin_again(&mut sender, out.path());
     while store.unpack_some().expect("the disk works") {}
     assert_eq!(store.progress().files_done, 999);
     assert!((1..=2).contains(&lacking(&mut store)), "the blocks that it is in");
@@ -79,8 +75,7 @@ fn a_file_that_was_removed_is_lacking_once_it_was_looked_for() {
 fn what_a_partial_bundle_lacks_is_known_before_it_was_looked_for_files() {
     let mut sender = sender(&files(1_000, 17), &small_bundles());
     let out = half_received(&mut sender);
-    let mut store = open(out.path(), &unhurried());
-    give_table(&mut sender, &mut store);
+    let mut store = begin_again(&mut sender, out.path());
     let early = lacking(&mut store);
     assert!(early > 0 && store.progress().files_done == 0, "{early} blocks");
 }
