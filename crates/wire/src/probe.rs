@@ -1,8 +1,9 @@
 //! A round-trip probe: a receiver of a session asks the sender, and the sender sends the same back.
 //!
-//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 probe at the start, 4 to 6 reports), TSI 16 bits, clock 32 bits.
-//! A report has something else instead of the clock, and is not answered: the part of what is sent that the path carries (4), what the
-//! receiver wants (5), or whether a cut has emptied the path (6), in the upper 12 bits; and the receiver's number in the lower 20.
+//! Layout, big-endian: magic `WRTT`, version 1, kind (1 probe, 2 echo, 3 to 6 reports), TSI 16 bits, clock 32 bits.
+//! A report has something else instead of the clock, and is not answered: the level of a receiver that looks for its rate (3), the part of what is sent
+//! that the path carries (4), what the receiver wants (5), or whether a cut has emptied the path (6), in the upper 12 bits; and the receiver's number in the
+//! lower 20.
 
 use crate::{DecodeError, take_array};
 
@@ -12,7 +13,7 @@ pub struct Probe {
     /// Whose, and why.
     pub kind: Kind,
     /// The receiver's clock when it sent the probe, in microseconds, modulo 2^32. Only the receiver makes anything of it: the
-    /// echo must repeat it. Of a report: what it tells, see [`Probe::flooded`], [`Probe::wanted`] and [`Probe::judged`].
+    /// echo must repeat it. Of a report: what it tells, see [`Probe::flooded`], [`Probe::wanted`], [`Probe::judged`] and [`Probe::starting`].
     pub clock_micros: u32,
 }
 
@@ -21,8 +22,8 @@ pub struct Probe {
 pub enum Kind {
     /// From a receiver.
     Probe,
-    /// From a receiver that has just joined and looks for its rate.
-    StartUp,
+    /// From a receiver that looks for its rate, or has found it: a report.
+    Starts,
     /// From a receiver whose path is full whatever it leaves: a report.
     Flooded,
     /// From any receiver: a report of what it wants.
@@ -79,6 +80,20 @@ impl Verdict {
     pub const MOST_WITHHELD: u16 = MOST_TOLD >> 1;
 }
 
+/// What a receiver that looks for its rate has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Starting {
+    /// Its number, at most [`MOST_RECEIVER`].
+    pub receiver: u32,
+    /// The channels below this level, at most [`Starting::MOST_LEVEL`]; 0 when it looks for its rate no more.
+    pub level: u16,
+}
+
+impl Starting {
+    /// The highest level that a report can tell.
+    pub const MOST_LEVEL: u16 = MOST_TOLD;
+}
+
 /// Bytes of a probe, and of an echo.
 pub const LEN: usize = 12;
 
@@ -119,6 +134,17 @@ impl Probe {
         Some(Verdict { receiver, withheld: told >> 1, is_empty: told & 1 == 1 })
     }
 
+    /// A report of what a receiver that looks for its rate has.
+    pub fn starting(starting: Starting) -> Probe {
+        Probe::report(Kind::Starts, starting.receiver, starting.level.min(Starting::MOST_LEVEL))
+    }
+
+    /// What a receiver that looks for its rate has, if this is a report of that.
+    pub fn starts(&self) -> Option<Starting> {
+        let (receiver, level) = self.told(Kind::Starts)?;
+        Some(Starting { receiver, level })
+    }
+
     fn report(kind: Kind, receiver: u32, told: u16) -> Probe {
         Probe { kind, clock_micros: u32::from(told) << TOLD_SHIFT | receiver.min(MOST_RECEIVER) }
     }
@@ -136,7 +162,7 @@ impl Probe {
         out[5] = match self.kind {
             Kind::Probe => 1,
             Kind::Echo => 2,
-            Kind::StartUp => 3,
+            Kind::Starts => 3,
             Kind::Flooded => 4,
             Kind::Wants => 5,
             Kind::Judges => 6,
@@ -160,7 +186,7 @@ impl Probe {
         let kind = match kind {
             1 => Kind::Probe,
             2 => Kind::Echo,
-            3 => Kind::StartUp,
+            3 => Kind::Starts,
             4 => Kind::Flooded,
             5 => Kind::Wants,
             6 => Kind::Judges,
@@ -232,10 +258,22 @@ mod tests {
         assert_eq!(Probe::judged(verdict).carried(), None);
     }
 
+    #[test]
+    fn a_report_of_a_start_has_the_level_in_twelve_bits_and_below_it_the_receiver() {
+        let starting = Starting { receiver: 0x0_1234, level: 0x105 };
+        assert_eq!(Probe::starting(starting).encode(0xa0b0)[4..], [1, 3, 0xa0, 0xb0, 0x10, 0x50, 0x12, 0x34]);
+        let most = Starting { receiver: MOST_RECEIVER, level: Starting::MOST_LEVEL };
+        for starting in [starting, most, Starting { level: 0, ..starting }] {
+            assert_eq!(Probe::starting(starting).starts(), Some(starting));
+        }
+        assert_eq!(Probe::starting(Starting { receiver: u32::MAX, level: u16::MAX }).starts(), Some(most));
+        assert_eq!(Probe { kind: Kind::Probe, ..Probe::starting(starting) }.starts(), None);
+    }
+
     proptest! {
         #[test]
         fn decoding_an_encoded_probe_gives_it_back(tsi in any::<u16>(), clock_micros in any::<u32>(), kind in 0usize..6) {
-            let kinds = [Kind::Probe, Kind::Echo, Kind::StartUp, Kind::Flooded, Kind::Wants, Kind::Judges];
+            let kinds = [Kind::Probe, Kind::Echo, Kind::Starts, Kind::Flooded, Kind::Wants, Kind::Judges];
             let probe = Probe { kind: kinds[kind], clock_micros };
             let message = probe.encode(tsi);
             prop_assert_eq!(Probe::decode(&message), Ok((probe, tsi)));

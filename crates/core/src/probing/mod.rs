@@ -6,7 +6,7 @@ mod announcement;
 mod receiver;
 
 use weir_units::{Bytes, Ecn};
-use weir_wire::probe::{Flooded, Verdict, Wanted};
+use weir_wire::probe::{Flooded, Starting, Verdict, Wanted};
 use weir_wire::{Probe, probe};
 
 use crate::endpoint::{Action, Destination, Event, Header, Origin, Packet, PeerId};
@@ -39,9 +39,14 @@ pub(crate) fn want(wanted: Wanted) -> Action {
     ask(Probe::wanted(wanted))
 }
 
+/// A receiver that looks for its rate reports what it has.
+pub(crate) fn start(starting: Starting) -> Action {
+    ask(Probe::starting(starting))
+}
+
 /// The probe that came to the sender with this event, if one did. An answer must not be longer than what asked for it.
 pub(crate) fn asked(event: &Event<'_>) -> Option<Probe> {
-    sent_to_sender(event).filter(|asked| matches!(asked.kind, probe::Kind::Probe | probe::Kind::StartUp))
+    sent_to_sender(event).filter(|asked| asked.kind == probe::Kind::Probe)
 }
 
 /// What a receiver reported to the sender with this event, if it did.
@@ -57,6 +62,11 @@ pub(crate) fn judged(event: &Event<'_>) -> Option<Verdict> {
 /// What a receiver told the sender with this event that it wants, if it did.
 pub(crate) fn wanted(event: &Event<'_>) -> Option<Wanted> {
     sent_to_sender(event)?.wants()
+}
+
+/// What a receiver that looks for its rate told the sender with this event, if it did.
+pub(crate) fn starting(event: &Event<'_>) -> Option<Starting> {
+    sent_to_sender(event)?.starts()
 }
 
 fn sent_to_sender(event: &Event<'_>) -> Option<Probe> {

@@ -186,7 +186,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         if let Some(peer) = route.peer.filter(|_| data.is_some()) {
             self.peers.on_sent(time, peer);
         }
-        if let Header::Probe(Probe { kind: probe::Kind::Probe | probe::Kind::StartUp, .. }) = packet.header {
+        if let Header::Probe(Probe { kind: probe::Kind::Probe, .. }) = packet.header {
             self.statistics.probes_sent += 1;
         }
         let association = route.peer.and_then(|peer| self.peers.association(peer));

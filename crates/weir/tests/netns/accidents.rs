@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_testkit::netns::{Air, Delivery, Network, Session, Stranger, pause, require_root};
 use weir_units::{Bytes, Rate};
 use weir_wire::Probe;
-use weir_wire::probe::{Flooded, Kind, Wanted};
+use weir_wire::probe::{Flooded, Starting, Wanted};
 
 use super::{MINUTE, WEIR};
 
@@ -149,8 +149,8 @@ fn floods(receiver: u32) -> Probe {
     Probe::flooded(Flooded { receiver, carried: 0.0 })
 }
 
-fn starts(number: u32) -> Probe {
-    Probe { kind: Kind::StartUp, clock_micros: number }
+fn starts(receiver: u32) -> Probe {
+    Probe::starting(Starting { receiver, level: Starting::MOST_LEVEL })
 }
 
 fn wants(receiver: u32, level: u16) -> Probe {

@@ -46,19 +46,11 @@ impl Measuring {
         Measuring { kind, limit, rate, length, begun, packets: 0, line: Line::EMPTY, after: None }
     }
 
-    pub(super) const fn kind(&self) -> Burst {
-        self.kind
-    }
-
-    /// Whether what was sent at `clock` was sent after the burst. Those that stand for the next level are waited for a little,
+    /// Whether what was sent at `clock` was sent after the burst. What is late is waited for a little,
     /// as a fair queue lets other channels' packets pass.
     pub(super) fn is_over(&self, clock: u32) -> bool {
         let since = clock.wrapping_sub(self.begun) as i32;
-        let grace = match self.kind {
-            Burst::StartUp => Duration::ZERO,
-            Burst::NextLevel => GRACE,
-            Burst::Folded => FOLDED_GRACE,
-        };
+        let grace = if self.kind == Burst::Folded { FOLDED_GRACE } else { GRACE };
         since > 0 && Duration::from_micros(since as u64) >= self.length + grace
     }
 
@@ -135,11 +127,6 @@ impl Verdict {
         self.rate.scale(1.0 / (1.0 + self.slope.max(0.0)))
     }
 
-    /// Whether the path is full: the queue grew.
-    pub(super) fn is_full(&self) -> bool {
-        self.slope > FULL_SLOPE
-    }
-
     /// Whether hardly anything of it is missing.
     fn has_come_whole(&self) -> bool {
         (self.expected - self.packets).max(0.0) <= 0.03 * self.expected + 1.0
@@ -153,7 +140,7 @@ fn allowed_growth(packet_time: Duration) -> f64 {
 
 /// A straight line through points, by least squares.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+pub(super) struct Line {
     n: f64,
     x: f64,
     y: f64,
@@ -162,9 +149,9 @@ struct Line {
 }
 
 impl Line {
-    const EMPTY: Line = Line { n: 0.0, x: 0.0, y: 0.0, xx: 0.0, xy: 0.0 };
+    pub(super) const EMPTY: Line = Line { n: 0.0, x: 0.0, y: 0.0, xx: 0.0, xy: 0.0 };
 
-    fn add(&mut self, x: f64, y: f64) {
+    pub(super) fn add(&mut self, x: f64, y: f64) {
         self.n += 1.0;
         self.x += x;
         self.y += y;
@@ -172,7 +159,7 @@ impl Line {
         self.xy += x * y;
     }
 
-    fn slope(&self) -> Option<f64> {
+    pub(super) fn slope(&self) -> Option<f64> {
         let spread = self.n * self.xx - self.x * self.x;
         (spread > 1e-12).then(|| (self.n * self.xy - self.x * self.y) / spread)
     }
@@ -180,8 +167,6 @@ impl Line {
 
 /// Fewer tell of nothing but chance.
 const FEWEST_PACKETS: u64 = 5;
-/// 20 ms of a burst that is 8 % too much.
-const FULL_SLOPE: f64 = 0.08;
 const GRACE: Duration = Duration::from_millis(40);
 /// All of a folded burst that one flow gets half of has come by then.
 const FOLDED_GRACE: Duration = Duration::from_millis(150);
@@ -234,12 +219,12 @@ mod tests {
             measuring.verdict(SIZE).map(|verdict| verdict.fits(Duration::from_millis(33)))
         };
         assert_eq!([3, 2, 1].map(|packets| slow(packets, Burst::NextLevel)), [Some(true), Some(true), Some(false)]);
-        assert_eq!(slow(3, Burst::StartUp), None, "it is not to be taken for the path's rate");
+        assert_eq!(slow(3, Burst::Folded), None, "it is not to be taken for the path's rate");
     }
 
     #[test]
     fn packets_after_its_length_or_before_it_do_not_count() {
-        let mut measuring = Measuring::new(Burst::StartUp, None, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
+        let mut measuring = Measuring::new(Burst::Folded, None, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
         (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
         measuring.on_packet(999, 9.0);
         assert_eq!(measuring.verdict(SIZE), None);

@@ -7,7 +7,7 @@ use core::time::Duration;
 pub struct Config {
     /// m: how much more than the next level's rate a burst that stands for it has, as a factor.
     pub margin: f64,
-    /// When the sender sends bursts of twice a level's rate.
+    /// When the sender sends bursts of two to four times a level's rate.
     pub start_up: StartUp,
     /// How much of the ladder the sender sends.
     pub offer: Offer,
@@ -29,7 +29,7 @@ pub struct Config {
     pub reorder_packets: u64,
 }
 
-/// When the sender sends bursts of twice a level's rate, in which receivers that start find their rate.
+/// When the sender sends bursts of two to four times a level's rate, in which receivers that start find their rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartUp {
     /// While a receiver says that it starts, and in the session's first seconds.

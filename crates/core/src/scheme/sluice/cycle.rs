@@ -2,8 +2,8 @@
 //!
 //! Time is cut into slots of [`SLOT`], and eight of them are a cycle. At the beginning of the last slot of a cycle every channel is
 //! sent so that a receiver of any level k sees m·r(k+1), what the next level would be with a little more. In the others, while somebody starts,
-//! channels are sent at a multiple of their rate for a part of the slot ([`StartUpBursts`]). What start-up bursts send too much, the
-//! rest of their slot sends less; for the other burst the next cycle does. So each channel has its rate in the long run.
+//! channels are sent at a multiple of their rate for a while ([`StartUpBurst`]). What start-up bursts send too much, their
+//! channels soon send less; for the other burst the next cycle does. So each channel has its rate in the long run.
 //!
 //! A bottleneck carries the channels of the highest receiver behind it, and that receiver's burst fills it for all others. Every second
 //! cycle therefore has a limit ([`Shown::UpTo`]): receivers above that level see no burst. A receiver below them then sees whether the next
@@ -24,14 +24,12 @@ pub(super) const SLOT: Duration = Duration::from_millis(100);
 /// Slots of a cycle; a power of two.
 pub(super) const CYCLE: u64 = 8;
 
-/// What is sent in a slot.
+/// How the last slot of a cycle shows the next level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Burst {
-    /// The next level.
+    /// In all channels of a level.
     NextLevel,
-    /// A multiple of the rate, in the first part of the slot.
-    StartUp,
-    /// The next level, in one channel.
+    /// In one channel.
     Folded,
 }
 
@@ -46,9 +44,9 @@ pub(super) enum Shown {
     Folded(usize),
 }
 
-/// The burst that a slot has, or would have.
-pub(super) fn burst(number: u64) -> Burst {
-    if number % CYCLE == CYCLE - 1 { Burst::NextLevel } else { Burst::StartUp }
+/// Whether this slot is the last of a cycle, which shows the next level. The others may have start-up bursts.
+pub(super) const fn shows_next_level(number: u64) -> bool {
+    number % CYCLE == CYCLE - 1
 }
 
 /// To whom this cycle shows the next level. In every second one each of the `levels` but the topmost has its turn as the limit, in van der
@@ -84,54 +82,53 @@ pub(super) fn shown_to(cycle: u64, levels: &[usize], owed: Option<usize>) -> Sho
 
 /// How long a start-up burst is.
 pub(super) const START_UP_BURST: Duration = Duration::from_millis(20);
-/// The number of parts of a slot. A start-up burst may begin with each of them.
+/// The number of parts of a slot. A start-up burst begins with each, if nobody asks for one sooner.
 pub(super) const START_UP_PARTS: u32 = 2;
 pub(super) const START_UP_PART: Duration = Duration::from_millis(SLOT.as_millis() as u64 / START_UP_PARTS as u64);
 
-/// The start-up bursts that a channel has in a slot.
+/// A start-up burst of a channel, and the time in which it makes up for what that sends too much.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct StartUpBursts {
+pub(super) struct StartUpBurst {
     /// Of the channel's rate.
     factor: f64,
-    /// How many, evenly spaced, the first at the beginning of the slot.
-    number: u32,
+    /// From its beginning until the channel has its rate again.
+    span: Duration,
 }
 
-impl StartUpBursts {
-    /// Those of a channel. Levels up to 10 Mbit/s see four times their rate once in a slot, which is some 60 KB more than the rate at most.
-    /// Those above see twice what they have on top of that, and twice in a slot.
-    pub(super) fn of(ladder: &Ladder, channel: usize) -> StartUpBursts {
-        if channel == 0 || ladder.level_rate(channel + 1) <= SLOW { SLOW_BURSTS } else { FAST_BURSTS }
+impl StartUpBurst {
+    /// The burst of a channel. Levels up to 10 Mbit/s see four times their rate, once in a slot, which is some 60 KB more than the rate at most. Those above see
+    /// twice what they have on top of that, and twice in a slot, or up to four times of some channels where others have had their burst.
+    pub(super) fn of(ladder: &Ladder, channel: usize, fast_factor: f64) -> StartUpBurst {
+        let factor =
+            if is_slow(ladder, channel) { SLOW_START_UP } else { fast_factor.clamp(FAST_START_UP, SLOW_START_UP) };
+        StartUpBurst { factor, span: if factor > FAST_START_UP { SLOT } else { START_UP_PART } }
     }
 
-    /// The factor of the channel's rate `within` a slot.
-    pub(super) fn factor(&self, within: Duration) -> f64 {
-        let since = within.as_nanos() % (SLOT / self.number).as_nanos();
-        if since < START_UP_BURST.as_nanos() { self.factor } else { self.rest_factor() }
+    /// The factor of the channel's rate so long `since` it began; `None` once the channel has its rate again.
+    pub(super) fn factor(&self, since: Duration) -> Option<f64> {
+        match since {
+            _ if since < START_UP_BURST => Some(self.factor),
+            _ if since < self.span => Some(self.rest()),
+            _ => None,
+        }
     }
 
-    /// The factor between the bursts.
-    pub(super) fn rest_factor(&self) -> f64 {
-        let share = (START_UP_BURST * self.number).as_secs_f64() / SLOT.as_secs_f64();
+    fn rest(&self) -> f64 {
+        let share = START_UP_BURST.as_secs_f64() / self.span.as_secs_f64();
         (1.0 - self.factor * share) / (1.0 - share)
     }
 }
 
-/// Whether some channel may have a start-up burst `within` a slot.
-pub(super) fn is_in_start_up_burst(within: Duration) -> bool {
-    within.as_nanos() % START_UP_PART.as_nanos() < START_UP_BURST.as_nanos()
+/// Whether a channel is of a slow level.
+pub(super) fn is_slow(ladder: &Ladder, channel: usize) -> bool {
+    channel == 0 || ladder.level_rate(channel + 1) <= SLOW
 }
 
-/// The rate that receivers of `level` see in the start-up burst that begins in this part of a slot. `None` if it is hardly more than what they
-/// have, and tells them nothing.
-pub(super) fn start_up_rate(ladder: &Ladder, level: usize, margin: f64, packet_size: Bytes, part: u32) -> Option<Rate> {
-    let sent = |channel: usize| {
-        let plain = plain_factor_after(ladder, channel, margin, Shown::All, packet_size);
-        let factor = plain * StartUpBursts::of(ladder, channel).factor(START_UP_PART * part);
-        ladder.channel_rate(channel).bps() as f64 * factor
-    };
-    let rate = Rate::from_bps((0..level).map(sent).sum::<f64>() as u64);
-    (rate >= ladder.level_rate(level).scale(TELLING)).then_some(rate)
+/// What a start-up burst shows to receivers of this rate, if all of their channels have one.
+pub(super) fn start_up_rate(rate: Rate) -> Rate {
+    let slow = rate.min(SLOW);
+    let fast = Rate::from_bps(rate.bps() - slow.bps());
+    Rate::from_bps(slow.scale(SLOW_START_UP).bps() + fast.scale(FAST_START_UP).bps())
 }
 
 /// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle does not have it for this channel.
@@ -218,10 +215,11 @@ pub(super) fn next_level_rate(ladder: &Ladder, level: usize, margin: f64, shown:
     Rate::from_bps(rates.sum::<f64>() as u64)
 }
 
-const SLOW_BURSTS: StartUpBursts = StartUpBursts { factor: 4.0, number: 1 };
-const FAST_BURSTS: StartUpBursts = StartUpBursts { factor: 2.0, number: START_UP_PARTS };
-/// A start-up burst of less than that times the rate tells nothing.
-const TELLING: f64 = 1.3;
+/// The factors of start-up bursts. What is left is a quarter of the rate for the rest of the slot, and a third for the rest of half a slot.
+pub(super) const SLOW_START_UP: f64 = 4.0;
+pub(super) const FAST_START_UP: f64 = 2.0;
+/// A burst that shows less than that times a receiver's rate is not sent for it: soon more channels may have one.
+pub(super) const WORTH_A_BURST: f64 = 1.8;
 /// Up to this rate a start-up burst has four times the rate.
 pub(super) const SLOW: Rate = Rate::from_mbps(10);
 const TELLING_EXCESS: f64 = 0.03;
@@ -355,29 +353,27 @@ mod tests {
     }
 
     #[test]
-    fn in_a_start_up_burst_slow_levels_see_four_times_their_rate_once_in_a_slot_and_fast_ones_twice_it_twice() {
+    fn in_a_start_up_burst_slow_levels_see_four_times_their_rate_and_fast_ones_twice_it() {
         let ladder = ladder();
+        let mut seen = 0.0;
         for level in 1..=ladder.levels() {
-            let rate = ladder.level_rate(level).bps() as f64;
-            let seen = |part| start_up_rate(&ladder, level, 1.03, SIZE, part).map(|seen| seen.bps() as f64 / rate);
-            let expected = if rate <= 10e6 { 4.0 } else { 2.0 + 2.0 * 9.7e6 / rate };
-            assert!((seen(0).expect("shown") / expected - 0.98).abs() < 0.03, "level {level} sees {:?}", seen(0));
-            // What is slow has three quarters less in them.
-            let expected = if rate <= 10e6 { 0.25 } else { 2.0 - 1.75 * 9.7e6 / rate };
-            for later in (1..START_UP_PARTS).map(seen) {
-                let is_shown = later.map_or(expected < 1.35, |seen| (seen / expected - 0.98).abs() < 0.04);
-                assert!(is_shown, "level {level} sees {later:?} and not {expected}");
-            }
+            let rate = ladder.level_rate(level);
+            let factor = StartUpBurst::of(&ladder, level - 1, 0.0).factor(Duration::ZERO).expect("it has begun");
+            seen += ladder.channel_rate(level - 1).bps() as f64 * factor;
+            let wanted = start_up_rate(rate).bps() as f64;
+            assert!((seen / wanted - 1.0).abs() < 0.03, "level {level} sees {seen} and not {wanted}");
         }
     }
 
     #[test]
-    fn over_a_slot_with_start_up_bursts_each_channel_has_its_rate() {
-        for bursts in [SLOW_BURSTS, FAST_BURSTS] {
-            let sum: f64 = (0..1000).map(|tenths| bursts.factor(SLOT / 1000 * tenths)).sum();
-            assert!((sum / 1000.0 - 1.0).abs() < 1e-9, "{sum}");
-            let in_burst = |millis: u64| is_in_start_up_burst(Duration::from_millis(millis));
-            assert_eq!([0, 19, 20, 49, 50, 69, 70].map(in_burst), [true, true, false, false, true, true, false]);
+    fn until_it_may_have_another_start_up_burst_each_channel_has_its_rate() {
+        let ladder = ladder();
+        for (channel, factor, span) in [(0, 0.0, 100), (40, 0.0, 50), (40, 3.0, 100), (40, 9.0, 100)] {
+            let burst = StartUpBurst::of(&ladder, channel, factor);
+            let factors: Vec<_> = (0..1_000).map_while(|millis| burst.factor(Duration::from_millis(millis))).collect();
+            assert_eq!(factors.len(), span, "channel {channel}, {factor}");
+            assert!((factors.iter().sum::<f64>() / span as f64 - 1.0).abs() < 1e-9, "channel {channel}, {factor}");
+            assert!(factors.iter().all(|factor| *factor >= 0.25), "channel {channel}, {factor}");
         }
     }
 }

@@ -159,6 +159,17 @@ impl Demand {
         self.receivers.values().map(|report| report.level)
     }
 
+    /// The level that this receiver wants.
+    pub(super) fn wanted_by(&self, receiver: u32) -> Option<usize> {
+        self.receivers.get(&receiver).map(|report| report.level)
+    }
+
+    /// The highest level that somebody may have by now who cannot tell.
+    pub(super) fn opened_before(&self, now: Time) -> usize {
+        let parts = parts_of(now.since(self.opens));
+        highest_within(&self.ladder, climbed(first_rate(self.packet_size), parts))
+    }
+
     /// As far as somebody may climb in this part of a slot who began when the ladder did to open.
     fn opened(&self, now: Time) -> usize {
         let parts = parts_of(now.since(self.opens));
@@ -257,7 +268,7 @@ const REPORT_INTERVALS: u32 = 4;
 /// A receiver that has not reported for this many probe intervals has gone, or at least three of its reports were lost.
 const REMEMBERED_INTERVALS: u32 = 20;
 /// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
-const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);
+pub(super) const LONGEST_FOLLOWED: Interval = Interval::from_octaves(2);
 /// More than are followed. Somebody who makes up receivers has all sent.
 const MOST_RECEIVERS: usize = 2_000;
 

@@ -11,6 +11,7 @@ mod arrivals;
 mod bars;
 mod burst;
 mod ceiling;
+mod climb;
 mod config;
 mod cycle;
 mod demand;
@@ -29,6 +30,7 @@ mod rules;
 mod sender;
 mod settings;
 mod share;
+mod starters;
 mod starts;
 
 pub use config::{Config, Offer, StartUp};

@@ -52,7 +52,7 @@ impl Place {
 /// The last place of a cycle.
 const LAST: u16 = CYCLE as u16 - 1;
 /// No packet is that late. A clock that is further behind is another one.
-const LATEST: Duration = Duration::from_secs(5);
+pub(super) const LATEST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -9,11 +9,13 @@ use core::time::Duration;
 use weir_units::{Bytes, Random, Rate, Time};
 use weir_wire::{Layered, Probe, probe};
 
+use self::bursts::StartUpClock;
 use super::announce::{self, Announced, Announcement};
 use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
+use super::climb::Climb;
 use super::config::Config;
-use super::cycle::{CYCLE, SLOT, Shown};
+use super::cycle::{self, CYCLE, SLOT, START_UP_PART, Shown};
 use super::demand::{self, Reporter};
 use super::flood::Flood;
 use super::host::HostLimit;
@@ -72,10 +74,15 @@ pub struct Receiver {
     /// Until when it stays a member of channels above that, after a leave for the host's sake.
     surplus_until: Time,
     asks_for_start_up: bool,
+    /// The level that it told in its start last; 0 if it has told that the start is over.
+    told_start: usize,
+    /// The latest start-up burst.
+    start_up: Option<StartUpClock>,
     place: Place,
     slot: Slot,
-    /// The bursts under way, one of a kind.
-    measuring: [Option<Measuring>; 3],
+    /// The start-up burst and the other one that are under way.
+    climb: Option<Climb>,
+    measuring: Option<Measuring>,
     /// The least timestamp difference when they began, microseconds: what somebody forges in a burst must not change what it tells.
     least_before: i64,
     /// What came of the slots that have ended.
@@ -95,17 +102,13 @@ enum State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     begun: Time,
-    /// The sender's clock when it began, and the part of it whose start-up burst came last.
-    clock: u32,
-    part: u32,
     counts: Counts,
     /// Those of the base channel.
     base: Counts,
     /// Sum of the delays of packets outside bursts, and their number.
     waited: (Duration, u32),
-    /// A burst was in it, and the sender's clock in the latest of its packets that came.
+    /// A burst was in it.
     has_burst: bool,
-    burst_clock: u32,
     /// A loss event began.
     loss_event: bool,
 }
@@ -141,9 +144,12 @@ impl Receiver {
             level: 0,
             surplus_until: Time::ZERO,
             asks_for_start_up: true,
+            told_start: 0,
+            start_up: None,
             place: Place::default(),
             slot: Slot::default(),
-            measuring: [None; 3],
+            climb: None,
+            measuring: None,
             least_before: 0,
             arrivals: Arrivals::default(),
             allotment: None,
@@ -206,7 +212,8 @@ impl Receiver {
             if sample != DelaySample::Ignored {
                 self.begin_slot_of(now, header);
                 self.end_bursts(now, header.clock_micros as u32);
-                self.begin_later_burst(header);
+                self.begin_start_up_burst(now, header);
+                self.tell_what_came(header);
                 self.measure(now, header, sample);
             }
             self.count_lost(now, header, missing);
@@ -277,7 +284,7 @@ impl Receiver {
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
         self.arrivals.on_slot(slot.counts);
-        self.look_at_queue(now, slot.has_burst && u64::from(place) == CYCLE - 1);
+        self.look_at_queue(now, slot.has_burst && cycle::shows_next_level(u64::from(place)));
         self.look_for_flood(now, slot.base);
         self.judge_cut(now);
         if slot.waited.1 > 0 {
@@ -379,8 +386,29 @@ impl Receiver {
         if is_starting && !self.asks_for_start_up {
             self.probe_soon(now);
         }
+        if !is_starting && self.told_start > 0 {
+            self.tell_start(0);
+        }
         self.asks_for_start_up = is_starting;
         self.probing.set_rarity(if is_starting || self.flood.has_to_tell(now) { 1 } else { RARE });
+    }
+
+    /// In the start the receiver tells what it has when something of what it joined has come: the next burst is then seen in it. On a long path the regular
+    /// bursts are sooner than what it asks for.
+    fn tell_what_came(&mut self, header: &Layered) {
+        let is_new = (self.told_start..self.level).contains(&usize::from(header.channel));
+        let is_near = self.told_start == 0 || self.round_trip.unwrap_or(self.config.round_trip) <= START_UP_PART;
+        let is_followed = self.config.probes && self.probing.interval() <= demand::LONGEST_FOLLOWED;
+        if is_new && is_near && is_followed && self.rules.is_starting() {
+            self.tell_start(self.level);
+        }
+    }
+
+    /// Tells that the receiver starts and has this level, or with 0 that its start is over.
+    fn tell_start(&mut self, level: usize) {
+        self.told_start = level;
+        let level = level.min(usize::from(probe::Starting::MOST_LEVEL)) as u16;
+        self.actions.push(probing::start(probe::Starting { receiver: self.reporter.receiver(), level }));
     }
 
     /// Joins or leaves what lies between.
@@ -411,7 +439,7 @@ impl Receiver {
             // There is nothing left to look for, and start-up bursts cost others a queue.
             self.rules.end_start();
         }
-        self.measuring = [None; 3];
+        (self.climb, self.measuring) = (None, None);
         self.arrivals.on_rate_change();
         self.work.measure_again();
         self.rules.on_change(now);
@@ -482,8 +510,10 @@ impl Receiver {
 
     fn on_time(&mut self, now: Time) {
         if let Some(asked) = self.probing.on_time(now) {
-            let kind = if self.rules.is_starting() { probe::Kind::StartUp } else { probe::Kind::Probe };
-            self.actions.push(probing::ask(Probe { kind, ..asked }));
+            self.actions.push(probing::ask(asked));
+            if self.rules.is_starting() {
+                self.tell_start(self.level);
+            }
             let receiver = self.reporter.receiver();
             if let Some(carried) = self.carried(now) {
                 self.actions.push(probing::report(probe::Flooded { receiver, carried }));
@@ -492,6 +522,9 @@ impl Receiver {
                 let withheld = self.withheld as u16;
                 self.actions.push(probing::judge(probe::Verdict { receiver, withheld, is_empty }));
             }
+        }
+        if self.climb.is_some_and(|climb| climb.deadline() <= now) {
+            self.end_climb(now);
         }
         if self.reporter.deadline().is_some_and(|at| at <= now) {
             self.tell_wants(now);
@@ -546,7 +579,8 @@ impl Endpoint for Receiver {
         if self.state != State::Running {
             return None;
         }
-        let others = [self.probing.deadline(), self.reporter.deadline(), self.surplus_deadline()];
+        let climb = self.climb.map(|climb| climb.deadline());
+        let others = [self.probing.deadline(), self.reporter.deadline(), self.surplus_deadline(), climb];
         others.into_iter().flatten().chain([self.slot_deadline()]).min()
     }
 }

@@ -6,6 +6,7 @@ use weir_units::{Rate, Time};
 
 use super::bars::Bars;
 use super::burst::Verdict;
+use super::climb::Carried;
 use super::config::Config;
 use super::cycle::Burst;
 use super::flows::{AGREEING, Flows};
@@ -34,7 +35,7 @@ pub(super) struct Seen {
     pub(super) was_empty_in_cycle: bool,
     /// Whether this is the last slot before the burst that stands for the next level.
     pub(super) ends_cycle: bool,
-    /// What the slot's burst told, if it had a whole one that told something.
+    /// What the burst for the next level told, if there was a whole one that told something.
     pub(super) verdict: Option<Verdict>,
     /// A packet's time at the receiver's rate.
     pub(super) packet_time: Duration,
@@ -262,7 +263,7 @@ impl Rules {
     pub(super) fn on_burst(&mut self, seen: &Seen) -> Change {
         let verdict = seen.verdict.filter(|_| !seen.is_pending)?;
         match verdict.kind {
-            Burst::StartUp => self.on_start_up_burst(seen, &verdict),
+            Burst::Folded => self.on_folded_burst(seen, &verdict),
             Burst::NextLevel => {
                 let change = self.probe(seen, &verdict);
                 // Where channels queue apart, bursts in all of them do not tell what one flow gets.
@@ -271,7 +272,6 @@ impl Rules {
                 }
                 change
             }
-            Burst::Folded => self.on_folded_burst(seen, &verdict),
         }
     }
 
@@ -286,20 +286,24 @@ impl Rules {
         Some((self.highest_within(share.scale(LAND_SHARE)).min(seen.level - 1), LevelCause::Drop))
     }
 
-    /// It tells what the path carries, where nothing stood before it.
-    fn on_start_up_burst(&mut self, seen: &Seen, verdict: &Verdict) -> Change {
-        if !self.is_starting || !seen.is_empty {
+    /// A start-up burst is over. It tells what the path carries, where nothing stood before it.
+    pub(super) fn on_start_up_burst(&mut self, seen: &Seen, carried: Carried) -> Change {
+        if !self.is_starting || !seen.is_empty || seen.is_pending {
             return None;
         }
-        let carried = verdict.carried();
-        // Bursts may have been late for another reason: hosts and radio links stall now and then.
-        let overfull = verdict.is_full().then(|| self.overfull.unwrap_or(seen.now));
-        self.overfull = overfull;
-        if overfull.is_some_and(|since| seen.now.since(since) >= LONGEST_STALL) {
-            self.end_start();
+        if carried.is_full {
+            // It may have been late for another reason: hosts and radio links stall now and then.
+            let since = *self.overfull.get_or_insert(seen.now);
+            if seen.now.since(since) >= LONGEST_STALL {
+                self.end_start();
+            }
+        } else if carried.rate >= self.rate(seen.level).scale(TELLING) {
+            self.overfull = None;
         }
-        let within = self.highest_within(carried.scale(START_SHARE));
-        let allowed = (seen.level + 1..=within).take_while(|level| !self.is_barred(seen, *level));
+        let within = self.highest_within(carried.rate.scale(START_SHARE));
+        let may_join =
+            |level: &usize| !self.is_barred(seen, *level) && self.flows.let_join(seen.now, self.rate(*level));
+        let allowed = (seen.level + 1..=within).take_while(may_join);
         let level = allowed.last()?;
         // What is lost from here on is no trial's fault: the receiver would go back to the level before that.
         self.trying = None;
@@ -344,7 +348,7 @@ impl Rules {
             return allowed.last().map(|level| (level, LevelCause::Add));
         }
         self.climbed += 1;
-        if self.climbed >= AGREEING && seen.latest_loss_event.is_none() {
+        if self.climbed >= AGREEING && seen.latest_loss_event.is_none() && !self.flows.are_apart(seen.now) {
             // There is room for more than a step or two: the start was over too soon.
             self.start_again();
         }
@@ -431,6 +435,8 @@ const fn bursts_needed(seen: &Seen) -> u32 {
 
 /// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
 const LONGEST_STALL: Duration = Duration::from_millis(80);
+/// What a burst shows beyond that is notably more than the receiver has.
+const TELLING: f64 = 1.3;
 /// In the start a receiver takes so much of what a burst says that the path carries.
 const START_SHARE: f64 = 0.93;
 /// Joins need a share that much above the level, so that it is not left again.

@@ -1,19 +1,22 @@
-//! The sender: every channel at its rate over a cycle, with bursts that tell receivers what would fit.
+//! The sender: every channel at its rate over a cycle, with bursts that tell receivers what would fit (those of a start: `start_up.rs`).
+
+mod start_up;
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use weir_units::{Bytes, Ecn, Rate, Time};
-use weir_wire::probe::{Flooded, Verdict, Wanted};
-use weir_wire::{CciForm, Layered, Probe, probe};
+use weir_wire::probe::{Flooded, Starting, Verdict, Wanted};
+use weir_wire::{CciForm, Layered, Probe};
 
 use super::announce;
 use super::ceiling::{self, Ceiling};
-use super::config::{Config, Offer, StartUp};
-use super::cycle::{self, Burst, CYCLE, SLOT, Shown, StartUpBursts};
+use super::config::{Config, Offer};
+use super::cycle::{self, CYCLE, SLOT, Shown, StartUpBurst};
 use super::demand::Demand;
 use super::pace::Pace;
 use super::part::EIGHTHS;
+use super::starters::Starters;
 use crate::definition::Session;
 use crate::endpoint::{Action, ChannelId, Destination, Endpoint, Event, Header, Packet};
 use crate::layers::Ladder;
@@ -34,14 +37,13 @@ pub struct Sender {
     margin: f64,
     form: CciForm,
     period: Duration,
-    start_up: StartUp,
     start: Option<Time>,
     next_period: Option<Time>,
-    /// Until when somebody may be starting.
-    starting_until: Time,
-    /// The slot that is being sent, and whether it begins with a start-up burst.
+    /// The slot that is being sent.
     slot: u64,
-    has_start_up_burst: bool,
+    starters: Starters,
+    /// When the latest start-up burst ends.
+    start_up_ends: Option<Time>,
     /// To whom this cycle shows the next level.
     shown: Shown,
     announcement: Announcement,
@@ -65,6 +67,8 @@ struct Channel {
     rate: Rate,
     /// Packets that receivers of the level whose topmost channel this is should have been sent, less what they have been.
     lacking: f64,
+    /// What they were sent ahead when a start-up burst began, until it is over; not positive.
+    ahead: f64,
     /// Packets to send now, and whether they are of a burst.
     due: u32,
     in_burst: bool,
@@ -72,20 +76,24 @@ struct Channel {
     next_level: Option<(f64, Duration)>,
     /// Outside of bursts. It makes up for the burst of the cycle before, whose queue is then gone before the next burst.
     plain_factor: f64,
-    start_up: StartUpBursts,
+    /// Its latest start-up burst, and when that began.
+    start_up: Option<(Time, StartUpBurst)>,
     /// The wire number of its next packet, before truncation.
     sequence: u32,
 }
 
 impl Channel {
     /// What it is sent at, as a factor of its rate, `within` a slot; and whether that is a burst.
-    fn factor(&self, burst: Option<Burst>, within: Duration) -> (f64, bool) {
-        let plain = self.plain_factor;
-        match (burst, self.next_level) {
-            (Some(Burst::NextLevel), Some((factor, length))) if within < length => (factor, true),
-            (Some(Burst::StartUp), _) => (plain * self.start_up.factor(within), cycle::is_in_start_up_burst(within)),
-            _ => (plain, false),
+    fn factor(&self, shows_next_level: bool, due: Time, within: Duration) -> (f64, bool) {
+        match self.next_level {
+            Some((factor, length)) if shows_next_level && within < length => (factor, true),
+            _ => (self.plain_factor * self.start_up_factor(due).unwrap_or(1.0), false),
         }
+    }
+
+    /// What its latest start-up burst makes of its rate; `None` once that is made up for.
+    fn start_up_factor(&self, due: Time) -> Option<f64> {
+        self.start_up.and_then(|(begun, burst)| burst.factor(due.since(begun)))
     }
 }
 
@@ -96,11 +104,12 @@ impl Sender {
         let channel = |number: usize| Channel {
             rate: ladder.channel_rate(number),
             lacking: 0.0,
+            ahead: 0.0,
             due: 0,
             in_burst: false,
             next_level: cycle::next_level_burst(ladder, number, config.margin, Shown::All, session.packet_size),
             plain_factor: 1.0,
-            start_up: StartUpBursts::of(ladder, number),
+            start_up: None,
             sequence: 0,
         };
         Sender {
@@ -111,12 +120,11 @@ impl Sender {
             margin: config.margin,
             form: session.form,
             period: config.period,
-            start_up: config.start_up,
             start: None,
             next_period: None,
-            starting_until: Time::ZERO,
             slot: 0,
-            has_start_up_burst: false,
+            starters: Starters::new(config.start_up),
+            start_up_ends: None,
             shown: Shown::All,
             announcement: Announcement::new(config.probes_per_sec),
             told_withheld: 0,
@@ -131,7 +139,7 @@ impl Sender {
 
     fn on_start(&mut self, now: Time) {
         self.start = Some(now);
-        self.starting_until = now + FIRST_START_UP;
+        self.starters.on_start(now);
         if let Some(demand) = &mut self.demand {
             demand.on_start(now);
         }
@@ -181,7 +189,9 @@ impl Sender {
         }
         let since_due = due.since(self.start.unwrap_or(due)).as_nanos();
         let within = Duration::from_nanos((since_due % SLOT.as_nanos()) as u64);
-        let burst = Some(cycle::burst(number)).filter(|burst| *burst == Burst::NextLevel || self.has_start_up_burst);
+        let shows_next_level = cycle::shows_next_level(number);
+        self.begin_start_up_burst(due, within);
+        let in_start_up_burst = self.start_up_ends.is_some_and(|end| due < end);
         self.stamp = Layered {
             slot: announce::field(number, self.announcement.interval(), self.told_withheld, self.shown),
             clock_micros: now.as_micros(),
@@ -189,14 +199,18 @@ impl Sender {
         };
         let span = (self.period * periods).as_secs_f64();
         let (levels, mut earned, mut sent) = (self.levels(), 0.0, 0);
-        let part = self.part_of_next_step();
+        let part = self.part_of_next_step(now);
         for (number, channel) in self.channels[..levels].iter_mut().enumerate() {
-            let (factor, in_burst) = channel.factor(burst, within);
+            let (factor, in_next_level) = channel.factor(shows_next_level, due, within);
+            let in_burst = in_next_level || in_start_up_burst;
             earned += channel.rate.packets_per_sec(self.packet_size) * factor * span;
             if number + 1 == levels && !in_burst {
                 earned += part.packets_per_sec(self.packet_size) * span;
             }
             channel.lacking += earned - f64::from(sent);
+            if !in_start_up_burst {
+                channel.lacking += core::mem::take(&mut channel.ahead);
+            }
             // What the driver did not fetch since the last time is not sent twice as late.
             channel.due = channel.lacking.max(0.0) as u32;
             channel.lacking -= f64::from(channel.due);
@@ -211,14 +225,10 @@ impl Sender {
             self.begin_cycle(now, number / CYCLE);
         }
         self.slot = number;
+        self.starters.on_time(now);
         if announce::begins_withheld(number) {
             self.told_withheld = self.ladder.levels() - self.offered();
         }
-        self.has_start_up_burst = match self.start_up {
-            StartUp::Asked => now < self.starting_until,
-            StartUp::Always => true,
-            StartUp::Never => false,
-        };
     }
 
     fn begin_cycle(&mut self, now: Time, number: u64) {
@@ -226,7 +236,7 @@ impl Sender {
         let shown = match self.demand.as_ref().and_then(Demand::known) {
             Some(mut levels) => {
                 levels.retain(|level| *level <= self.levels());
-                let is_starting = now < self.starting_until;
+                let is_starting = self.starters.are_there(now);
                 let owed = self.demand.as_ref().and_then(Demand::owed).filter(|_| !is_starting);
                 cycle::shown_to(number, &levels, owed)
             }
@@ -275,9 +285,9 @@ impl Sender {
 
     /// What the topmost channel sends on top of its rate, as all receivers of the highest level want it. Bursts are what they are without it, and
     /// while somebody starts there is none.
-    fn part_of_next_step(&self) -> Rate {
+    fn part_of_next_step(&self, now: Time) -> Rate {
         let (levels, part) = (self.levels(), self.demand.as_ref().map_or(0, Demand::part));
-        if part == 0 || self.has_start_up_burst || levels >= self.offered() {
+        if part == 0 || self.starters.are_there(now) || levels >= self.offered() {
             return Rate::ZERO;
         }
         self.ladder.channel_rate(levels).scale(f64::from(part) / f64::from(EIGHTHS))
@@ -311,12 +321,17 @@ impl Sender {
         }
     }
 
+    /// A receiver tells what it has, and that it starts, or that its start is over.
+    fn on_starting(&mut self, now: Time, starting: Starting) {
+        if self.start.is_some() {
+            self.announcement.on_probe(now);
+            self.starters.on_report(now, starting, self.levels());
+        }
+    }
+
     fn on_probe(&mut self, now: Time, asked: Probe) {
         if self.start.is_none() {
             return;
-        }
-        if asked.kind == probe::Kind::StartUp {
-            self.starting_until = self.starting_until.max(now + START_UP);
         }
         if self.announcement.on_probe(now) {
             self.answers.push(probing::answer(asked));
@@ -338,6 +353,8 @@ impl Endpoint for Sender {
                     self.on_verdict(now, verdict);
                 } else if let Some(wanted) = probing::wanted(&event) {
                     self.on_wanted(now, wanted);
+                } else if let Some(starting) = probing::starting(&event) {
+                    self.on_starting(now, starting);
                 }
             }
             Event::Finish => {
@@ -374,10 +391,6 @@ impl Endpoint for Sender {
     }
 }
 
-/// For so long after the start somebody may be starting, as receivers often wait for their sender.
-const FIRST_START_UP: Duration = Duration::from_millis(1_500);
-/// And for so long after a receiver has said that it starts. It says so every second.
-const START_UP: Duration = Duration::from_millis(1_500);
 /// From one look at the audience to the next, for people.
 const AUDIENCE_INTERVAL: Duration = Duration::from_millis(500);
 /// A stalled sender catches up by this much at most: more would be a burst that no queue expects.
@@ -385,10 +398,12 @@ const MOST_PERIODS_AT_ONCE: u64 = 4;
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::StartUp;
     use super::*;
     use crate::definition::Habitat;
     use crate::endpoint::Origin;
     use crate::probing::PROBE_SIZE;
+    use weir_wire::probe;
 
     const SIZE: Bytes = Bytes::new(1484);
 
@@ -477,26 +492,87 @@ mod tests {
         assert!(in_bursts.clone().count() > 100 && in_bursts.clone().all(|(_, layered)| layered.slot == 7));
     }
 
+    /// When packets of start-up bursts were sent, in milliseconds.
+    fn start_up_bursts(sent: &[(Time, Layered)]) -> Vec<u64> {
+        let in_bursts = sent.iter().filter(|(_, layered)| layered.signal && layered.slot & 7 != 7);
+        let mut times: Vec<_> = in_bursts.map(|(at, _)| at.as_micros() / 1_000).collect();
+        times.dedup();
+        times
+    }
+
+    fn report(sender: &mut Sender, millis: u64, report: Probe) {
+        let packet = Packet { header: Header::Probe(report), size: PROBE_SIZE, ecn: Ecn::NotEct };
+        sender.handle(Time::from_millis(millis), Event::Packet { from: Origin::Unverified, packet: &packet });
+    }
+
     #[test]
-    fn start_up_bursts_are_sent_at_first_and_while_a_receiver_asks_for_them() {
+    fn who_cannot_tell_has_start_up_bursts_in_the_first_seconds_twice_in_a_slot() {
         let mut sender = sender(StartUp::Asked);
-        let bursts = |sent: &[(Time, Layered)]| sent.iter().filter(|(_, l)| l.signal && l.slot != 7).count();
-        assert!(bursts(&sent(&mut sender, Time::from_millis(1_500))) > 0);
-        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(5))), 0);
-        let ask = |sender: &mut Sender, kind| {
-            let asked = Probe { kind, clock_micros: 7 };
-            let packet = Packet { header: Header::Probe(asked), size: PROBE_SIZE, ecn: Ecn::NotEct };
-            sender.handle(Time::from_millis(5_010), Event::Packet { from: Origin::Unverified, packet: &packet });
-            let answer = sender.poll(Time::from_millis(5_010));
-            assert!(matches!(answer, Some(Action::Send { to: Destination::Reply, .. })), "{answer:?}");
+        let bursts = start_up_bursts(&sent(&mut sender, Time::from_millis(1_500)));
+        assert_eq!(bursts[..8], [0, 5, 10, 15, 50, 55, 60, 65]);
+        assert_eq!(start_up_bursts(&sent(&mut sender, Time::from_secs(5))), []);
+        report(&mut sender, 5_010, Probe { kind: probe::Kind::Probe, clock_micros: 7 });
+        assert_eq!(start_up_bursts(&sent(&mut sender, Time::from_secs(6))), [], "who only measures needs none");
+    }
+
+    #[test]
+    fn who_tells_what_it_has_in_its_start_has_a_burst_at_once_until_it_tells_that_the_start_is_over() {
+        let mut sender = sender(StartUp::Asked);
+        sent(&mut sender, Time::from_millis(8_031));
+        let tell = |sender: &mut Sender, millis, level| {
+            report(sender, millis, Probe::starting(Starting { receiver: 3, level }));
         };
-        ask(&mut sender, probe::Kind::Probe);
-        assert_eq!(bursts(&sent(&mut sender, Time::from_millis(5_300))), 0, "who only measures needs none");
-        sender.announcement = Announcement::new(50);
-        ask(&mut sender, probe::Kind::StartUp);
-        // The slot that has begun by then ends as it began.
-        assert!(bursts(&sent(&mut sender, Time::from_millis(6_600))) > 0);
-        assert_eq!(bursts(&sent(&mut sender, Time::from_secs(9))), 0);
+        tell(&mut sender, 8_031, 11);
+        let first = sent(&mut sender, Time::from_millis(8_066));
+        assert_eq!(start_up_bursts(&first), [8_035, 8_040, 8_045, 8_050]);
+        let seen = share(&first, 11, 8_035, 8_055);
+        assert!((seen / 4.0 - 1.0).abs() < 0.15, "{seen} of the rate");
+        // All that it had is due to send less, and what it has joined makes up for that.
+        tell(&mut sender, 8_066, 20);
+        let second = sent(&mut sender, Time::from_millis(8_150));
+        assert_eq!(start_up_bursts(&second), [8_070, 8_075, 8_080, 8_085]);
+        let seen = share(&second, 20, 8_070, 8_090);
+        assert!((2.5..3.3).contains(&seen), "{seen} of the rate");
+        // Who tells no more has others, as its level may be joined by now.
+        let third = start_up_bursts(&sent(&mut sender, Time::from_millis(8_200)));
+        assert!(third.first().is_some_and(|at| (8_150..8_175).contains(at)), "{third:?}");
+        tell(&mut sender, 8_200, 0);
+        assert_eq!(start_up_bursts(&sent(&mut sender, Time::from_secs(12))), []);
+    }
+
+    #[test]
+    fn bursts_that_nobody_asks_for_go_as_far_as_who_starts_may_have_climbed() {
+        let mut sender = wanted_sender();
+        tell(&mut sender, 0, Wanted { receiver: 1, level: 25, eighths: 0 });
+        sent(&mut sender, Time::from_millis(3_000));
+        tell(&mut sender, 3_000, Wanted { receiver: 1, level: 25, eighths: 0 });
+        tell(&mut sender, 3_001, Wanted { receiver: 2, level: 16, eighths: 0 });
+        report(&mut sender, 3_001, Probe::starting(Starting { receiver: 2, level: 11 }));
+        let asked = sent(&mut sender, Time::from_millis(3_050));
+        assert!(share(&asked, 11, 3_005, 3_025) > 3.0 && share(&asked, 25, 3_005, 3_025) < 1.5);
+        let regular = sent(&mut sender, Time::from_millis(3_300));
+        assert_eq!(start_up_bursts(&regular)[..4], [3_050, 3_055, 3_060, 3_065]);
+        let of = |channel| share(&regular, channel + 1, 3_050, 3_070) - share(&regular, channel, 3_050, 3_070);
+        assert!(share(&regular, 16, 3_050, 3_070) > 1.5, "{}", share(&regular, 16, 3_050, 3_070));
+        assert!(of(20).abs() < 0.2, "level 21 has its rate as ever");
+    }
+
+    #[test]
+    fn bursts_that_a_receiver_asks_for_leave_each_level_its_rate_and_the_next_levels_burst_alone() {
+        let mut sender = sender(StartUp::Asked);
+        let mut all = sent(&mut sender, Time::from_secs(2));
+        for step in 0..200 {
+            let level = [11, 20, 27, 33][step as usize % 4];
+            report(&mut sender, 2_000 + step * 40, Probe::starting(Starting { receiver: 3, level }));
+            all.extend(sent(&mut sender, Time::from_millis(2_040 + step * 40)));
+        }
+        assert!(start_up_bursts(&all).iter().filter(|at| **at > 2_000).count() > 200);
+        for level in 1..=ladder().levels() {
+            let share = share(&all, level, 2_400, 10_000);
+            assert!((share - 1.0).abs() < 0.05, "level {level}: {share}");
+        }
+        let of_bursts = |at: &u64| at % 800 < 700;
+        assert!(start_up_bursts(&all).iter().all(of_bursts));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "start_up",
-        help: "when the sender sends bursts of twice a level's rate",
+        help: "when the sender sends bursts of two to four times a level's rate",
         value: &OneOf {
             words: &[
                 ("asked", "while a receiver says that it starts", StartUp::Asked),

@@ -5,8 +5,9 @@ use core::time::Duration;
 use weir_units::Time;
 use weir_wire::Layered;
 
-use super::super::cycle::{SLOT, StartUpBursts};
+use super::super::cycle::{SLOT, START_UP_BURST};
 use super::super::rules::LONGEST_EMPTY;
+use super::bursts::is_of_start_up;
 use super::{A_SECOND, Receiver};
 use crate::endpoint::Action;
 use crate::observation::Observation;
@@ -17,10 +18,10 @@ impl Receiver {
         let lost = self.host.attribute(missing);
         self.slot.counts.lost += lost;
         self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
-        if self.is_start_up_slot() && (header.signal || self.slot.has_burst && self.tells_of_burst(header)) {
+        if is_of_start_up(header) || self.tells_of_burst(header) {
             self.slot.counts.lost_in_bursts += lost;
         }
-        if header.signal || self.is_after_burst(now) || self.place.in_cycle() == Some(0) {
+        if header.signal || self.is_after_burst(now, header) || self.place.in_cycle() == Some(0) {
             return;
         }
         self.share.on_received();
@@ -31,20 +32,19 @@ impl Receiver {
 
     /// A burst is more than the receiver asked for, and what is lost in it and right after it says no more than that. Where start-up bursts
     /// have gone on for longer than a start takes, and a queue stands, losses count: who starts for ever must not keep others from it.
-    fn is_after_burst(&self, now: Time) -> bool {
-        let is_of_another = self.slot.has_burst && !self.rules.is_starting();
+    fn is_after_burst(&self, now: Time, header: &Layered) -> bool {
+        let is_soon = self.since_start_up(header).is_some_and(|since| since < SLOT);
+        let is_of_another = is_soon && !self.rules.is_starting();
         self.is_after_next_level()
             || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
     }
 
-    /// Whether the packets that this one shows to be missing may have been part of the slot's burst. A packet counts as lost once
-    /// `reorder_packets` later ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it. Between
-    /// bursts a channel sends less, which makes that time longer.
+    /// Whether the packets that this one shows to be missing may have been part of a start-up burst. A packet counts as lost once `reorder_packets` later
+    /// ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it, or within that
+    /// time and the rest of the 100 ms in which the channel sends less.
     fn tells_of_burst(&self, header: &Layered) -> bool {
-        let since = (header.clock_micros as u32).wrapping_sub(self.slot.burst_clock);
-        let rest = StartUpBursts::of(&self.ladder, usize::from(header.channel)).rest_factor();
-        let told_after = self.told_after(header).mul_f64(1.0 / rest) + SENDER_PERIOD;
-        Duration::from_micros(u64::from(since)) <= told_after
+        let told_after = SLOT - START_UP_BURST + self.told_after(header) + SENDER_PERIOD;
+        self.since_start_up(header).is_some_and(|since| since <= told_after)
     }
 
     /// How long after a lost packet this packet's channel shows the loss.
@@ -78,7 +78,7 @@ impl Receiver {
             self.on_less_of_step(now);
             return self.tell_wants(now);
         }
-        if self.rules.is_starting() && self.slot.has_burst && self.tells_of_burst(header) {
+        if self.rules.is_starting() && self.tells_of_burst(header) {
             // The burst itself was too much, and what was joined after it may fit.
             return self.rules.end_start();
         }

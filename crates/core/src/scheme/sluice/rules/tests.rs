@@ -52,6 +52,11 @@ fn burst(kind: Burst, mbps: f64, slope: f64) -> Option<Verdict> {
     })
 }
 
+/// A start-up burst that came whole.
+fn carried(mbps: f64) -> Carried {
+    Carried { rate: Rate::from_bps((mbps * 1e6) as u64), is_full: false }
+}
+
 fn fitting(millis: u64) -> Seen {
     Seen { verdict: burst(Burst::NextLevel, 4.3, 0.0), ..seen(millis) }
 }
@@ -161,19 +166,26 @@ fn a_join_stays_when_its_trial_is_over() {
 #[test]
 fn in_the_start_a_receiver_takes_most_of_what_a_burst_is_carried_until_one_is_not() {
     let mut rules = Rules::new(&Config::default(), &ladder());
-    let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) };
-    // 14.6 · 99/100 · 0.93 = 13.4; level 29 is 12.8.
-    assert_eq!(rules.on_burst(&fits), Some((29, LevelCause::SlowStart)));
+    // 14.6 · 0.93 = 13.6; level 29 is 12.8.
+    assert_eq!(rules.on_start_up_burst(&seen(500), carried(14.6)), Some((29, LevelCause::SlowStart)));
     assert!(rules.is_starting());
-    let queue = Seen { is_empty: false, ..fits };
-    assert_eq!(rules.on_burst(&queue), None, "with a queue a burst tells of others");
-    let full = Seen { level: 29, verdict: burst(Burst::StartUp, 35.0, 0.75), ..seen(600) };
-    // 35 / 1.75 · 0.99 · 0.93 = 18.4; level 31 is 17.0.
-    assert_eq!(rules.on_burst(&full), Some((31, LevelCause::SlowStart)));
+    let queue = Seen { is_empty: false, ..seen(500) };
+    assert_eq!(rules.on_start_up_burst(&queue, carried(14.6)), None, "with a queue a burst tells of others");
+    let full = Carried { is_full: true, ..carried(20.0) };
+    let at = |level, millis| Seen { level, ..seen(millis) };
+    // 20 · 0.93 = 18.6; level 31 is 17.0.
+    assert_eq!(rules.on_start_up_burst(&at(29, 600), full), Some((31, LevelCause::SlowStart)));
     assert!(rules.is_starting(), "one burst may be late for another reason");
-    let again = Seen { level: 31, verdict: burst(Burst::StartUp, 44.0, 1.2), ..seen(700) };
-    assert_eq!(rules.on_burst(&again), None);
+    assert_eq!(rules.on_start_up_burst(&at(31, 650), full), None);
+    assert!(rules.is_starting(), "so may be one right after it");
+    assert_eq!(rules.on_start_up_burst(&at(31, 660), carried(18.0)), None, "a weak burst says nothing");
+    assert_eq!(rules.on_start_up_burst(&at(31, 700), full), None);
     assert!(!rules.is_starting());
+    rules.start_again();
+    rules.on_start_up_burst(&at(31, 800), full);
+    rules.on_start_up_burst(&at(31, 850), carried(24.0));
+    rules.on_start_up_burst(&at(32, 900), full);
+    assert!(rules.is_starting(), "between them one has passed");
 }
 
 #[test]
@@ -249,8 +261,8 @@ fn a_level_that_was_too_much_next_to_others_keeps_nobody_from_starting_again_whe
 fn a_start_ends_the_trial_that_came_before_it() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
-    let burst = Seen { level: 21, verdict: burst(Burst::StartUp, 16.8, 0.0), ..seen(10_100) };
-    assert!(rules.on_burst(&burst).is_some_and(|(level, _)| level > 28));
+    let seen = Seen { level: 21, ..seen(10_100) };
+    assert!(rules.on_start_up_burst(&seen, carried(16.8)).is_some_and(|(level, _)| level > 28));
     assert!(!rules.is_trying(Time::from_millis(10_200)), "a loss would cost all that the start has brought");
 }
 
@@ -259,8 +271,7 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
     let mut rules = rules();
     let mut start = |millis| {
         rules.start_again();
-        let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(millis) };
-        let level = rules.on_burst(&fits).map(|(level, _)| level);
+        let level = rules.on_start_up_burst(&seen(millis), carried(14.6)).map(|(level, _)| level);
         let lost = Seen { loss_event: true, level: level.unwrap_or(20), ..seen(millis + 2_000) };
         rules.on_slot(&lost);
         level
@@ -269,11 +280,14 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
     assert_eq!([start(24_500), start(56_400), start(87_000)], [Some(29), Some(28), Some(27)], "thirty the second time");
     let mut rules = self::rules();
     rules.start_again();
-    rules.on_burst(&Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) });
+    rules.on_start_up_burst(&seen(500), carried(14.6));
     rules.on_slot(&Seen { loss_event: true, level: 29, ..seen(8_500) });
     rules.start_again();
-    let fits = Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(9_000) };
-    assert_eq!(rules.on_burst(&fits).map(|(level, _)| level), Some(29), "for eight seconds it was not too much");
+    assert_eq!(
+        rules.on_start_up_burst(&seen(9_000), carried(14.6)).map(|(level, _)| level),
+        Some(29),
+        "for eight seconds it was not too much"
+    );
 }
 
 #[test]
@@ -281,7 +295,7 @@ fn who_loses_what_a_start_took_goes_below_what_arrives_and_who_had_it_for_long_d
     let after = |millis: u64| {
         let mut rules = rules();
         rules.start_again();
-        rules.on_burst(&Seen { verdict: burst(Burst::StartUp, 14.6, 0.0), ..seen(500) });
+        rules.on_start_up_burst(&seen(500), carried(14.6));
         // 10 · 0.95 = 9.5; level 26 is 8.4, level 27 is 9.7 and level 29, of which the loss event is, 12.8 Mbit/s.
         let arrived = Rate::from_mbps(10);
         rules.on_slot(&Seen { loss_event: true, level: 29, arrived, ..seen(500 + millis) })
