@@ -52,6 +52,11 @@ pub enum Observation {
     },
     /// Which receivers the sender knows; `None` while it does not know them.
     Audience(Option<Audience>),
+    /// A receiver has told the sender that it gets the channels of this level, so what it has just joined is on its way to it.
+    Reached {
+        /// The number of channels.
+        level: usize,
+    },
     /// The source of a unicast stream knows what has become of a payload. It tells if it is set to.
     Payload {
         /// Its number: the application's first is 0.

@@ -38,6 +38,13 @@ impl Openings {
         channel.sent = Some((begun, now));
         now.since(begun) < JOIN
     }
+
+    /// All receivers get the channels below this level: they are new no more.
+    pub(crate) fn on_reached(&mut self, level: usize) {
+        for (begun, _) in self.0.iter_mut().take(level).filter_map(|channel| channel.sent.as_mut()) {
+            *begun = Time::ZERO;
+        }
+    }
 }
 
 /// What a join takes on a local network: Linux waits for up to two ticks of 4 ms before it tells the switch, and a busy receiver joins late.
@@ -59,6 +66,17 @@ mod tests {
         assert!(!is_new(1_030, 3) && !is_new(1_320, 3));
         assert!(is_new(1_320, 4), "each has its own time");
         assert!(is_new(1_620, 3), "it was given up");
+    }
+
+    #[test]
+    fn a_channel_that_has_reached_its_receivers_is_new_no_more_until_it_was_given_up() {
+        let mut openings = Openings::new(&[Rate::from_mbps(1); 5], SIZE);
+        assert!(openings.is_new(Time::from_millis(1_000), 2) && openings.is_new(Time::from_millis(1_000), 3));
+        openings.on_reached(3);
+        let mut is_new = |millis: u64, channel: u16| openings.is_new(Time::from_millis(millis), channel);
+        assert!(!is_new(1_005, 2) && is_new(1_005, 3));
+        assert!(is_new(1_005, 1), "nothing was sent there");
+        assert!(is_new(1_305, 2));
     }
 
     #[test]

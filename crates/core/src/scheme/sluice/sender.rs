@@ -269,7 +269,7 @@ impl Sender {
     fn silence_above(&mut self) {
         let levels = self.levels();
         for channel in &mut self.channels[levels..] {
-            (channel.lacking, channel.due) = (0.0, 0);
+            (channel.lacking, channel.ahead, channel.due) = (0.0, 0.0, 0);
         }
     }
 
@@ -326,6 +326,10 @@ impl Sender {
         if self.start.is_some() {
             self.announcement.on_probe(now);
             self.starters.on_report(now, starting, self.levels());
+            let level = usize::from(starting.level).min(self.ladder.levels());
+            if level > 0 {
+                self.answers.push(Action::Observe(Observation::Reached { level }));
+            }
         }
     }
 
