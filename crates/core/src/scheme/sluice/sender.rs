@@ -324,7 +324,6 @@ impl Sender {
     /// A receiver tells what it has, and that it starts, or that its start is over.
     fn on_starting(&mut self, now: Time, starting: Starting) {
         if self.start.is_some() {
-            self.announcement.on_probe(now);
             self.starters.on_report(now, starting, self.levels());
             let level = usize::from(starting.level).min(self.ladder.levels());
             if level > 0 {
@@ -559,6 +558,21 @@ mod tests {
         let of = |channel| share(&regular, channel + 1, 3_050, 3_070) - share(&regular, channel, 3_050, 3_070);
         assert!(share(&regular, 16, 3_050, 3_070) > 1.5, "{}", share(&regular, 16, 3_050, 3_070));
         assert!(of(20).abs() < 0.2, "level 21 has its rate as ever");
+    }
+
+    #[test]
+    fn reports_of_starts_make_nobody_probe_seldom() {
+        let mut sender = wanted_sender();
+        sent(&mut sender, Time::from_millis(100));
+        let before = sender.announcement.interval();
+        for step in 0..6 {
+            for receiver in 0..50 {
+                let level = 10 + step as u16;
+                report(&mut sender, 100 + 20 * step, Probe::starting(Starting { receiver, level }));
+            }
+            sent(&mut sender, Time::from_millis(120 + 20 * step));
+        }
+        assert_eq!(sender.announcement.interval(), before);
     }
 
     #[test]
