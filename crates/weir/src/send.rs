@@ -364,7 +364,7 @@ impl Application<Content> for FileSender<'_> {
                 self.audience = *audience;
                 self.asks.iter_mut().for_each(|asks| asks.on_audience(*audience));
             }
-            // Others may have joined later.
+            // With several receivers, the others may have joined later.
             Observation::Reached { level } if self.audience.is_some_and(|audience| audience.receivers == 1) => {
                 self.openings.on_reached(*level);
             }

@@ -188,7 +188,7 @@ fn a_receiver_that_is_killed_when_all_files_are_there_learns_it_from_its_folder(
     assert_were_there(&sender, store, out.path(), 1_000);
 }
 
-/// Checks that so many files were there already, which are what `sender` has.
+/// Checks that this many `files` were in their places already, and that the folder is what `sender` has.
 pub(crate) fn assert_were_there(sender: &Sender, mut store: Store, out: &Path, files: usize) {
     let events = events(&mut store);
     assert_eq!(done(&events).iter().filter(|(_, already_there)| *already_there).count(), files);

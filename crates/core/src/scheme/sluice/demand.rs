@@ -164,16 +164,19 @@ impl Demand {
         self.receivers.get(&receiver).map(|report| report.level)
     }
 
-    /// The highest level that somebody may have by now who cannot tell.
+    /// The highest level that somebody may have by now who cannot tell, and who began when the ladder did to open.
     pub(super) fn opened_before(&self, now: Time) -> usize {
-        let parts = parts_of(now.since(self.opens));
-        highest_within(&self.ladder, climbed(first_rate(self.packet_size), parts))
+        self.reached_in(parts_of(now.since(self.opens)))
     }
 
-    /// As far as somebody may climb in this part of a slot who began when the ladder did to open.
+    /// As far as that one may climb in this part of a slot.
     fn opened(&self, now: Time) -> usize {
-        let parts = parts_of(now.since(self.opens));
-        highest_within(&self.ladder, climbed(first_rate(self.packet_size), 1 + parts))
+        self.reached_in(parts_of(now.since(self.opens)) + 1)
+    }
+
+    /// As far as somebody may climb in this many parts of slots.
+    fn reached_in(&self, parts: u32) -> usize {
+        highest_within(&self.ladder, climbed(first_rate(self.packet_size), parts))
     }
 }
 

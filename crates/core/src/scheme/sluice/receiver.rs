@@ -1,8 +1,10 @@
-//! The receiver: measures what bursts (`bursts.rs`), losses (`losses.rs`), floods (`floods.rs`) and the queue tell, and has the rules decide.
+//! The receiver: measures what bursts (`bursts.rs`), losses (`losses.rs`), floods (`floods.rs`) and the queue tell, has the rules decide, and
+//! tells the sender (`reports.rs`).
 
 mod bursts;
 mod floods;
 mod losses;
+mod reports;
 
 use core::time::Duration;
 
@@ -15,7 +17,7 @@ use super::arrivals::{Arrivals, Counts};
 use super::burst::{Measuring, Verdict};
 use super::climb::Climb;
 use super::config::Config;
-use super::cycle::{self, CYCLE, SLOT, START_UP_PART, Shown};
+use super::cycle::{self, CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
 use super::flood::Flood;
 use super::host::HostLimit;
@@ -73,7 +75,8 @@ pub struct Receiver {
     level: usize,
     /// Until when it stays a member of channels above that, after a leave for the host's sake.
     surplus_until: Time,
-    asks_for_start_up: bool,
+    /// Whether it was starting when it looked last.
+    was_starting: bool,
     /// The level that it told in its start last; 0 if it has told that the start is over.
     told_start: usize,
     /// The latest start-up burst.
@@ -143,7 +146,7 @@ impl Receiver {
             shown: None,
             level: 0,
             surplus_until: Time::ZERO,
-            asks_for_start_up: true,
+            was_starting: true,
             told_start: 0,
             start_up: None,
             place: Place::default(),
@@ -357,58 +360,8 @@ impl Receiver {
         if let Some((level, cause)) = change {
             self.go_to(now, level.min(self.most()), cause);
         }
-        self.ask_for_start_up(now);
+        self.tell_of_start(now);
         self.tell_wants(now);
-    }
-
-    /// Tells the sender what the receiver wants, if it is time to.
-    fn tell_wants(&mut self, now: Time) {
-        if !self.config.probes {
-            return;
-        }
-        let wanted = match self.level {
-            level if level > 0 && self.rules.is_starting() => {
-                let round_trip = self.round_trip.unwrap_or(self.config.round_trip);
-                (demand::wanted_in_start(&self.ladder, level, round_trip).min(self.most()), 0)
-            }
-            level => (level, self.rules.part()),
-        };
-        let (interval, turn) = (self.probing.interval(), self.probing.turn());
-        if let Some(wanted) = self.reporter.on_wants(now, wanted, interval, turn) {
-            self.actions.push(probing::want(wanted));
-        }
-    }
-
-    /// Probes are frequent in the start, as they ask for its bursts, and while there is something to report. If the start goes on
-    /// after all, the first one is sent soon.
-    fn ask_for_start_up(&mut self, now: Time) {
-        let is_starting = self.rules.is_starting();
-        if is_starting && !self.asks_for_start_up {
-            self.probe_soon(now);
-        }
-        if !is_starting && self.told_start > 0 {
-            self.tell_start(0);
-        }
-        self.asks_for_start_up = is_starting;
-        self.probing.set_rarity(if is_starting || self.flood.has_to_tell(now) { 1 } else { RARE });
-    }
-
-    /// In the start the receiver tells what it has when something of what it joined has come: the next burst is then seen in it. On a long path the regular
-    /// bursts are sooner than what it asks for.
-    fn tell_what_came(&mut self, header: &Layered) {
-        let is_new = (self.told_start..self.level).contains(&usize::from(header.channel));
-        let is_near = self.told_start == 0 || self.round_trip.unwrap_or(self.config.round_trip) <= START_UP_PART;
-        let is_followed = self.config.probes && self.probing.interval() <= demand::LONGEST_FOLLOWED;
-        if is_new && is_near && is_followed && self.rules.is_starting() {
-            self.tell_start(self.level);
-        }
-    }
-
-    /// Tells that the receiver starts and has this level, or with 0 that its start is over.
-    fn tell_start(&mut self, level: usize) {
-        self.told_start = level;
-        let level = level.min(usize::from(probe::Starting::MOST_LEVEL)) as u16;
-        self.actions.push(probing::start(probe::Starting { receiver: self.reporter.receiver(), level }));
     }
 
     /// Joins or leaves what lies between.
@@ -590,8 +543,6 @@ const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);
 /// More loss than that is no matter of shares.
 const MUCH_LOSS: f64 = 0.1;
-/// A receiver that has found its rate measures its round trip twice a minute.
-const RARE: u32 = 30;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 //! ([`super::cycle::StartUpBurst`]), so that on a short path a step of the start takes as long as a burst and a round trip. Where nobody can tell,
 //! bursts come at fixed times.
 //!
-//! Not here: what a receiver makes of a burst ([`super::rules`]).
+//! Not here: what a receiver makes of a burst ([`super::climb`], [`super::rules`]).
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
