@@ -10,12 +10,13 @@ use super::super::cycle::{self, SLOT, START_UP_BURST, START_UP_PART, StartUpBurs
 use super::Sender;
 
 impl Sender {
-    /// Begins a start-up burst that is due, unless there is another burst. Channels that still make up for their latest one have no part in it.
+    /// Begins a start-up burst that is due, unless there is another burst. Channels that still make up for their latest one have no part in it. A ladder of one
+    /// rate has nothing to show.
     pub(super) fn begin_start_up_burst(&mut self, due: Time, within: Duration) {
         let meets_next_level = cycle::shows_next_level(self.slot)
             || cycle::shows_next_level(self.slot + 1) && within + START_UP_BURST > SLOT;
         let is_within = |pause| self.start_up_ends.is_some_and(|end| due < end + pause);
-        if meets_next_level || is_within(Duration::ZERO) || !self.starters.are_there(due) {
+        if self.ladder.levels() == 1 || meets_next_level || is_within(Duration::ZERO) || !self.starters.are_there(due) {
             return;
         }
         let asked = self.starters.asked().and_then(|level| Some((level, self.fast_factor(level, due)?)));
@@ -42,12 +43,14 @@ impl Sender {
     /// Begins a start-up burst in the channels below `level` that may have one, with this factor in fast ones. What receivers were sent ahead would be
     /// missing in a burst of a few packets, and is made up for after it.
     fn burst_below(&mut self, level: usize, due: Time, fast_factor: f64) {
+        let mut shown = 0.0;
         for (number, channel) in self.channels.iter_mut().enumerate().take(level) {
             let ahead = channel.lacking.min(0.0);
             (channel.lacking, channel.ahead) = (channel.lacking - ahead, channel.ahead + ahead);
             if channel.start_up_factor(due).is_none() {
-                channel.start_up = Some((due, StartUpBurst::of(&self.ladder, number, fast_factor)));
+                channel.start_up = Some((due, StartUpBurst::of(&self.ladder, number, fast_factor, shown)));
             }
+            shown += channel.rate.bps() as f64 * channel.start_up_factor(due).unwrap_or(1.0);
         }
         self.start_up_ends = Some(due + START_UP_BURST);
     }
@@ -64,9 +67,10 @@ impl Sender {
                 None => fast += rate,
             }
         }
-        let rate = self.ladder.level_rate(level);
-        let wanted = cycle::start_up_rate(rate).bps() as f64;
+        let [rate, top] = [level, self.ladder.levels()].map(|level| self.ladder.level_rate(level).bps() as f64);
+        let wanted = cycle::start_up_rate(&self.ladder, level).bps() as f64;
         let factor = ((wanted - shown) / fast.max(1.0)).clamp(cycle::FAST_START_UP, cycle::SLOW_START_UP);
-        (shown + fast * factor >= rate.bps() as f64 * cycle::WORTH_A_BURST).then_some(factor)
+        let worth = (rate * cycle::WORTH_A_BURST).min(top * cycle::WORTH_OF_TOP);
+        (shown + fast * factor >= worth).then_some(factor)
     }
 }
