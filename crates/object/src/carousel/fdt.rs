@@ -118,7 +118,8 @@ impl FdtCarousel {
 /// From one packet of the table to the next on channel 0, where the interval that was asked for has this many between them. Where that is
 /// cheap, the table comes more often: a receiver that joins is the sooner able to use what it gets.
 fn base_spacing(asked_for: u64) -> u32 {
-    asked_for.min(CHEAP_SPACING.max(asked_for / MOST_TURNS)).clamp(MIN_SPACING, 1 << 30) as u32
+    let often = OFTEN.map(|(spacing, turns)| spacing.max(asked_for / turns));
+    often.into_iter().fold(asked_for, u64::min).clamp(MIN_SPACING, 1 << 30) as u32
 }
 
 /// The packets of the tables.
@@ -148,9 +149,9 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
 const HEADER_DIFFERENCE: u16 = 4 + 16 + 4;
 /// At most one packet in ten of channel 0 is the table's.
 const MIN_SPACING: u64 = 10;
-/// One packet in a hundred costs little; four turns in the interval at most, as more would bring receivers nothing.
-const CHEAP_SPACING: u64 = 100;
-const MOST_TURNS: u64 = 4;
+/// How often the table comes where that is cheap: a spacing that it keeps, and the most turns in the interval. One packet in a hundred costs little. One in a thousand costs
+/// next to nothing, and without the table a receiver of gigabits a second soon holds more than it has memory for.
+const OFTEN: [(u64, u64); 2] = [(100, 4), (1_000, 40)];
 /// On the other channels, where they carry it at all, one in 50.
 const OTHER_SPACING: u32 = 50;
 /// A table of at most this number of symbols is sent at once at the start; a larger one in every second packet.
@@ -163,8 +164,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_comes_up_to_four_times_as_often_where_that_takes_a_packet_in_a_hundred() {
+    fn the_table_comes_up_to_four_times_as_often_where_that_takes_a_packet_in_a_hundred_and_forty_times_for_one_in_a_thousand()
+     {
         assert_eq!([1, 10, 99, 100].map(base_spacing), [10, 10, 99, 100], "as asked for, but a tenth at most");
         assert_eq!([101, 399, 400, 4_000].map(base_spacing), [100, 100, 100, 1_000]);
+        assert_eq!([4_001, 39_999, 80_000].map(base_spacing), [1_000, 1_000, 2_000]);
     }
 }
