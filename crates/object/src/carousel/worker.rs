@@ -220,8 +220,10 @@ impl Worker {
         for round in 0.. {
             let next = progress + self.step(progress, round);
             for window in 0..self.plan.windows.len() {
+                // Source symbols are soon read, and what was read long before it is sent is in no cache any more.
+                let ahead = if next <= CYCLE { most.min(SOURCE_AHEAD) } else { most };
                 // Encoding is dear, and whoever got the whole first cycle needs none of it: it waits until that is nearly over.
-                if progress >= CYCLE && !stock.wait_for_end(words) || !stock.wait(words, 2, most) {
+                if progress >= CYCLE && !stock.wait_for_end(words) || !stock.wait(words, 2, ahead) {
                     return;
                 }
                 if (progress >= CYCLE || self.is_continued) && window == 0 && !self.serve(&mut stock, products, words) {
@@ -502,6 +504,8 @@ const LAST_VISIT_BATCHES: u64 = 2;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
+/// Bytes of source symbols that wait to be sent: what the fastest sender sends in 20 ms, in which every disk has been heard of again.
+const SOURCE_AHEAD: usize = 16 << 20;
 /// How many batches of the largest kind wait to be sent at most, in bytes, where encoders are not kept.
 const BATCHES_AHEAD: u64 = 2;
 /// More are not kept to be filled again.
