@@ -48,9 +48,13 @@ impl Asks {
         }
     }
 
-    /// These receivers are there, if that is known.
-    pub(crate) fn on_audience(&mut self, audience: Option<Audience>) {
+    /// These receivers are there at `now`, if that is known.
+    pub(crate) fn on_audience(&mut self, now: Time, audience: Option<Audience>) {
         let receivers = audience.and_then(|audience| u16::try_from(audience.receivers).ok());
+        if receivers == Some(0) && self.receivers.is_some_and(|before| before > 0) {
+            // The last one has left, most likely as it has everything. Whatever is encoded now is for nobody.
+            self.idle.get_or_insert(now);
+        }
         self.receivers = receivers.filter(|receivers| *receivers <= MOST_RECEIVERS);
         let alike = |audience: Audience| audience.highest <= audience.lowest.scale(MOST_UNLIKE);
         self.are_alike = audience.is_some_and(alike);
@@ -176,7 +180,7 @@ mod tests {
             let set = SourceSet::collect(&[file], false).expect("readable");
             let mut carousel = Carousel::new(set, &CarouselOptions::default()).expect("valid");
             let mut asks = Asks::new(9, KEY, 140_000);
-            asks.on_audience(audience(receivers));
+            asks.on_audience(at(0), audience(receivers));
             asks.look(at(0), &mut carousel);
             while carousel.stats().symbols < 100 {
                 carousel.next(0).expect("a packet");
@@ -238,13 +242,22 @@ mod tests {
         let question = sender.question(at(100));
         sender.answer(at(110), 1, question, &[]);
         assert!(!sender.repairs(at(140)), "the other, which was killed, does not answer");
-        sender.asks.on_audience(audience(0));
+        sender.asks.on_audience(at(140), audience(0));
         let mut questions = 0;
         for millis in (150..5_000).step_by(10) {
             questions += u64::from(!sender.repairs(at(millis)));
         }
         assert_eq!(questions, 485, "it waits all the time");
         assert!(sender.repairs(at(5_200)), "but not for ever");
+    }
+
+    #[test]
+    fn nothing_is_encoded_for_a_receiver_that_has_just_left() {
+        let mut sender = Sender::new(1);
+        sender.asks.on_audience(at(90), audience(0));
+        assert_eq!(sender.question(at(100)).receivers, 0);
+        assert!((100..5_000).step_by(10).all(|millis| !sender.repairs(at(millis))));
+        assert!(sender.repairs(at(5_150)), "who comes later and cannot tell gets what is encoded");
     }
 
     #[test]
@@ -262,7 +275,7 @@ mod tests {
         let unlike = Audience { receivers: 2, lowest: Rate::from_mbps(66), highest: Rate::from_mbps(100) };
         for is_busy in [false, true] {
             let mut sender = Sender::new(0);
-            sender.asks.on_audience(Some(unlike));
+            sender.asks.on_audience(at(0), Some(unlike));
             if is_busy {
                 sender.asks.on_busy(at(50));
             }

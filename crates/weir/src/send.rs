@@ -362,7 +362,7 @@ impl Application<Content> for FileSender<'_> {
             }
             Observation::Audience(audience) => {
                 self.audience = *audience;
-                self.asks.iter_mut().for_each(|asks| asks.on_audience(*audience));
+                self.asks.iter_mut().for_each(|asks| asks.on_audience(now, *audience));
             }
             // With several receivers, the others may have joined later.
             Observation::Reached { level } if self.audience.is_some_and(|audience| audience.receivers == 1) => {
