@@ -3,7 +3,9 @@
 //! Memory between the two is bounded. The scheme hears how much waits ([`Collector::backlog`]), and takes less before that is too much. Where
 //! more comes all the same, whole batches are dropped and counted; the fountain makes up for them.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
@@ -12,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 use weir_core::Backlog;
 use weir_net::clock::{Clock, wall_ntp_secs};
@@ -30,6 +33,7 @@ pub(crate) struct Collector {
     empty: Receiver<Batch>,
     events: Receiver<Result<Event, StoreError>>,
     answers: Receiver<Found>,
+    bell: Arc<EventFd>,
     shared: Arc<Shared>,
     /// Batches that can wait for the disk's thread, and symbols that have been handed over to it.
     batches: usize,
@@ -168,30 +172,32 @@ impl Batch {
 impl Collector {
     /// Starts the thread on `store`. Up to `room` bytes of symbols wait for it: a disk may stand still for a moment, and
     /// making room for a large file takes one. `sender` is the sender's address, if it is known before a packet comes.
-    pub(crate) fn start(store: Store, room: u64, sender: Option<IpAddr>) -> Collector {
+    ///
+    /// # Errors
+    /// Those of the system, if it gives no thread or no file descriptor.
+    pub(crate) fn start(store: Store, room: u64, sender: Option<IpAddr>) -> io::Result<Collector> {
         let batches = usize::try_from(room).unwrap_or(usize::MAX) / BATCH_BYTES + 1;
         let (full, full_end) = sync_channel(batches);
         let (empty_end, empty) = sync_channel(batches + 2);
         let (events_end, events) = channel();
         let (answers_end, answers) = channel();
         let shared = Arc::new(Shared::default());
-        let thread = std::thread::Builder::new()
-            .name("disk".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || {
-                    let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: answers_end };
-                    collect(store, &ends, &shared, wall_ntp_secs)
-                }
-            })
-            .expect("a thread can be started");
-        Collector {
+        let bell = bell()?;
+        let thread = std::thread::Builder::new().name("disk".into()).spawn({
+            let (shared, bell) = (Arc::clone(&shared), Arc::clone(&bell));
+            move || {
+                let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: answers_end, bell };
+                collect(store, &ends, &shared, wall_ntp_secs)
+            }
+        })?;
+        Ok(Collector {
             addresses: Addresses { known: sender.into_iter().collect(), last: None },
             filling: Batch::with_room(),
             full,
             empty,
             events,
             answers,
+            bell,
             shared,
             batches,
             handed_over: 0,
@@ -199,7 +205,19 @@ impl Collector {
             symbol_size: LARGEST_SYMBOL,
             is_busy: false,
             thread,
-        }
+        })
+    }
+
+    /// Can be read once the disk's thread has found an answer, or is further than it was: it has everything, or only decodes, or everything is
+    /// in its place.
+    pub(crate) fn news(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// The news are looked at now.
+    pub(crate) fn take_news(&self) {
+        // It fails if there are none.
+        let _ = self.bell.read();
     }
 
     /// Takes a symbol from the receive path, which came from `address`.
@@ -332,12 +350,34 @@ impl Addresses {
     }
 }
 
+/// What the disk's thread rings, so that the receive path need not look all the time.
+fn bell() -> io::Result<Arc<EventFd>> {
+    Ok(Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?))
+}
+
 /// The disk's thread's ends of its channels.
 struct Ends {
     full: Receiver<Work>,
     empty: SyncSender<Batch>,
     events: Sender<Result<Event, StoreError>>,
     answers: Sender<Found>,
+    bell: Arc<EventFd>,
+}
+
+impl Ends {
+    /// The receive path is to look at what is new.
+    fn ring(&self) {
+        // It fails if the path has not looked since 2^64 - 2 times.
+        let _ = self.bell.write(1);
+    }
+}
+
+/// What the receive path acts on at once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Stage {
+    only_decodes: bool,
+    has_everything: bool,
+    is_complete: bool,
 }
 
 /// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
@@ -345,11 +385,12 @@ struct Ends {
 fn collect(mut store: Store, ends: &Ends, shared: &Shared, mut date: impl FnMut() -> u64) -> Store {
     let clock = Clock::new();
     let mut schedule = Schedule::default();
+    let [mut told, mut stage] = [Stage::default(); 2];
     loop {
         let next = next_work(&ends.full, &mut store);
         let (begun, computed) = (clock.now(), thread_time());
         let outcome = match next {
-            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &clock, &ends.answers),
+            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &clock, ends),
             Ok(Ok(Work::Keep(batch))) => {
                 store.set_time(date());
                 let symbols = batch.symbols() as u64;
@@ -380,9 +421,16 @@ fn collect(mut store: Store, ends: &Ends, shared: &Shared, mut date: impl FnMut(
         }
         let is_complete = store.is_complete();
         if has_written || is_complete {
-            *shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = store.progress();
+            let progress = store.progress();
+            *shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            let Progress { only_decodes, has_everything, .. } = progress;
+            stage = Stage { only_decodes, has_everything, ..stage };
         }
+        stage.is_complete = is_complete;
         shared.is_complete.store(is_complete, Ordering::Release);
+        if std::mem::replace(&mut told, stage) != stage {
+            ends.ring();
+        }
     }
     store
 }
@@ -414,12 +462,13 @@ impl Schedule {
 }
 
 /// Says what is lacking.
-fn tell(store: &mut Store, question: Question, clock: &Clock, answers: &Sender<Found>) -> Result<(), StoreError> {
+fn tell(store: &mut Store, question: Question, clock: &Clock, ends: &Ends) -> Result<(), StoreError> {
     store.take_decoded()?;
     let begun = clock.now();
     let lacking = store.lacking(MOST_LACKING)?;
     // Where nobody listens any more, the events say so.
-    let _ = answers.send(Found { question, lacking, took: clock.now().since(begun) });
+    let _ = ends.answers.send(Found { question, lacking, took: clock.now().since(begun) });
+    ends.ring();
     Ok(())
 }
 
@@ -473,6 +522,7 @@ const DECODED_INTERVAL: Duration = Duration::from_millis(10);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::poll::{PollFd, PollFlags, poll};
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
     use weir_object::keys::SecretKey;
@@ -512,6 +562,22 @@ mod tests {
 
     fn collector(folder: &std::path::Path) -> Collector {
         Collector::start(Store::open(folder, StoreOptions::default()).expect("a folder"), 4 << 20, Some(SENDER))
+            .expect("a thread")
+    }
+
+    #[test]
+    fn the_receive_path_can_wait_for_an_answer_and_has_it_at_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut collector = collector(folder.path());
+        let is_rung = |collector: &Collector, patience: u16| {
+            let mut news = [PollFd::new(collector.news(), PollFlags::POLLIN)];
+            poll(&mut news, patience).expect("it can be waited for") == 1
+        };
+        assert!(!is_rung(&collector, 0));
+        assert!(collector.ask(Question { number: 1, receivers: 1 }), "there is room");
+        assert!(is_rung(&collector, 10_000) && collector.next_answer().is_some());
+        collector.take_news();
+        assert!(!is_rung(&collector, 0));
     }
 
     #[test]
@@ -572,7 +638,13 @@ mod tests {
         let mut ahead = [315_360_000; 3].into_iter();
         let date = || u64::from(now) + ahead.next().unwrap_or(0);
         let shared = Shared::default();
-        let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: channel().0 };
+        let ends = Ends {
+            full: full_end,
+            empty: empty_end,
+            events: events_end,
+            answers: channel().0,
+            bell: bell().expect("an event counter"),
+        };
         let store = collect(store, &ends, &shared, date);
         drop(ends);
         let effort = [&shared.effort.busy_nanos, &shared.effort.computing_nanos];

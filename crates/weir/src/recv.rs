@@ -7,6 +7,7 @@ mod wanted;
 pub(crate) mod words;
 
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use weir_core::observation::{LevelCause, Observation, SlotReport};
@@ -138,6 +139,8 @@ pub(crate) struct FileReceiver<'a> {
     receipt: Option<ReceiptSender>,
     /// What tells it what this receiver lacks, if it asks.
     answers: Option<Answers>,
+    /// The disk's thread has something new to say.
+    has_news: bool,
     /// Of what an endpoint is made that begins again.
     description: Description,
     random: Random,
@@ -157,9 +160,20 @@ struct Observed {
 }
 
 impl Application<Content> for FileReceiver<'_> {
-    fn deliver(&mut self, _now: Time, delivery: Delivery<'_, Content>) {
-        if let (Some(question), Some(answers)) = (delivery.label.ask, &mut self.answers) {
-            answers.on_question(question);
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.collector.news())
+    }
+
+    fn read(&mut self, _now: Time) {
+        self.collector.take_news();
+        self.has_news = true;
+    }
+
+    fn deliver(&mut self, now: Time, delivery: Delivery<'_, Content>) {
+        if let (Some(question), Some(answers)) = (delivery.label.ask, &mut self.answers)
+            && answers.on_question(question)
+        {
+            answers.look(now, &mut self.collector, self.observed.level_rate);
         }
         self.collector.push(delivery.label, delivery.payload, delivery.address);
     }
@@ -208,7 +222,8 @@ impl Application<Content> for FileReceiver<'_> {
     fn deadline(&self) -> Option<Time> {
         let receipt = self.receipt.as_ref().and_then(ReceiptSender::deadline);
         let answer = self.answers.as_ref().and_then(Answers::deadline);
-        receipt.into_iter().chain(answer).min()
+        let news = self.has_news.then_some(Time::ZERO);
+        [receipt, answer, news].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Time, statistics: &Statistics) -> host::Progress {
@@ -216,6 +231,7 @@ impl Application<Content> for FileReceiver<'_> {
             self.last_packet = now;
         }
         self.statistics.clone_from(statistics);
+        self.has_news = false;
         self.collector.tick();
         if let Some(answers) = &mut self.answers {
             answers.look(now, &mut self.collector, self.observed.level_rate);
@@ -284,7 +300,9 @@ impl<'a> FileReceiver<'a> {
         let mut run = FileReceiver {
             observer,
             is_unheard: false,
-            collector: Collector::start(store, memory(args) / QUEUE_SHARE, description.sender_address()),
+            collector: Collector::start(store, memory(args) / QUEUE_SHARE, description.sender_address())
+                .map_err(Failure::of(Exit::Internal, "cannot start the thread that writes"))?,
+            has_news: false,
             started,
             ends: args.duration.map(|duration| started + duration),
             idle_timeout: args.idle_timeout,

@@ -23,11 +23,13 @@ impl Answers {
         Answers { answering, asked: None, is_looking: false, rests_until: Time::ZERO }
     }
 
-    /// A packet carries this question.
-    pub(super) fn on_question(&mut self, question: Question) {
-        if self.answering.is_new(question) {
+    /// A packet carries this question. Whether it was not asked before.
+    pub(super) fn on_question(&mut self, question: Question) -> bool {
+        let is_new = self.answering.is_new(question);
+        if is_new {
             self.asked = Some(question);
         }
+        is_new
     }
 
     /// Has the disk's thread look, if it is time to; and answers with what it has found, while the session comes at `rate`. Questions need not be
@@ -83,7 +85,7 @@ mod tests {
             let set = SourceSet::collect(&[file], false).expect("readable");
             let mut carousel = Carousel::new(set, &CarouselOptions::default()).expect("valid");
             let store = Store::open(&folder.path().join("out"), StoreOptions::default()).expect("a folder");
-            let mut collector = Collector::start(store, 4 << 20, None);
+            let mut collector = Collector::start(store, 4 << 20, None).expect("a thread");
             let mut tables = 0;
             while tables < carousel.fdt_symbols() {
                 let (content, symbol) = carousel.next(0).expect("a packet");
