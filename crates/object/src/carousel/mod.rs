@@ -75,7 +75,7 @@ pub struct CarouselOptions {
     /// FLUTE version of the table: 2 (RFC 6726) or 1 (RFC 3926).
     pub flute_version: u8,
     /// From one turn of the file delivery table to the next. Stretched so that at most one packet in ten of channel 0 is
-    /// the table's; up to four times as often where that is one in a hundred.
+    /// the table's; up to four times as often where that is one in a hundred, and forty times where it is one in a thousand.
     pub fdt_interval: Duration,
     /// Bytes of an FDT instance, about; more files take more instances.
     pub fdt_instance_bytes: usize,
