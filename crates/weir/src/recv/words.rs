@@ -12,11 +12,12 @@ pub(crate) fn flooded(received: Rate) -> String {
     )
 }
 
-/// What to tell of packets that were not the sender's.
+/// What to tell of a block that is not the sender's.
 pub(super) fn bad_block(name: &Name) -> String {
     format!(
-        "packets of {name} were forged or damaged on the way; what they spoiled comes again. More of this is counted in the end and not told; \
-         where it does not end, find the host that sends to the session's groups"
+        "a part of {name} is not what the sender has: its packets were forged or damaged on the way, or this host's memory or disk spoiled them. It comes \
+         again. More of this is counted in the end and not told; where it does not end, find the host that sends to the session's groups, or check \
+         this host's memory and disk"
     )
 }
 
