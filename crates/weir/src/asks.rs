@@ -51,9 +51,11 @@ impl Asks {
     /// These receivers are there at `now`, if that is known.
     pub(crate) fn on_audience(&mut self, now: Time, audience: Option<Audience>) {
         let receivers = audience.and_then(|audience| u16::try_from(audience.receivers).ok());
-        if receivers == Some(0) && self.receivers.is_some_and(|before| before > 0) {
+        match (self.receivers, receivers) {
             // The last one has left, most likely as it has everything. Whatever is encoded now is for nobody.
-            self.idle.get_or_insert(now);
+            (Some(1..), Some(0)) => _ = self.idle.get_or_insert(now),
+            (Some(0), Some(1..)) => self.idle = None,
+            _ => {}
         }
         self.receivers = receivers.filter(|receivers| *receivers <= MOST_RECEIVERS);
         let alike = |audience: Audience| audience.highest <= audience.lowest.scale(MOST_UNLIKE);
@@ -256,8 +258,12 @@ mod tests {
         let mut sender = Sender::new(1);
         sender.asks.on_audience(at(90), audience(0));
         assert_eq!(sender.question(at(100)).receivers, 0);
-        assert!((100..5_000).step_by(10).all(|millis| !sender.repairs(at(millis))));
-        assert!(sender.repairs(at(5_150)), "who comes later and cannot tell gets what is encoded");
+        assert!((100..3_000).step_by(10).all(|millis| !sender.repairs(at(millis))));
+        sender.asks.on_audience(at(3_000), audience(1));
+        assert_eq!(sender.question(at(3_000)).receivers, 1);
+        sender.asks.on_audience(at(3_010), audience(0));
+        assert!((3_010..8_000).step_by(10).all(|millis| !sender.repairs(at(millis))));
+        assert!(sender.repairs(at(8_100)), "who comes later and cannot tell gets what is encoded");
     }
 
     #[test]

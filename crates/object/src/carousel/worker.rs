@@ -504,7 +504,7 @@ const LAST_VISIT_BATCHES: u64 = 2;
 /// The first round after the first cycle, where encoders are not kept; each next one is four times as long. Each round
 /// encodes all blocks once.
 const FIRST_REPAIR_ROUND: u64 = CYCLE / 32;
-/// Bytes of source symbols that wait to be sent: what the fastest sender sends in 20 ms, in which every disk has been heard of again.
+/// Bytes of source symbols that wait to be sent: 20 ms of the fastest sender, and longer than a read takes that the system has made ahead.
 const SOURCE_AHEAD: usize = 16 << 20;
 /// How many batches of the largest kind wait to be sent at most, in bytes, where encoders are not kept.
 const BATCHES_AHEAD: u64 = 2;
