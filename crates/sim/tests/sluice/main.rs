@@ -2,6 +2,7 @@
 
 mod flows;
 mod hosts;
+mod losses;
 mod parts;
 mod starts;
 

@@ -19,6 +19,7 @@ mod flood;
 mod flows;
 mod host;
 mod others;
+mod own_losses;
 mod pace;
 mod part;
 mod place;

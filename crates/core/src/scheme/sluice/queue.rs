@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::cycle::CYCLE;
+use super::own_losses::Met;
 
 /// The least delays of the last slots.
 #[derive(Debug, Clone, Default)]
@@ -135,9 +136,13 @@ impl Queue {
         (packet_time * 3 / 2).min(self.longest() / 2).max(LEAST_QUEUE)
     }
 
-    /// Whether so long a delay is that of a queue about to overflow: nearly the longest that there was in the last ten seconds.
-    pub(super) fn is_overflow(&self, waited: Duration) -> bool {
-        waited >= self.longest().mul_f64(NEARLY).max(LEAST_QUEUE)
+    /// What the latest packets met that waited so long on the mean. A queue is about to overflow if it is nearly the longest that there was in the last ten seconds.
+    pub(super) fn met(&self, waited: Duration) -> Met {
+        match waited {
+            _ if waited < LEAST_QUEUE => Met::NoQueue,
+            _ if waited < self.longest().mul_f64(NEARLY) => Met::Queue,
+            _ => Met::Overflow,
+        }
     }
 
     /// Whether the queue was in all of the last slot about as long as it ever stood, and nearly as long as it became in half of the last

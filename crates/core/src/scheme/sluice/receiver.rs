@@ -21,6 +21,7 @@ use super::cycle::{self, CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
 use super::flood::Flood;
 use super::host::HostLimit;
+use super::own_losses::OwnLosses;
 use super::place::Place;
 use super::queue::{LEAST_QUEUE, Queue};
 use super::rules::{Change, Rules, Seen};
@@ -62,6 +63,7 @@ pub struct Receiver {
     /// The least round trip of the empty path that was measured.
     round_trip: Option<Duration>,
     queue: Queue,
+    own_losses: OwnLosses,
     share: Share,
     rules: Rules,
     flood: Flood,
@@ -137,6 +139,7 @@ impl Receiver {
             probing: Probing::new(config.round_trip, random),
             round_trip: None,
             queue: Queue::default(),
+            own_losses: OwnLosses::default(),
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder),
             flood: Flood::default(),
@@ -272,6 +275,7 @@ impl Receiver {
     /// Follows what stands, and whether a leave has acted on it.
     fn look_at_queue(&mut self, now: Time, has_burst: bool) {
         self.queue.on_slot(has_burst, self.threshold());
+        self.own_losses.on_slot();
         self.leaves.on_queue(now, self.queue.newest());
         if self.queue.stood_lately(self.threshold()) {
             self.queue_stood = Some(now);

@@ -6,6 +6,7 @@ use weir_units::Time;
 use weir_wire::Layered;
 
 use super::super::cycle::{SLOT, START_UP_BURST};
+use super::super::own_losses::Met;
 use super::super::rules::LONGEST_EMPTY;
 use super::bursts::is_of_start_up;
 use super::{A_SECOND, Receiver};
@@ -20,6 +21,9 @@ impl Receiver {
         self.slot.base.lost += if header.channel == 0 { lost } else { 0 };
         if is_of_start_up(header) || self.tells_of_burst(header) {
             self.slot.counts.lost_in_bursts += lost;
+        }
+        if self.tells_at_once(header) {
+            self.own_losses.on_packet(self.queue.met(self.delay.short_term()), lost);
         }
         if header.signal || self.is_after_burst(now, header) || self.place.in_cycle() == Some(0) {
             return;
@@ -53,13 +57,19 @@ impl Receiver {
         self.packet_size / rate * self.config.reorder_packets as u32
     }
 
+    /// Whether the packet's channel shows a loss within a period of the sender, so that what this packet met is what the lost one did.
+    fn tells_at_once(&self, header: &Layered) -> bool {
+        self.told_after(header) <= SENDER_PERIOD
+    }
+
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
-    /// sent a moment ago, so that the queue of this moment counts too; what a slow one lost may have been lost in a burst, or before a
-    /// leave acted that has answered it.
+    /// sent a moment ago, so that a queue that is about to overflow counts too, unless the path loses as much without one; what a slow one lost may have been
+    /// lost in a burst, or before a leave acted that has answered it.
     fn on_loss(&mut self, now: Time, header: &Layered) {
         let threshold = self.threshold();
         let told_after = self.told_after(header);
-        let overflows = told_after <= SLOT && self.queue.is_overflow(self.delay.short_term());
+        let is_own = self.tells_at_once(header) && !self.own_losses.are_exceeded();
+        let overflows = told_after <= SLOT && self.queue.met(self.delay.short_term()) == Met::Overflow && !is_own;
         let stood = self.queue_stood_lately(now, threshold) || overflows;
         let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
         if !stood && !is_much {
