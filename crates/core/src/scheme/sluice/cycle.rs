@@ -97,13 +97,10 @@ pub(super) struct StartUpBurst {
 
 impl StartUpBurst {
     /// The burst of a channel. Levels up to 10 Mbit/s see four times their rate, once in a slot, which is some 60 KB more than the rate at most. Those above see
-    /// twice what they have on top of that, and twice in a slot, or up to four times of some channels where others have had their burst. Receivers at the top
-    /// of the ladder see no more than its top rate: of this `below` is seen in the channels below, so that the uppermost pause.
-    pub(super) fn of(ladder: &Ladder, channel: usize, fast_factor: f64, below: f64) -> StartUpBurst {
+    /// twice what they have on top of that, and twice in a slot, or up to four times of some channels where others have had their burst.
+    pub(super) fn of(ladder: &Ladder, channel: usize, fast_factor: f64) -> StartUpBurst {
         let factor =
             if is_slow(ladder, channel) { SLOW_START_UP } else { fast_factor.clamp(FAST_START_UP, SLOW_START_UP) };
-        let left = (ladder.level_rate(ladder.levels()).bps() as f64 - below).max(0.0);
-        let factor = factor.min(left / ladder.channel_rate(channel).bps() as f64);
         StartUpBurst { factor, span: if factor > FAST_START_UP { SLOT } else { START_UP_PART } }
     }
 
@@ -127,13 +124,11 @@ pub(super) fn is_slow(ladder: &Ladder, channel: usize) -> bool {
     channel == 0 || ladder.level_rate(channel + 1) <= SLOW
 }
 
-/// What a start-up burst shows to receivers of `level`, if all of their channels have one.
-pub(super) fn start_up_rate(ladder: &Ladder, level: usize) -> Rate {
-    let rate = ladder.level_rate(level);
+/// What a start-up burst shows to receivers of this rate, if all of their channels have one.
+pub(super) fn start_up_rate(rate: Rate) -> Rate {
     let slow = rate.min(SLOW);
     let fast = Rate::from_bps(rate.bps() - slow.bps());
-    let shown = Rate::from_bps(slow.scale(SLOW_START_UP).bps() + fast.scale(FAST_START_UP).bps());
-    shown.min(ladder.level_rate(ladder.levels()))
+    Rate::from_bps(slow.scale(SLOW_START_UP).bps() + fast.scale(FAST_START_UP).bps())
 }
 
 /// By channel: the factor of its rate in the burst that stands for the next level; `None` if the cycle does not have it for this channel.
@@ -223,9 +218,8 @@ pub(super) fn next_level_rate(ladder: &Ladder, level: usize, margin: f64, shown:
 /// The factors of start-up bursts. What is left is a quarter of the rate for the rest of the slot, and a third for the rest of half a slot.
 pub(super) const SLOW_START_UP: f64 = 4.0;
 pub(super) const FAST_START_UP: f64 = 2.0;
-/// A burst that shows less than that times a receiver's rate, and less of the ladder's top, is not sent for it: soon more channels may have one.
+/// A burst that shows less than that times a receiver's rate is not sent for it: soon more channels may have one.
 pub(super) const WORTH_A_BURST: f64 = 1.8;
-pub(super) const WORTH_OF_TOP: f64 = 0.9;
 /// Up to this rate a start-up burst has four times the rate.
 pub(super) const SLOW: Rate = Rate::from_mbps(10);
 const TELLING_EXCESS: f64 = 0.03;
@@ -363,9 +357,10 @@ mod tests {
         let ladder = ladder();
         let mut seen = 0.0;
         for level in 1..=ladder.levels() {
-            let factor = StartUpBurst::of(&ladder, level - 1, 0.0, seen).factor(Duration::ZERO).expect("it has begun");
+            let rate = ladder.level_rate(level);
+            let factor = StartUpBurst::of(&ladder, level - 1, 0.0).factor(Duration::ZERO).expect("it has begun");
             seen += ladder.channel_rate(level - 1).bps() as f64 * factor;
-            let wanted = start_up_rate(&ladder, level).bps() as f64;
+            let wanted = start_up_rate(rate).bps() as f64;
             assert!((seen / wanted - 1.0).abs() < 0.03, "level {level} sees {seen} and not {wanted}");
         }
     }
@@ -374,7 +369,7 @@ mod tests {
     fn until_it_may_have_another_start_up_burst_each_channel_has_its_rate() {
         let ladder = ladder();
         for (channel, factor, span) in [(0, 0.0, 100), (40, 0.0, 50), (40, 3.0, 100), (40, 9.0, 100)] {
-            let burst = StartUpBurst::of(&ladder, channel, factor, 0.0);
+            let burst = StartUpBurst::of(&ladder, channel, factor);
             let factors: Vec<_> = (0..1_000).map_while(|millis| burst.factor(Duration::from_millis(millis))).collect();
             assert_eq!(factors.len(), span, "channel {channel}, {factor}");
             assert!((factors.iter().sum::<f64>() / span as f64 - 1.0).abs() < 1e-9, "channel {channel}, {factor}");

@@ -300,7 +300,7 @@ impl Rules {
         } else if carried.rate >= self.rate(seen.level).scale(TELLING) {
             self.overfull = None;
         }
-        let within = self.highest_within(self.taken_of(carried));
+        let within = self.highest_within(carried.rate.scale(START_SHARE));
         let may_join =
             |level: &usize| !self.is_barred(seen, *level) && self.flows.let_join(seen.now, self.rate(*level));
         let allowed = (seen.level + 1..=within).take_while(may_join);
@@ -309,13 +309,6 @@ impl Rules {
         self.trying = None;
         self.started = Some((seen.now, level));
         Some((level, LevelCause::SlowStart))
-    }
-
-    /// How much of what a start-up burst says is taken. No burst shows more than the ladder's top rate, so all of it is taken where that fits.
-    fn taken_of(&self, carried: Carried) -> Rate {
-        let top = self.rate(self.ladder.levels());
-        let is_all = !carried.is_full && carried.rate >= top.scale(ALL_OF_TOP);
-        if is_all { top } else { carried.rate.scale(START_SHARE) }
     }
 
     /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
@@ -446,8 +439,6 @@ const LONGEST_STALL: Duration = Duration::from_millis(80);
 const TELLING: f64 = 1.3;
 /// In the start a receiver takes so much of what a burst says that the path carries.
 const START_SHARE: f64 = 0.93;
-/// A burst at the ladder's top rate of which so much arrived is one that the path carries. What a burst for the next level shows too much is as little.
-const ALL_OF_TOP: f64 = 0.97;
 /// Joins need a share that much above the level, so that it is not left again.
 const JOIN_SHARE: f64 = 1.2;
 /// A level is left when the share is below that part of it, for one of the share over √0.8.

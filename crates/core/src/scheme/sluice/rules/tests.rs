@@ -164,18 +164,6 @@ fn a_join_stays_when_its_trial_is_over() {
 }
 
 #[test]
-fn a_burst_at_the_top_rate_that_the_path_carries_is_taken_whole_as_none_shows_more() {
-    let level = |carried| {
-        let mut rules = Rules::new(&Config::default(), &ladder());
-        rules.on_start_up_burst(&seen(500), carried).map(|(level, _)| level)
-    };
-    let top = ladder().levels();
-    assert_eq!(level(carried(98.0)), Some(top));
-    assert_eq!(level(carried(96.0)), Some(top - 2), "89 Mbit/s; the level below the top has 90.7");
-    assert_eq!(level(Carried { is_full: true, ..carried(98.0) }), Some(top - 1), "91 Mbit/s");
-}
-
-#[test]
 fn in_the_start_a_receiver_takes_most_of_what_a_burst_is_carried_until_one_is_not() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     // 14.6 · 0.93 = 13.6; level 29 is 12.8.

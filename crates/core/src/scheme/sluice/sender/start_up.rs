@@ -43,14 +43,12 @@ impl Sender {
     /// Begins a start-up burst in the channels below `level` that may have one, with this factor in fast ones. What receivers were sent ahead would be
     /// missing in a burst of a few packets, and is made up for after it.
     fn burst_below(&mut self, level: usize, due: Time, fast_factor: f64) {
-        let mut shown = 0.0;
         for (number, channel) in self.channels.iter_mut().enumerate().take(level) {
             let ahead = channel.lacking.min(0.0);
             (channel.lacking, channel.ahead) = (channel.lacking - ahead, channel.ahead + ahead);
             if channel.start_up_factor(due).is_none() {
-                channel.start_up = Some((due, StartUpBurst::of(&self.ladder, number, fast_factor, shown)));
+                channel.start_up = Some((due, StartUpBurst::of(&self.ladder, number, fast_factor)));
             }
-            shown += channel.rate.bps() as f64 * channel.start_up_factor(due).unwrap_or(1.0);
         }
         self.start_up_ends = Some(due + START_UP_BURST);
     }
@@ -67,10 +65,9 @@ impl Sender {
                 None => fast += rate,
             }
         }
-        let [rate, top] = [level, self.ladder.levels()].map(|level| self.ladder.level_rate(level).bps() as f64);
-        let wanted = cycle::start_up_rate(&self.ladder, level).bps() as f64;
+        let rate = self.ladder.level_rate(level);
+        let wanted = cycle::start_up_rate(rate).bps() as f64;
         let factor = ((wanted - shown) / fast.max(1.0)).clamp(cycle::FAST_START_UP, cycle::SLOW_START_UP);
-        let worth = (rate * cycle::WORTH_A_BURST).min(top * cycle::WORTH_OF_TOP);
-        (shown + fast * factor >= worth).then_some(factor)
+        (shown + fast * factor >= rate.bps() as f64 * cycle::WORTH_A_BURST).then_some(factor)
     }
 }

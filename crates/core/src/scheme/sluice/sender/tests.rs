@@ -116,17 +116,6 @@ fn who_cannot_tell_has_start_up_bursts_in_the_first_seconds_twice_in_a_slot() {
 }
 
 #[test]
-fn a_start_up_burst_shows_nobody_more_than_the_top_rate_which_the_senders_own_link_may_just_carry() {
-    let mut sender = sender(StartUp::Asked);
-    let sent = sent(&mut sender, Time::from_millis(100));
-    let shown = |level| share(&sent, level, 0, 20) * ladder().level_rate(level).bps() as f64 / 1e6;
-    let (levels, half) = (ladder().levels(), ladder().rates().partition_point(|of| *of <= Rate::from_mbps(20)));
-    assert!((46.0..52.0).contains(&shown(levels)), "{} of 50 Mbit/s", shown(levels));
-    assert!((46.0..52.0).contains(&shown(half)), "{} of 50 Mbit/s", shown(half));
-    assert!((share(&sent, levels, 0, 100) - 1.0).abs() < 0.05, "what paused is made up for");
-}
-
-#[test]
 fn a_ladder_of_one_rate_has_no_start_up_bursts() {
     let ladder = Ladder::from_rates([Rate::from_mbps(50)].into()).expect("one rate");
     let session = Session { ladder, packet_size: SIZE, form: CciForm::Short, habitat: Habitat::Sockets };
