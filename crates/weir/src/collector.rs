@@ -1,28 +1,32 @@
-//! The thread that owns the disk: symbols cross to it in batches, so that the receive path never waits for a write.
+//! Takes what comes to the thread that owns the disk, in batches, so that the receive path never waits for a write.
 //!
 //! Memory between the two is bounded. The scheme hears how much waits ([`Collector::backlog`]), and takes less before that is too much. Where
 //! more comes all the same, whole batches are dropped and counted; the fountain makes up for them.
+//!
+//! Not here: what that thread does (`disk.rs`).
+
+mod batch;
+mod disk;
+mod effort;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{
-    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
-};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::time::{ClockId, clock_gettime};
+use nix::sys::eventfd::EventFd;
 use weir_core::Backlog;
-use weir_net::clock::{Clock, wall_ntp_secs};
-use weir_object::Lack;
+use weir_net::clock::wall_ntp_secs;
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
-use weir_units::Time;
 use weir_wire::alc::Content;
 use weir_wire::extension::Question;
+
+use batch::{BATCH_BYTES, Batch, LARGEST_SYMBOL, Run};
+use disk::{Ends, Found, Shared, Work};
+use effort::Bottleneck;
 
 /// The receive path's end.
 #[derive(Debug)]
@@ -45,130 +49,6 @@ pub(crate) struct Collector {
     is_busy: bool,
     thread: JoinHandle<Store>,
 }
-
-/// What the disk's thread has to do.
-#[derive(Debug)]
-enum Work {
-    /// To keep these symbols.
-    Keep(Batch),
-    /// To say what is lacking, which the sender asks.
-    Tell(Question),
-}
-
-/// What a question has found.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) question: Question,
-    /// What is lacking; `None` as long as the table is not there.
-    pub(crate) lacking: Option<Vec<Lack>>,
-    /// How long it took to find.
-    pub(crate) took: Duration,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    progress: Mutex<Progress>,
-    is_complete: AtomicBool,
-    /// Symbols of batches that the disk's thread is done with.
-    worked_off: AtomicU64,
-    effort: Effort,
-}
-
-/// What the time of the disk's thread went to while it had something to do.
-#[derive(Debug, Default)]
-struct Effort {
-    busy_nanos: AtomicU64,
-    /// Of these, with the processor: hashing, decoding, copying.
-    computing_nanos: AtomicU64,
-}
-
-impl Effort {
-    fn note(&self, busy: Duration, computing: Duration) {
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        self.busy_nanos.fetch_add(nanos(busy), Ordering::Relaxed);
-        self.computing_nanos.fetch_add(nanos(computing), Ordering::Relaxed);
-    }
-
-    fn bottleneck(&self) -> Bottleneck {
-        let (busy, computing) = (self.busy_nanos.load(Ordering::Relaxed), self.computing_nanos.load(Ordering::Relaxed));
-        if computing >= busy / 2 { Bottleneck::Processor } else { Bottleneck::Disk }
-    }
-}
-
-/// Why symbols were thrown away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bottleneck {
-    /// The thread that keeps them mostly waited: for the disk, or for a turn on a busy machine.
-    Disk,
-    /// It mostly computed.
-    Processor,
-}
-
-impl Bottleneck {
-    /// What to tell of so many symbols, of so many packets.
-    pub(crate) fn words(self, overrun: u64, packets: u64) -> String {
-        let cause = match self {
-            Bottleneck::Disk => "the disk was too slow",
-            Bottleneck::Processor => "this host's processor was too slow to decode and hash what came, not the disk,",
-        };
-        format!("{cause} for {overrun} of {packets} packets; they had to come again")
-    }
-}
-
-/// Processor time of this thread.
-fn thread_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
-/// Symbols on their way to the disk, in one allocation.
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    runs: Vec<Run>,
-}
-
-/// Symbols of one block whose numbers follow each other.
-#[derive(Debug)]
-struct Run {
-    /// What is said of the first.
-    content: Content,
-    /// Where they came from.
-    origin: Origin,
-    /// Bytes of each.
-    size: usize,
-    count: usize,
-}
-
-impl Run {
-    /// Whether a symbol of `size` bytes is the next of this run.
-    fn is_continued_by(&self, content: &Content, size: usize, origin: Origin) -> bool {
-        let number = self.content.payload_id.symbol as usize + self.count;
-        let mut next = self.content;
-        next.payload_id.symbol = content.payload_id.symbol;
-        size == self.size && origin == self.origin && number == content.payload_id.symbol as usize && next == *content
-    }
-}
-
-impl Batch {
-    fn with_room() -> Batch {
-        Batch { bytes: Vec::with_capacity(BATCH_BYTES + LARGEST_SYMBOL), runs: Vec::with_capacity(64) }
-    }
-
-    /// Whether it is to go over. Runs count as what they take: a run may be of one symbol of one byte.
-    fn is_full(&self) -> bool {
-        self.bytes.len() + self.runs.len() * size_of::<Run>() >= BATCH_BYTES
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.runs.clear();
-    }
-
-    fn symbols(&self) -> usize {
-        self.runs.iter().map(|run| run.count).sum()
-    }
-}
-
 impl Collector {
     /// Starts the thread on `store`. Up to `room` bytes of symbols wait for it: a disk may stand still for a moment, and
     /// making room for a large file takes one. `sender` is the sender's address, if it is known before a packet comes.
@@ -182,12 +62,12 @@ impl Collector {
         let (events_end, events) = channel();
         let (answers_end, answers) = channel();
         let shared = Arc::new(Shared::default());
-        let bell = bell()?;
+        let bell = disk::bell()?;
         let thread = std::thread::Builder::new().name("disk".into()).spawn({
             let (shared, bell) = (Arc::clone(&shared), Arc::clone(&bell));
             move || {
                 let ends = Ends { full: full_end, empty: empty_end, events: events_end, answers: answers_end, bell };
-                collect(store, &ends, &shared, wall_ntp_secs)
+                disk::collect(store, &ends, &shared, wall_ntp_secs)
             }
         })?;
         Ok(Collector {
@@ -350,185 +230,13 @@ impl Addresses {
     }
 }
 
-/// What the disk's thread rings, so that the receive path need not look all the time.
-fn bell() -> io::Result<Arc<EventFd>> {
-    Ok(Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?))
-}
-
-/// The disk's thread's ends of its channels.
-struct Ends {
-    full: Receiver<Work>,
-    empty: SyncSender<Batch>,
-    events: Sender<Result<Event, StoreError>>,
-    answers: Sender<Found>,
-    bell: Arc<EventFd>,
-}
-
-impl Ends {
-    /// The receive path is to look at what is new.
-    fn ring(&self) {
-        // It fails if the path has not looked since 2^64 - 2 times.
-        let _ = self.bell.write(1);
-    }
-}
-
-/// What the receive path acts on at once.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Stage {
-    only_decodes: bool,
-    has_everything: bool,
-    is_complete: bool,
-}
-
-/// Runs until the receive path lets go of its end, or of the events. `date` is asked each time: the clock may have been wrong when the
-/// receiver started, and be set since.
-fn collect(mut store: Store, ends: &Ends, shared: &Shared, mut date: impl FnMut() -> u64) -> Store {
-    let clock = Clock::new();
-    let mut schedule = Schedule::default();
-    let [mut told, mut stage] = [Stage::default(); 2];
-    loop {
-        let next = next_work(&ends.full, &mut store);
-        let (begun, computed) = (clock.now(), thread_time());
-        let outcome = match next {
-            Ok(Ok(Work::Tell(question))) => tell(&mut store, question, &clock, ends),
-            Ok(Ok(Work::Keep(batch))) => {
-                store.set_time(date());
-                let symbols = batch.symbols() as u64;
-                let added = add_all(&mut store, batch, &ends.empty);
-                shared.worked_off.fetch_add(symbols, Ordering::Relaxed);
-                added
-            }
-            Ok(Err(RecvTimeoutError::Timeout)) => store.take_decoded(),
-            Ok(Err(RecvTimeoutError::Disconnected)) => break,
-            Err(error) => Err(error),
-        };
-        let has_written = outcome.and_then(|()| schedule.write(&clock, &mut store));
-        shared.effort.note(clock.now().since(begun), thread_time().saturating_sub(computed));
-        // The receiving side decides whether to go on without the disk; if it has gone, so do we.
-        let has_written = match has_written {
-            Ok(has_written) => has_written,
-            Err(error) => {
-                if ends.events.send(Err(error)).is_err() {
-                    break;
-                }
-                false
-            }
-        };
-        while let Some(event) = store.poll_event() {
-            if ends.events.send(Ok(event)).is_err() {
-                return store;
-            }
-        }
-        let is_complete = store.is_complete();
-        if has_written || is_complete {
-            let progress = store.progress();
-            *shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
-            let Progress { only_decodes, has_everything, .. } = progress;
-            stage = Stage { only_decodes, has_everything, ..stage };
-        }
-        stage.is_complete = is_complete;
-        shared.is_complete.store(is_complete, Ordering::Release);
-        if std::mem::replace(&mut told, stage) != stage {
-            ends.ring();
-        }
-    }
-    store
-}
-
-/// When what has come goes to the disk.
-#[derive(Debug, Default)]
-struct Schedule {
-    written: Time,
-    interval: Duration,
-    named: Time,
-}
-
-impl Schedule {
-    /// Writes what has come, if it is time to. Whether it was.
-    fn write(&mut self, clock: &Clock, store: &mut Store) -> Result<bool, StoreError> {
-        let now = clock.now();
-        if now.since(self.written) < self.interval {
-            return Ok(false);
-        }
-        self.written = now;
-        store.flush()?;
-        self.interval = (clock.now().since(now) * WRITING_PART).clamp(SHORTEST_WRITE_INTERVAL, WRITE_INTERVAL);
-        if now.since(self.named) >= NAME_INTERVAL {
-            self.named = now;
-            store.commit()?;
-        }
-        Ok(true)
-    }
-}
-
-/// Says what is lacking.
-fn tell(store: &mut Store, question: Question, clock: &Clock, ends: &Ends) -> Result<(), StoreError> {
-    store.take_decoded()?;
-    let begun = clock.now();
-    let lacking = store.lacking(MOST_LACKING)?;
-    // Where nobody listens any more, the events say so.
-    let _ = ends.answers.send(Found { question, lacking, took: clock.now().since(begun) });
-    ends.ring();
-    Ok(())
-}
-
-/// What is to be done next. While there is nothing, files of bundles are written that are there already.
-fn next_work(full: &Receiver<Work>, store: &mut Store) -> Result<Result<Work, RecvTimeoutError>, StoreError> {
-    match full.try_recv() {
-        Ok(work) => Ok(Ok(work)),
-        Err(TryRecvError::Disconnected) => Ok(Err(RecvTimeoutError::Disconnected)),
-        Err(TryRecvError::Empty) if store.unpack_some()? => Ok(Err(RecvTimeoutError::Timeout)),
-        Err(TryRecvError::Empty) => {
-            let is_soon = store.is_decoding() || store.is_syncing();
-            let patience = if is_soon { DECODED_INTERVAL } else { WRITE_INTERVAL };
-            Ok(full.recv_timeout(patience))
-        }
-    }
-}
-
-fn add_all(store: &mut Store, mut batch: Batch, empty: &SyncSender<Batch>) -> Result<(), StoreError> {
-    let mut at = 0;
-    let mut outcome = Ok(());
-    for run in &batch.runs {
-        let length = run.size * run.count;
-        // A symbol without bytes says nothing.
-        if outcome.is_ok() && length > 0 {
-            outcome = store.add_run(&run.content, &batch.bytes[at..at + length], run.size, run.origin);
-        }
-        at += length;
-    }
-    batch.clear();
-    // A full return channel only means that there are spare batches enough.
-    let _ = empty.try_send(batch);
-    outcome
-}
-
-/// Blocks that are told of at a time: with some runs each, these are as many messages as a sender's buffer takes in a second or two. The rest
-/// is asked for again.
-const MOST_LACKING: usize = 4096;
-/// A batch goes over when it holds this much, or when the receive path looks up from its work.
-const BATCH_BYTES: usize = 1 << 20;
-const LARGEST_SYMBOL: usize = 64 << 10;
-/// What was received this long ago is on disk, and in the account of progress: a receiver that is killed has to fetch the rest again.
-const WRITE_INTERVAL: Duration = Duration::from_millis(100);
-/// The interval when writing is quick. It grows so that writing takes at most one part in [`WRITING_PART`] of the time.
-const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(20);
-const WRITING_PART: u32 = 50;
-/// Files of bundles take their names so often.
-const NAME_INTERVAL: Duration = Duration::from_secs(1);
-/// While little comes, it is looked this often for what threads have done: to decode a few blocks, or to write through to the disk, takes longer.
-const DECODED_INTERVAL: Duration = Duration::from_millis(10);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use nix::poll::{PollFd, PollFlags, poll};
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
-    use weir_object::keys::SecretKey;
-    use weir_object::source::SourceSet;
     use weir_object::store::StoreOptions;
-    use weir_object::{Carousel, CarouselOptions};
     use weir_wire::fec::PayloadId;
 
     #[test]
@@ -539,19 +247,6 @@ mod tests {
         assert_eq!(numbers[..254], (1..=254).collect::<Vec<u8>>());
         assert!(numbers[254..].iter().all(|number| *number == 255));
         assert_eq!([3, 3, 299, 1].map(|number| addresses.origin(address(number)).0), [3, 3, 255, 1]);
-    }
-
-    #[test]
-    fn a_thread_that_computed_does_not_blame_the_disk() {
-        let effort = Effort::default();
-        let millis = Duration::from_millis;
-        effort.note(millis(100), millis(80));
-        assert_eq!(effort.bottleneck(), Bottleneck::Processor);
-        let words = effort.bottleneck().words(7, 100);
-        assert!(words.starts_with("this host's processor") && words.contains("7 of 100 packets"), "{words}");
-        effort.note(millis(300), millis(20));
-        assert_eq!(effort.bottleneck(), Bottleneck::Disk);
-        assert!(effort.bottleneck().words(7, 100).starts_with("the disk was too slow"));
     }
 
     const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -612,46 +307,5 @@ mod tests {
             collector.push(&content(toi), b"a", None);
             assert!(collector.filling.runs.len() * size_of::<Run>() <= BATCH_BYTES);
         }
-    }
-
-    #[test]
-    fn a_clock_that_is_set_while_a_receiver_runs_is_followed() {
-        let (key, now) = (SecretKey::from_seed([1; 32]), 4_000_000_000);
-        let [sent, out] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
-        let file = sent.path().join("a");
-        std::fs::write(&file, [7; 1_000]).expect("written");
-        let set = SourceSet::collect(&[file], false).expect("readable");
-        let options = CarouselOptions { key: Some(key.clone()), expires: now + 3_600, ..Default::default() };
-        let mut carousel = Carousel::new(set, &options).expect("valid options");
-        let store = StoreOptions { key: Some(key.public()), ..Default::default() };
-        let store = Store::open(out.path(), store).expect("a folder");
-
-        let ((full, full_end), (empty_end, _empty)) = (sync_channel(200), sync_channel(200));
-        let (events_end, events) = channel();
-        for _ in 0..200 {
-            let (content, symbol) = carousel.next(0).expect("a packet");
-            let run = Run { content, origin: Origin(1), size: symbol.len(), count: 1 };
-            full.send(Work::Keep(Batch { bytes: symbol.to_vec(), runs: vec![run] })).expect("there is room");
-        }
-        drop(full);
-        // Ten years ahead at first.
-        let mut ahead = [315_360_000; 3].into_iter();
-        let date = || u64::from(now) + ahead.next().unwrap_or(0);
-        let shared = Shared::default();
-        let ends = Ends {
-            full: full_end,
-            empty: empty_end,
-            events: events_end,
-            answers: channel().0,
-            bell: bell().expect("an event counter"),
-        };
-        let store = collect(store, &ends, &shared, date);
-        drop(ends);
-        let effort = [&shared.effort.busy_nanos, &shared.effort.computing_nanos];
-        assert!(effort.iter().all(|nanos| nanos.load(Ordering::Relaxed) > 0), "{effort:?}");
-        assert!(store.is_complete() && store.progress().old_manifests > 0, "{:?}", store.progress());
-        let told: Vec<Event> = events.iter().map(|event| event.expect("the disk works")).collect();
-        assert!(matches!(told[..], [Event::ExpiredTable { .. }, Event::Done { .. }]), "{told:?}");
-        assert_eq!(std::fs::read(out.path().join("a")).expect("received"), [7; 1_000]);
     }
 }
