@@ -1,13 +1,13 @@
-//! Whether a path loses more where its queue is about to overflow than where none stands. What it loses then is its own: radio, a bad cable.
+//! Tells an overflow from a path's own random loss, as of a radio link or a bad cable.
 //!
-//! A packet now and then is lost while something waits, and the more packets there are, the more often: at a gigabit a second with 1 % of random loss, some in each
-//! millisecond in which the sender's or the receiver's host stood still. So losses near an overflow are one if they are more than that.
+//! Packets that the sender sends together wait for each other, so at high rates many random losses fall into moments with a long delay. Such losses are an overflow only if
+//! the path loses clearly more in these moments than while no queue stands.
 //!
-//! Not here: what is an overflow ([`super::queue`]), and what else makes a loss congestion (`receiver/losses.rs`).
+//! Not here: when a queue is about to overflow ([`super::queue`]), and what else makes a loss congestion (`receiver/losses.rs`).
 
 use weir_units::math::sqrt;
 
-/// What was lost with and without a queue, of late.
+/// Recent losses without a queue, and near an overflow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OwnLosses {
     without_queue: Part,
@@ -20,7 +20,7 @@ struct Part {
     lost: f64,
 }
 
-/// What a packet met.
+/// The queue that a packet met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Met {
     NoQueue,
@@ -41,7 +41,7 @@ impl Part {
 }
 
 impl OwnLosses {
-    /// A packet came, and shows that so many before it were lost.
+    /// Counts a packet that arrived, and the `lost` ones that it shows to be missing.
     pub(super) fn on_packet(&mut self, met: Met, lost: u64) {
         match met {
             Met::NoQueue => self.without_queue.add(lost),
@@ -56,7 +56,7 @@ impl OwnLosses {
         self.near_overflow.fade(KEPT_NEAR_OVERFLOW);
     }
 
-    /// Whether more is lost near an overflow than the path's own losses and chance explain.
+    /// Whether the path loses more near an overflow than its own loss rate and chance explain.
     pub(super) fn are_exceeded(&self) -> bool {
         let Part { packets, lost } = self.without_queue;
         let own = self.near_overflow.packets * lost / packets.max(1.0);
@@ -68,14 +68,14 @@ impl OwnLosses {
 const KEPT_WITHOUT_QUEUE: f64 = 0.99;
 /// An overflow is over in a few round trips.
 const KEPT_NEAR_OVERFLOW: f64 = 0.5;
-/// What is beyond chance: each loss asks again.
+/// Standard deviations that are beyond chance. The question is asked again at each loss, so two would not do.
 const DEVIATIONS: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A path that has lost one of a hundred packets without a queue, and then so many of 2000 near an overflow.
+    /// Whether `near_overflow` losses in 2000 packets near an overflow are too many on a path with 1 % of random loss.
     fn exceeded(near_overflow: u64) -> bool {
         let mut losses = OwnLosses::default();
         (0..10_000).for_each(|packet| losses.on_packet(Met::NoQueue, u64::from(packet % 100 == 0)));
@@ -98,12 +98,7 @@ mod tests {
         assert!(!losses.are_exceeded());
         losses.on_packet(Met::Overflow, 1);
         assert!(losses.are_exceeded());
-        assert!(
-            {
-                (0..9).for_each(|_| losses.on_packet(Met::Overflow, 0));
-                losses.are_exceeded()
-            },
-            "until it is forgotten"
-        );
+        (0..9).for_each(|_| losses.on_packet(Met::Overflow, 0));
+        assert!(losses.are_exceeded(), "until it is forgotten");
     }
 }

@@ -136,7 +136,7 @@ impl Queue {
         (packet_time * 3 / 2).min(self.longest() / 2).max(LEAST_QUEUE)
     }
 
-    /// What the latest packets met that waited so long on the mean. A queue is about to overflow if it is nearly the longest that there was in the last ten seconds.
+    /// The queue that packets met which waited this long. It is about to overflow if it is nearly as long as the longest of the last ten seconds.
     pub(super) fn met(&self, waited: Duration) -> Met {
         match waited {
             _ if waited < LEAST_QUEUE => Met::NoQueue,

@@ -23,7 +23,7 @@ impl Receiver {
             self.slot.counts.lost_in_bursts += lost;
         }
         if self.tells_at_once(header) {
-            self.own_losses.on_packet(self.queue.met(self.delay.short_term()), lost);
+            self.own_losses.on_packet(self.met(), lost);
         }
         if header.signal || self.is_after_burst(now, header) || self.place.in_cycle() == Some(0) {
             return;
@@ -57,6 +57,11 @@ impl Receiver {
         self.packet_size / rate * self.config.reorder_packets as u32
     }
 
+    /// The queue that the latest packets met.
+    fn met(&self) -> Met {
+        self.queue.met(self.delay.short_term())
+    }
+
     /// Whether the packet's channel shows a loss within a period of the sender, so that what this packet met is what the lost one did.
     fn tells_at_once(&self, header: &Layered) -> bool {
         self.told_after(header) <= SENDER_PERIOD
@@ -69,7 +74,7 @@ impl Receiver {
         let threshold = self.threshold();
         let told_after = self.told_after(header);
         let is_own = self.tells_at_once(header) && !self.own_losses.are_exceeded();
-        let overflows = told_after <= SLOT && self.queue.met(self.delay.short_term()) == Met::Overflow && !is_own;
+        let overflows = told_after <= SLOT && self.met() == Met::Overflow && !is_own;
         let stood = self.queue_stood_lately(now, threshold) || overflows;
         let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
         if !stood && !is_much {
