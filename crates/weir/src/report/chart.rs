@@ -68,7 +68,7 @@ fn draw_delays(svg: &mut Svg, series: &Series, x: Scale, frame: Frame) {
 pub(super) fn draw_strip(svg: &mut Svg, x: Scale, frame: Frame, points: &[(f64, f64)], label: &str) {
     let most = points.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
     let y = Scale::new(most.max(10.0) * 1.1, (frame.bottom, frame.top));
-    for tick in y.ticks(2) {
+    for tick in y.ticks(STRIP_TICKS) {
         svg.line(if tick == 0.0 { "axis" } else { "grid" }, (frame.left, y.at(tick)), (frame.right, y.at(tick)));
         svg.label("tick end", (frame.left - 7.0, y.at(tick) + 4.0), number(tick));
     }
@@ -115,5 +115,7 @@ const DELAYS_HEIGHT: f64 = 52.0;
 
 /// Time axis: pixels from one number to the next, about.
 const TICK_PX: f64 = 56.0;
+/// With two, an axis of 40 to 50 ms has none but 0: round values are up to two and a half times apart.
+pub(super) const STRIP_TICKS: usize = 3;
 
 const LOSS_MARK: f64 = 9.0;

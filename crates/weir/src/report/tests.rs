@@ -206,6 +206,14 @@ fn thinning_keeps_the_amount_that_arrived() {
 }
 
 #[test]
+fn the_axis_of_a_strip_has_one_to_three_ticks_above_zero_however_long_it_is() {
+    for tenths in 100..100_000 {
+        let ticks = scale::Scale::new(f64::from(tenths) / 10.0, (0.0, 30.0)).ticks(chart::STRIP_TICKS).len() - 1;
+        assert!((1..=3).contains(&ticks), "{ticks} up to {tenths} tenths");
+    }
+}
+
+#[test]
 fn axes_have_round_numbers() {
     let scale = |max| scale::Scale::new(max, (0.0, 100.0));
     assert_eq!(scale(2.24).ticks(5), [0.0, 0.5, 1.0, 1.5, 2.0]);
