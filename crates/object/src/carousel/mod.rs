@@ -54,8 +54,8 @@ pub struct CarouselOptions {
     pub tsi: u16,
     /// Bytes of a symbol: a multiple of 8, at least 64.
     pub symbol_size: u16,
-    /// Rate of each channel (not cumulative). Only their proportions count for the order; their sum bounds how much work
-    /// goes into encoding.
+    /// Rate of each channel (not cumulative). Their proportions share out the symbols. With their sum, runs of symbols of one block get longer,
+    /// and more work goes into encoding.
     pub channel_rates: Vec<Rate>,
     /// Whether every receiver takes channel 0 at all times. If not, every channel carries the file delivery table, in one
     /// packet of 50.

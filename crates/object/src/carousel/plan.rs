@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) batch_symbols: u64,
     /// Whether the encoders of all blocks are kept.
     pub(crate) keep_encoders: bool,
+    /// Source symbols of one block that follow each other in a channel: a receiver writes them at one go.
+    pub(crate) source_run: u32,
     /// Bytes a second that all channels take.
     pub(crate) bytes_per_sec: u64,
     /// In how many visits a window's cycle is sent at least.
@@ -107,6 +109,7 @@ impl Plan {
             symbols,
             batch_symbols,
             keep_encoders,
+            source_run: source_run(bytes_per_sec / symbol_size as u64),
             bytes_per_sec,
             visits,
             expected_loss,
@@ -157,6 +160,12 @@ fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
         kept += if block.is_kept { bytes } else { 0 };
     }
     if part < 1.0 { kept as f64 / all as f64 } else { 1.0 }
+}
+
+/// Source symbols in a run, where all channels take so many a second. Long runs save a fast transfer work. A receiver that is away for a moment misses
+/// whole runs of some blocks and none of others, so that short ones have blocks lack about the same.
+fn source_run(symbols_per_sec: u64) -> u32 {
+    (symbols_per_sec / RUNS_PER_SEC).clamp(1, LONGEST_RUN) as u32
 }
 
 /// How often a window's encoders may be made again in one cycle without exceeding [`ENCODE_BUDGET`]. `bytes_per_sec` is the rate of the
@@ -345,6 +354,10 @@ const LEAST_KEPT: f64 = 0.2;
 /// Bytes a second that may go through making encoders: about half a core.
 const ENCODE_BUDGET: u64 = 200_000_000;
 const MAX_VISITS: u64 = 32;
+/// At 100 Mbit/s and symbols of 1400 bytes, runs are of one symbol.
+const RUNS_PER_SEC: u64 = 10_000;
+/// Longer runs save little more.
+const LONGEST_RUN: u64 = 16;
 const MAX_EXPECTED_LOSS: f64 = 0.5;
 /// Blocks get that many more or fewer symbols in a stretch of a cycle.
 const UNEVEN: f64 = 3.0;

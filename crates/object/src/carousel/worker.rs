@@ -446,7 +446,7 @@ impl Worker {
 
     /// Which block each channel's slots are for.
     fn choose_slots(&mut self, window: usize, blocks: &Range<usize>, progress: u64, next: u64, batch: &mut Batch) {
-        let run = if progress < CYCLE { SOURCE_RUN } else { REPAIR_RUN };
+        let run = if progress < CYCLE { self.plan.source_run } else { REPAIR_RUN };
         if self.cycle.as_ref().is_none_or(|(of, length, _)| (*of, *length) != (window, run)) {
             let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.symbols).collect();
             self.cycle = Some((window, run, Cycle::new(&symbols, run)));
@@ -487,9 +487,7 @@ fn first_cycle_visits(bytes: u64) -> u64 {
     (MOST_VISITS * IN_MEMORY / bytes.max(1)).clamp(FEWEST_VISITS, MOST_VISITS)
 }
 
-/// Source symbols of one block that follow each other in a channel: a receiver writes them at one go.
-const SOURCE_RUN: u32 = 16;
-/// Repair symbols gain nothing by that, and single ones spread more evenly over a short round.
+/// Repair symbols gain nothing by runs ([`Plan::source_run`]), and single ones spread more evenly over a short round.
 const REPAIR_RUN: u32 = 1;
 const MOST_VISITS: u64 = 16;
 /// What is read back in the last of four is at most some quarter of what comes then.
@@ -551,6 +549,30 @@ mod tests {
         assert!(steps.len() > 16 && progress == CYCLE + repair);
         let most = (2 * worker.plan.batch_symbols * CYCLE).div_ceil(longest) + repair;
         assert!(steps.iter().all(|step| *step <= most), "{steps:?}, {most} at most");
+    }
+
+    /// How many symbols of each of 70 blocks are in the second third of the first cycle at this rate: the fewest and the most.
+    fn spread(mbps: u64) -> (usize, usize) {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        std::fs::write(folder.path().join("file"), vec![7; 70 * 20 * 1400]).expect("file");
+        let set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
+        let rates = vec![weir_units::Rate::from_mbps(mbps)];
+        let options = CarouselOptions { block_symbols: 20, channel_rates: rates, ..CarouselOptions::default() };
+        let (plan, _) = Plan::new(set, &options).expect("valid");
+        let mut worker = Worker::new(Arc::new(plan), Shares::new(&[1]), 0, Arc::default(), Arc::default());
+        let mut batch = Batch::default();
+        worker.choose_slots(0, &(0..70), CYCLE / 3, CYCLE / 3 * 2, &mut batch);
+        let count = |block| batch.slots.iter().filter(|slot| slot.block == block).count();
+        let counts: Vec<usize> = (0..70).map(count).collect();
+        (*counts.iter().min().expect("70 blocks"), *counts.iter().max().expect("70 blocks"))
+    }
+
+    #[test]
+    fn a_receiver_that_is_away_at_a_low_rate_misses_as_much_of_each_block() {
+        let (fewest, most) = spread(100);
+        assert!(most - fewest <= 1, "{fewest} to {most}");
+        let (fewest, most) = spread(2_000);
+        assert!(most - fewest > 4, "runs are long where they save work: {fewest} to {most}");
     }
 
     #[test]
