@@ -16,11 +16,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::sys::eventfd::EventFd;
 use weir_core::Backlog;
 use weir_net::clock::wall_ntp_secs;
 use weir_object::store::{Event, Origin, Progress, Store, StoreError};
+use weir_units::Time;
 use weir_wire::alc::Content;
 use weir_wire::extension::Question;
 
@@ -33,6 +35,8 @@ use effort::Bottleneck;
 pub(crate) struct Collector {
     addresses: Addresses,
     filling: Batch,
+    /// When its first symbol came.
+    begun: Time,
     full: SyncSender<Work>,
     empty: Receiver<Batch>,
     events: Receiver<Result<Event, StoreError>>,
@@ -73,6 +77,7 @@ impl Collector {
         Ok(Collector {
             addresses: Addresses { known: sender.into_iter().collect(), last: None },
             filling: Batch::with_room(),
+            begun: Time::ZERO,
             full,
             empty,
             events,
@@ -100,9 +105,12 @@ impl Collector {
         let _ = self.bell.read();
     }
 
-    /// Takes a symbol from the receive path, which came from `address`.
-    pub(crate) fn push(&mut self, content: &Content, symbol: &[u8], address: Option<SocketAddr>) {
+    /// Takes a symbol from the receive path, which came from `address` at `now`.
+    pub(crate) fn push(&mut self, now: Time, content: &Content, symbol: &[u8], address: Option<SocketAddr>) {
         let origin = address.map_or(Origin::default(), |address| self.addresses.origin(address.ip()));
+        if self.filling.runs.is_empty() {
+            self.begun = now;
+        }
         let Batch { bytes, runs } = &mut self.filling;
         bytes.extend_from_slice(symbol);
         self.symbol_size = symbol.len().max(1);
@@ -113,6 +121,8 @@ impl Collector {
         if self.filling.is_full() {
             self.flush();
             self.is_busy = true;
+        } else if now.since(self.begun) >= LONGEST_FILLING && self.waiting() == 0 {
+            self.flush();
         }
     }
 
@@ -230,6 +240,10 @@ impl Addresses {
     }
 }
 
+/// A batch whose first symbol has waited this long goes over with the next one, if the disk's thread has nothing to do: what it does not have, a
+/// receiver that is killed has to fetch again.
+const LONGEST_FILLING: Duration = Duration::from_millis(5);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,13 +290,25 @@ mod tests {
     }
 
     #[test]
+    fn symbols_that_wait_for_others_go_over_after_a_while() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut collector = collector(folder.path());
+        let mut push = |millis| {
+            collector.push(Time::from_millis(millis), &content(1), b"a", None);
+            collector.handed_over
+        };
+        assert_eq!([1_000, 1_004, 1_006].map(&mut push), [0, 0, 3]);
+        assert_eq!(push(1_010), 3, "the next batch begins with this one");
+    }
+
+    #[test]
     fn a_host_that_sends_from_many_ports_is_one() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut collector = collector(folder.path());
         for port in 1..=300 {
-            collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 1], port))));
+            collector.push(Time::ZERO, &content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 1], port))));
         }
-        collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 2], 1))));
+        collector.push(Time::ZERO, &content(1), b"a", Some(SocketAddr::from(([10, 0, 0, 2], 1))));
         let origins = collector.filling.runs.iter().map(|run| run.origin.0);
         assert_eq!(origins.collect::<BTreeSet<_>>(), [2, 3].into());
     }
@@ -292,9 +318,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut collector = collector(folder.path());
         for host in 0..=255 {
-            collector.push(&content(1), b"a", Some(SocketAddr::from(([10, 0, 0, host], 1))));
+            collector.push(Time::ZERO, &content(1), b"a", Some(SocketAddr::from(([10, 0, 0, host], 1))));
         }
-        collector.push(&content(1), b"a", Some(SocketAddr::new(SENDER, 5004)));
+        collector.push(Time::ZERO, &content(1), b"a", Some(SocketAddr::new(SENDER, 5004)));
         let origins: Vec<Origin> = collector.filling.runs.iter().map(|run| run.origin).collect();
         assert_eq!((origins.last(), origins[..256].contains(&Origin(1))), (Some(&Origin(1)), false));
     }
@@ -304,7 +330,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut collector = collector(folder.path());
         for toi in 1..=200_000 {
-            collector.push(&content(toi), b"a", None);
+            collector.push(Time::ZERO, &content(toi), b"a", None);
             assert!(collector.filling.runs.len() * size_of::<Run>() <= BATCH_BYTES);
         }
     }

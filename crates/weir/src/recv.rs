@@ -175,7 +175,7 @@ impl Application<Content> for FileReceiver<'_> {
         {
             answers.look(now, &mut self.collector, self.observed.level_rate);
         }
-        self.collector.push(delivery.label, delivery.payload, delivery.address);
+        self.collector.push(now, delivery.label, delivery.payload, delivery.address);
     }
 
     fn backlog(&self) -> Option<Backlog> {

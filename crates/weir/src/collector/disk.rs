@@ -205,8 +205,8 @@ const MOST_LACKING: usize = 4096;
 /// What was received this long ago is on disk, and in the account of progress: a receiver that is killed has to fetch the rest again.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval when writing is quick. It grows so that writing takes at most one part in [`WRITING_PART`] of the time.
-const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(20);
-const WRITING_PART: u32 = 50;
+const SHORTEST_WRITE_INTERVAL: Duration = Duration::from_millis(5);
+const WRITING_PART: u32 = 10;
 /// Files of bundles take their names so often.
 const NAME_INTERVAL: Duration = Duration::from_secs(1);
 /// While little comes, it is looked this often for what threads have done: to decode a few blocks, or to write through to the disk, takes longer.

@@ -90,7 +90,7 @@ mod tests {
             while tables < carousel.fdt_symbols() {
                 let (content, symbol) = carousel.next(0).expect("a packet");
                 if content.toi == 0 {
-                    collector.push(&content, symbol, None);
+                    collector.push(Time::ZERO, &content, symbol, None);
                     tables += 1;
                 }
             }
