@@ -121,10 +121,10 @@ fn filled(path: &Path) -> usize {
     std::fs::read(path).expect("readable").iter().filter(|byte| **byte != 0).count()
 }
 
-/// Changes a byte in the middle of what came.
+/// Changes a byte of what came: the last one up to the middle that is not zero, as what has not come is.
 fn spoil(path: &Path) {
-    let file = std::fs::File::options().read(true).write(true).open(path).expect("ours");
-    let mut byte = [0];
-    let at = file.metadata().expect("there").len() / 2;
-    file.read_exact_at(&mut byte, at).and_then(|()| file.write_all_at(&[!byte[0]], at)).expect("ours");
+    let bytes = std::fs::read(path).expect("ours");
+    let at = bytes[..bytes.len() / 2].iter().rposition(|byte| *byte != 0).expect("some of it came");
+    let file = std::fs::File::options().write(true).open(path).expect("ours");
+    file.write_all_at(&[!bytes[at]], at as u64).expect("ours");
 }
