@@ -14,6 +14,7 @@
 //! Not here: time and rates, beyond the shares of the channels. Files that fit are encoded once and kept; larger ones are
 //! sent in windows of bounded size, each visited many times a cycle, so that memory does not grow with the file.
 
+mod batch;
 mod cycle;
 mod encode;
 mod fdt;
@@ -35,12 +36,13 @@ use weir_wire::extension::Question;
 use weir_wire::fec::{PayloadId, RAPTORQ};
 use weir_wire::receipt::KEY_LEN;
 
+use self::batch::{Batch, Slot};
 use self::cycle::Shares;
 use self::fdt::FdtCarousel;
 use self::plan::Plan;
 pub use self::wanted::{Heard, Thrift};
 use self::wanted::{Served, Wanted};
-use self::worker::{Batch, Product, Slot, Word, Worker};
+use self::worker::{Product, Word, Worker};
 use crate::Lack;
 use crate::keys::SecretKey;
 use crate::manifest::{Edition, Manifest};
@@ -54,8 +56,8 @@ pub struct CarouselOptions {
     pub tsi: u16,
     /// Bytes of a symbol: a multiple of 8, at least 64.
     pub symbol_size: u16,
-    /// Rate of each channel (not cumulative). Their proportions share out the symbols. With their sum, runs of symbols of one block get longer,
-    /// and more work goes into encoding.
+    /// Rate of each channel (not cumulative). Each channel gets its share of the symbols. The higher the sum, the longer the runs of symbols of
+    /// one block, and the more work goes into encoding.
     pub channel_rates: Vec<Rate>,
     /// Whether every receiver takes channel 0 at all times. If not, every channel carries the file delivery table, in one
     /// packet of 50.

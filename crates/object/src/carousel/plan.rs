@@ -162,8 +162,8 @@ fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
     if part < 1.0 { kept as f64 / all as f64 } else { 1.0 }
 }
 
-/// Source symbols in a run, where all channels take so many a second. Long runs save a fast transfer work. A receiver that is away for a moment misses
-/// whole runs of some blocks and none of others, so that short ones have blocks lack about the same.
+/// The length of a run of source symbols, for a ladder whose channels together send this many symbols a second. Long runs save work at high rates.
+/// Short runs keep blocks even: a receiver that is away for a moment misses about as many symbols of each.
 fn source_run(symbols_per_sec: u64) -> u32 {
     (symbols_per_sec / RUNS_PER_SEC).clamp(1, LONGEST_RUN) as u32
 }
