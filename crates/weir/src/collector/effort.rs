@@ -36,7 +36,7 @@ pub(crate) enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// What to tell of so many symbols, of so many packets.
+    /// Says why `overrun` of `packets` symbols were thrown away.
     pub(crate) fn words(self, overrun: u64, packets: u64) -> String {
         let cause = match self {
             Bottleneck::Disk => "the disk was too slow",
