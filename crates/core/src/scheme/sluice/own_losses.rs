@@ -5,7 +5,7 @@
 //!
 //! Not here: when a queue is about to overflow ([`super::queue`]), and what else makes a loss congestion (`receiver/losses.rs`).
 
-use weir_units::math::sqrt;
+use weir_units::math::ln;
 
 /// Recent losses without a queue, and near an overflow.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,16 +60,22 @@ impl OwnLosses {
     pub(super) fn are_exceeded(&self) -> bool {
         let Part { packets, lost } = self.without_queue;
         let own = self.near_overflow.packets * lost / packets.max(1.0);
-        self.near_overflow.lost > own + DEVIATIONS * sqrt(own)
+        self.near_overflow.lost > own && deviance(self.near_overflow.lost, own) > BEYOND_CHANCE
     }
+}
+
+/// How unlikely it is that chance makes `count` of what happens `expected` times in the mean: the deviance of a Poisson distribution. For large numbers it is the square of
+/// the standard deviations; where less than one is expected, a single one is soon many of these, and still happens.
+fn deviance(count: f64, expected: f64) -> f64 {
+    2.0 * (count * ln(count / expected) - (count - expected))
 }
 
 /// Ten seconds, as for the longest queue.
 const KEPT_WITHOUT_QUEUE: f64 = 0.99;
 /// An overflow is over in a few round trips.
 const KEPT_NEAR_OVERFLOW: f64 = 0.5;
-/// Standard deviations that are beyond chance. The question is asked again at each loss, so two would not do.
-const DEVIATIONS: f64 = 4.0;
+/// Four standard deviations. The question is asked again at each loss, so two would not do.
+const BEYOND_CHANCE: f64 = 4.0 * 4.0;
 
 #[cfg(test)]
 mod tests {
@@ -87,7 +93,13 @@ mod tests {
     #[test]
     fn losses_near_an_overflow_are_no_overflow_if_the_path_loses_as_many_without_a_queue() {
         assert!(!exceeded(20) && !exceeded(30));
-        assert!(exceeded(40));
+        assert!(exceeded(45));
+    }
+
+    #[test]
+    fn two_losses_where_a_twentieth_is_expected_may_be_chance() {
+        assert!(deviance(2.0, 0.05) < BEYOND_CHANCE);
+        assert!(deviance(3.0, 0.05) > BEYOND_CHANCE);
     }
 
     #[test]

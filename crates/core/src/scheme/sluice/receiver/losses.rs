@@ -22,7 +22,7 @@ impl Receiver {
         if is_of_start_up(header) || self.tells_of_burst(header) {
             self.slot.counts.lost_in_bursts += lost;
         }
-        if self.tells_at_once(header) {
+        if self.tells_soon(header) {
             self.own_losses.on_packet(self.met(), lost);
         }
         if header.signal || self.is_after_burst(now, header) || self.place.in_cycle() == Some(0) {
@@ -62,9 +62,9 @@ impl Receiver {
         self.queue.met(self.delay.short_term())
     }
 
-    /// Whether the packet's channel shows a loss within a period of the sender, so that what this packet met is what the lost one did.
-    fn tells_at_once(&self, header: &Layered) -> bool {
-        self.told_after(header) <= SENDER_PERIOD
+    /// Whether the packet's channel shows a loss so soon that the lost packet met about the queue that this one met.
+    fn tells_soon(&self, header: &Layered) -> bool {
+        self.told_after(header) <= SLOT
     }
 
     /// A loss is congestion if a queue stood, or much is lost; else the path loses packets by itself. What a fast channel lost was
@@ -73,8 +73,7 @@ impl Receiver {
     fn on_loss(&mut self, now: Time, header: &Layered) {
         let threshold = self.threshold();
         let told_after = self.told_after(header);
-        let is_own = self.tells_at_once(header) && !self.own_losses.are_exceeded();
-        let overflows = told_after <= SLOT && self.met() == Met::Overflow && !is_own;
+        let overflows = self.tells_soon(header) && self.met() == Met::Overflow && self.own_losses.are_exceeded();
         let stood = self.queue_stood_lately(now, threshold) || overflows;
         let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
         if !stood && !is_much {
