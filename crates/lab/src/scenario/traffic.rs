@@ -45,6 +45,9 @@ pub struct Tcp {
     /// Whether it asks for congestion marks and answers them (RFC 3168). Default no.
     #[serde(default = "no")]
     pub ecn: Text<bool>,
+    /// Whether Reno and CUBIC of hosts of today are paced, as below Linux's `fq` queueing discipline. BBR always is. Default no.
+    #[serde(default = "no")]
+    pub paced: Text<bool>,
     /// How much it has to send. Default: without end.
     pub size: Option<Text<Bytes>>,
     /// What the window allows is sent late by a random time, uniform between 0 and this. Default 0s.
@@ -190,6 +193,7 @@ impl Default for Tcp {
             packet_size: None,
             max_window: None,
             ecn: no(),
+            paced: no(),
             size: None,
             overhead: zero(),
             tick: None,
@@ -224,6 +228,7 @@ impl Tcp {
             supply: self.size.map(|size| size.0.count().div_ceil(payload)),
             max_window: window.unwrap_or(config.max_window),
             ecn: self.ecn.0,
+            paced: self.paced.0,
             overhead: self.overhead.0,
             timers: tcp::Timers { granularity, ..config.timers },
             ..config

@@ -118,6 +118,8 @@ pub struct Config {
     pub quick_acks: u32,
     /// Congestion marks are asked for and answered (RFC 3168).
     pub ecn: bool,
+    /// Reno and CUBIC of Linux are paced, too, as below the `fq` queueing discipline. BBR always is.
+    pub paced: bool,
     /// What the window allows is sent after a random delay, uniform up to this, so that flows do not lock phases
     /// (Floyd and Jacobson 1992; ns-2's `overhead_`). Zero is none. BBR's pacing takes its place.
     pub overhead: Duration,
@@ -145,6 +147,7 @@ impl Config {
             delayed_ack: None,
             quick_acks: 0,
             ecn: false,
+            paced: false,
             overhead: Duration::ZERO,
             vegas_alpha: 1,
             vegas_beta: 3,

@@ -149,6 +149,23 @@ fn cubic_takes_more_than_reno_of_a_long_fat_path() {
     assert!((1.8..4.0).contains(&ratio), "{ratio}");
 }
 
+/// In slow start two segments go out for each one that the link has let through, so half of the window waits; paced ones leave at the window's rate.
+#[test]
+fn a_paced_slow_start_fits_in_a_queue_that_an_unpaced_one_overflows() {
+    for flavour in [Flavour::Reno, Flavour::Cubic] {
+        let dropped = |paced| {
+            // 10 Mbit/s and 80 ms: 66 segments, and the window stays below half of that.
+            let config = Config { paced, initial_window: 4, max_window: 30, ..today(flavour) };
+            let back = "rate=10M,delay=40ms,buffer=1000000p";
+            let mut path = Path::new(config, &["rate=10M,delay=40ms,buffer=8p"], &[back], 0.0, 1);
+            run(&mut path, 10);
+            path.dropped()
+        };
+        assert!(dropped(false) > 0, "{} without a pacer", flavour.name());
+        assert_eq!(dropped(true), 0, "{} with one", flavour.name());
+    }
+}
+
 #[test]
 fn bbr_fills_the_link_and_keeps_the_queue_below_two_bandwidth_delay_products() {
     // 10 Mbit/s and 40 ms: 33 segments; the queue could hold thirty times that.

@@ -72,10 +72,7 @@ impl Linux {
     /// Segments that are handed over at once: what the pacing rate lets out in a millisecond, more where the round trip is below
     /// 16 ms (`tcp_tso_autosize()`).
     fn batch(&self) -> u64 {
-        let rate = match &self.control {
-            Control::Bbr(bbr) => bbr.rate(self.window.cwnd),
-            _ => self.window.rate,
-        };
+        let rate = self.pacing_rate();
         let mut bytes = rate * self.window.segment_bytes / 1024.0;
         let shift = self.rtt.min_rtt().as_micros() >> 9;
         if shift < 32 {
@@ -83,6 +80,18 @@ impl Linux {
         }
         let least = if self.control.is_bbr() && rate * self.window.segment_bytes < 150_000.0 { 1 } else { 2 };
         ((bytes.min(LARGEST_BATCH) / self.window.segment_bytes) as u64).max(least)
+    }
+
+    /// Segments per second, as the pacer would send them.
+    fn pacing_rate(&self) -> f64 {
+        match &self.control {
+            Control::Bbr(bbr) => bbr.rate(self.window.cwnd),
+            _ => self.window.rate,
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.config.paced || self.control.is_bbr()
     }
 
     /// Whether a larger batch is worth waiting for: an acknowledgement is near, and less than a third of the window is open
@@ -104,7 +113,7 @@ impl Linux {
 
     /// Whether the pacer says no. It calls again.
     fn is_paced_until(&mut self, now: Time) -> bool {
-        let waits = self.control.is_bbr() && self.next_send > now;
+        let waits = self.is_paced() && self.next_send > now;
         if waits {
             self.send_at = Some(self.next_send);
         }
@@ -115,10 +124,9 @@ impl Linux {
     fn pace(&mut self, now: Time, segments: u64) {
         let late = now.since(self.next_send);
         self.next_send = self.next_send.max(now);
-        if let Control::Bbr(bbr) = &self.control
-            && self.counters.sent > UNPACED
-        {
-            let secs = segments as f64 / bbr.rate(self.window.cwnd);
+        let rate = self.pacing_rate();
+        if self.is_paced() && rate > 0.0 && self.counters.sent > UNPACED {
+            let secs = segments as f64 / rate;
             let span = Duration::from_nanos((secs * 1e9) as u64);
             self.next_send += span - late.min(span / 2);
         }
