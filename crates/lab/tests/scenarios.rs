@@ -186,6 +186,22 @@ fn packets_smaller_than_their_headers_are_refused() {
     assert!(session.contains("session.main: packet_size is 10 bytes, and such a packet has at least 53"), "{session}");
 }
 
+#[test]
+fn pacing_is_refused_for_senders_that_are_not_linux_s() {
+    let with = |tcp: &str| {
+        let before = "flavour = \"sack\", packet_size = \"100B\", tick = \"100ms\"";
+        assert!(STREAM.contains(before));
+        read(&STREAM.replace(before, &format!("paced = \"yes\", {tcp}")))
+    };
+    for tcp in ["flavour = \"cubic\"", "host = \"today\", flavour = \"reno\""] {
+        with(tcp).unwrap_or_else(|error| panic!("{tcp}: {error}"));
+    }
+    for tcp in ["flavour = \"reno\"", "host = \"today\", flavour = \"vegas\""] {
+        let error = with(tcp).expect_err(tcp);
+        assert!(error.contains("flow.sack: ") && error.contains("paced needs Linux's TCP"), "{error}");
+    }
+}
+
 const STREAM: &str = r#"id = "test/stream"
 title = "A paced stream next to a TCP"
 seeds = 1

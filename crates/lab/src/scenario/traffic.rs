@@ -45,7 +45,7 @@ pub struct Tcp {
     /// Whether it asks for congestion marks and answers them (RFC 3168). Default no.
     #[serde(default = "no")]
     pub ecn: Text<bool>,
-    /// Whether Reno and CUBIC of hosts of today are paced, as below Linux's `fq` queueing discipline. BBR always is. Default no.
+    /// Whether Reno and CUBIC of hosts of today are paced, as Linux's `fq` queueing discipline does it. BBR always is. Default no.
     #[serde(default = "no")]
     pub paced: Text<bool>,
     /// How much it has to send. Default: without end.
@@ -212,6 +212,11 @@ impl Tcp {
         }
         // An acknowledgement is headers and nothing else.
         let config = self.config();
+        if config.paced && !config.is_linux() {
+            return Err(
+                "paced needs Linux's TCP: flavour cubic or bbr, or reno, newreno or sack with host today".to_owned()
+            );
+        }
         holds("packet_size", config.segment_size, config.ack_size.count() + 1)
     }
 

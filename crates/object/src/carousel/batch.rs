@@ -47,12 +47,12 @@ impl Batch {
         Some(self.slots[slot as usize])
     }
 
-    /// A slot of whoever has most left, if few are left.
+    /// Takes a slot from the channel with the most left, once few slots of the batch are left.
     pub(crate) fn steal_rest(&mut self) -> Option<Slot> {
         if self.left * REST > self.slots.len() { None } else { self.steal() }
     }
 
-    /// A slot of the channel that has most left, for one that has none.
+    /// Takes a slot from the channel with the most left.
     pub(crate) fn steal(&mut self) -> Option<Slot> {
         let channel = (0..self.regions.len()).max_by_key(|channel| self.regions[*channel].len())?;
         self.take(channel)
@@ -64,7 +64,7 @@ impl Batch {
     }
 }
 
-/// Any worker may take the last part of a batch, one in this number.
+/// Any channel may take the last slots of a batch: one in this many.
 const REST: usize = 64;
 
 #[cfg(test)]

@@ -118,10 +118,10 @@ pub struct Config {
     pub quick_acks: u32,
     /// Congestion marks are asked for and answered (RFC 3168).
     pub ecn: bool,
-    /// Reno and CUBIC of Linux are paced, too, as below the `fq` queueing discipline. BBR always is.
+    /// Linux's Reno and CUBIC are paced, too, as the `fq` queueing discipline does it. BBR always is, and ns-2's senders never are.
     pub paced: bool,
     /// What the window allows is sent after a random delay, uniform up to this, so that flows do not lock phases
-    /// (Floyd and Jacobson 1992; ns-2's `overhead_`). Zero is none. BBR's pacing takes its place.
+    /// (Floyd and Jacobson 1992; ns-2's `overhead_`). Zero is none.
     pub overhead: Duration,
     /// The fewest segments that Vegas keeps in the queue.
     pub vegas_alpha: u32,

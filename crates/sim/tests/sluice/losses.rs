@@ -49,7 +49,7 @@ fn one_percent_of_random_loss_costs_little_more_than_that_at_half_a_gigabit() {
     assert!(part > 0.9 && loss_events == 0, "{part} of the top rate, {loss_events} loss events");
 }
 
-/// The same where a channel tells of a loss only up to 100 ms later.
+/// The same at a rate where channels tell of a loss up to 100 ms later.
 #[test]
 fn two_percent_of_random_loss_cost_little_more_than_that_at_16_mbit_s() {
     let (part, loss_events) = below_the_link(16, "rate=20M,delay=20ms,buffer=100ms,loss=2%", Duration::from_millis(20));

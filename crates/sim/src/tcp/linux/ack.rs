@@ -123,7 +123,7 @@ impl Linux {
         self.set_rate();
     }
 
-    /// The rate by which batches are sized: twice the window a round trip in slow start, then a fifth more than the window.
+    /// The rate that sizes batches and paces: twice the window a round trip in slow start, then a fifth more than the window.
     fn set_rate(&mut self) {
         if self.rtt.has_sample() {
             let ratio = if self.window.cwnd < self.window.ssthresh / 2 { 2.0 } else { 1.2 };

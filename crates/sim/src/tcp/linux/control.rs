@@ -14,7 +14,7 @@ pub(super) struct Window {
     pub(super) limit: u64,
     /// Segments acknowledged that the window has not grown for yet.
     credit: u64,
-    /// At what rate this window would be paced, segments per second: sizes batches.
+    /// Segments per second that a pacer lets out of this window; it sizes batches without one, too. Zero before the first round trip.
     pub(super) rate: f64,
     pub(super) segment_bytes: f64,
 }

@@ -82,7 +82,7 @@ impl Linux {
         ((bytes.min(LARGEST_BATCH) / self.window.segment_bytes) as u64).max(least)
     }
 
-    /// Segments per second, as the pacer would send them.
+    /// Segments per second that a pacer lets out, whether there is one or not; zero while it is not known.
     fn pacing_rate(&self) -> f64 {
         match &self.control {
             Control::Bbr(bbr) => bbr.rate(self.window.cwnd),
