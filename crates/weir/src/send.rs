@@ -364,9 +364,12 @@ impl Application<Content> for FileSender<'_> {
                 self.audience = *audience;
                 self.asks.iter_mut().for_each(|asks| asks.on_audience(now, *audience));
             }
-            // With several receivers, the others may have joined later.
-            Observation::Reached { level } if self.audience.is_some_and(|audience| audience.receivers == 1) => {
-                self.openings.on_reached(*level);
+            Observation::Reached { level } => {
+                self.carousel.repeat_table(*level);
+                // With several receivers, the others may have joined later.
+                if self.audience.is_some_and(|audience| audience.receivers == 1) {
+                    self.openings.on_reached(*level);
+                }
             }
             _ => {}
         }

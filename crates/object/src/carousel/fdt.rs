@@ -11,6 +11,17 @@ pub(crate) struct FdtCarousel {
     /// The first symbol that the other channels have sent in the first round, which they begin at the end: it is over where they meet
     /// channel 0.
     others: usize,
+    repeat: Repeat,
+}
+
+/// The whole table once more, for receivers that have just come.
+#[derive(Debug, Default)]
+struct Repeat {
+    /// The channels below this level carry it.
+    level: usize,
+    /// Symbols left, and the next of them.
+    left: usize,
+    next: usize,
 }
 
 /// One channel's place in the table.
@@ -23,6 +34,14 @@ struct Turn {
     wait: u32,
     /// Symbols left of the first, quick round.
     first_round: usize,
+    /// Packets that it has sent since it last had a part in a repeat, and for each that it could have sent more.
+    credit: u32,
+}
+
+impl Turn {
+    const fn new(next: usize, spacing: Option<u32>, first_round: usize) -> Turn {
+        Turn { next, spacing, wait: 0, first_round, credit: MOST_CREDIT }
+    }
 }
 
 impl FdtCarousel {
@@ -47,19 +66,22 @@ impl FdtCarousel {
         let base_spacing = base_spacing(interval / symbols.len() as u64);
         let channels = (0..channels)
             .map(|channel| match channel {
-                0 => Turn { next: 0, spacing: Some(base_spacing), wait: 0, first_round: symbols.len() },
+                0 => Turn::new(0, Some(base_spacing), symbols.len()),
                 // It starts at other places there, so that a receiver of many channels has it soonest.
-                _ if everywhere => Turn {
-                    next: symbols.len() * channel / channels,
-                    spacing: Some(OTHER_SPACING),
-                    wait: 0,
-                    first_round: 0,
-                },
-                _ => Turn { next: 0, spacing: None, wait: 0, first_round: 0 },
+                _ if everywhere => Turn::new(symbols.len() * channel / channels, Some(OTHER_SPACING), 0),
+                _ => Turn::new(0, None, 0),
             })
             .collect();
         let others = symbols.len();
-        FdtCarousel { symbols, channels, others }
+        FdtCarousel { symbols, channels, others, repeat: Repeat::default() }
+    }
+
+    /// Somebody who has just come gets the channels below this level. They send the whole table once more, each one packet of ten at most in the long run.
+    pub(crate) fn repeat(&mut self, level: usize) {
+        if self.repeat.left == 0 {
+            self.repeat = Repeat { level, left: self.symbols.len(), next: 0 };
+        }
+        self.repeat.level = self.repeat.level.max(level);
     }
 
     /// Sends other tables from here on, as many bytes of them as before or nearly so.
@@ -67,6 +89,7 @@ impl FdtCarousel {
         self.symbols = symbols(tables, version, first_id, symbol_size);
         self.channels.iter_mut().for_each(|turn| turn.next %= self.symbols.len());
         self.others = self.others.min(self.symbols.len());
+        self.repeat = Repeat::default();
     }
 
     /// The table's packet for `channel`, if it is the table's turn.
@@ -74,6 +97,13 @@ impl FdtCarousel {
         let count = self.symbols.len();
         let of_base = count - self.channels.first().map_or(0, |base| base.first_round).min(count);
         let turn = self.channels.get_mut(channel)?;
+        turn.credit = (turn.credit + 1).min(MOST_CREDIT);
+        if channel < self.repeat.level && self.repeat.left > 0 && turn.credit >= PART {
+            turn.credit -= PART;
+            self.repeat.left -= 1;
+            self.repeat.next += 1;
+            return Some(self.repeat.next - 1);
+        }
         let spacing = turn.spacing?;
         if turn.wait > 0 {
             turn.wait -= 1;
@@ -149,6 +179,9 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
 const HEADER_DIFFERENCE: u16 = 4 + 16 + 4;
 /// At most one packet in ten of channel 0 is the table's.
 const MIN_SPACING: u64 = 10;
+/// Of the packets of each channel one in so many is of a repeat of the table at most, but up to eight of them follow each other.
+const PART: u32 = 10;
+const MOST_CREDIT: u32 = 8 * PART;
 /// How often the table comes where that is cheap: a spacing that it keeps, and the most turns in the interval. One packet in a hundred costs little. One in a thousand costs
 /// next to nothing, and without the table a receiver of gigabits a second soon holds more than it has memory for.
 const OFTEN: [(u64, u64); 2] = [(100, 4), (1_000, 40)];
@@ -162,6 +195,62 @@ const ID_MASK: u32 = (1 << 20) - 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CHANNELS: usize = 20;
+
+    /// A table of this many symbols.
+    fn carousel(symbols: usize) -> FdtCarousel {
+        let table = vec![7; symbols * usize::from(1_400 - HEADER_DIFFERENCE)];
+        FdtCarousel::new(&[table], 1, 0, 1_400, CHANNELS, 80_000, false)
+    }
+
+    /// How many packets of each of these channels pass until they have sent each symbol of the table. Others send a hundred times as many.
+    fn packets_until_whole(carousel: &mut FdtCarousel, level: usize, most: usize) -> Option<usize> {
+        let mut missing: std::collections::BTreeSet<usize> = (0..carousel.len()).collect();
+        (1..=most).find(|_| {
+            (0..100).for_each(|_| (level..CHANNELS).for_each(|channel| _ = carousel.due(channel)));
+            (0..level).for_each(|channel| _ = carousel.due(channel).map(|symbol| missing.remove(&symbol)));
+            missing.is_empty()
+        })
+    }
+
+    #[test]
+    fn who_comes_late_has_the_table_after_a_few_packets_of_each_channel_that_he_has() {
+        for (symbols, level, packets) in [(3, 1, 3), (16, 4, 4), (600, 20, 221)] {
+            let mut carousel = carousel(symbols);
+            (0..2_000).for_each(|_| (0..CHANNELS).for_each(|channel| _ = carousel.due(channel)));
+            assert_eq!(packets_until_whole(&mut carousel, level, packets), None, "{symbols}: it is rare");
+            carousel.repeat(level);
+            assert_eq!(
+                packets_until_whole(&mut carousel, level, packets),
+                Some(packets),
+                "{symbols}: somebody has come"
+            );
+        }
+    }
+
+    #[test]
+    fn a_repeat_goes_on_in_what_who_comes_has_joined_meanwhile() {
+        let mut carousel = carousel(16);
+        (0..2_000).for_each(|_| (0..CHANNELS).for_each(|channel| _ = carousel.due(channel)));
+        carousel.repeat(2);
+        assert_eq!(packets_until_whole(&mut carousel, 2, 4), None);
+        carousel.repeat(8);
+        let sent = (0..8).filter_map(|channel| carousel.due(channel));
+        assert_eq!(sent.collect::<Vec<_>>(), (8..16).collect::<Vec<_>>());
+        assert!((0..8).all(|channel| carousel.due(channel).is_none()), "it is over");
+    }
+
+    #[test]
+    fn however_many_come_repeats_take_one_packet_in_ten_of_a_channel() {
+        let mut carousel = carousel(3);
+        let of_table = (0..10_000).filter(|_| {
+            carousel.repeat(1);
+            carousel.due(0).is_some()
+        });
+        // A thousand, eight that were not sent before, and what it sends anyway.
+        assert!((1_000..=1_000 + 8 + 3 + 10).contains(&of_table.count()));
+    }
 
     #[test]
     fn the_table_comes_up_to_four_times_as_often_where_that_takes_a_packet_in_a_hundred_and_forty_times_for_one_in_a_thousand()

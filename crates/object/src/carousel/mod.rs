@@ -286,6 +286,12 @@ impl Carousel {
         }
     }
 
+    /// Somebody who has just come gets the channels below this level, and can use little without the table: they send it once more, in one packet of ten of each
+    /// channel at most.
+    pub fn repeat_table(&mut self, level: usize) {
+        self.fdt.repeat(level);
+    }
+
     /// A packet of the table. It asks what is lacking while that is to be known.
     fn table(&mut self, symbol: usize) -> (Content, &[u8]) {
         self.stats.fdt_symbols += 1;

@@ -74,6 +74,35 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
 }
 
 /// What a receiver has received, as far as it said.
+/// The table of so many files, which are too large for bundles, takes a channel of 256 kbit/s more than a second. What comes without it is kept up to 8 MiB.
+#[test]
+fn who_comes_late_has_the_table_before_more_comes_than_it_can_keep() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(2).build();
+    let scratch = Scratch::new();
+    let tree = scratch.folder("tree");
+    (0..200).for_each(|number| generated_file(&tree.join(number.to_string()), 200_000, number));
+    let session = Session::new(Path::new(WEIR), &tree, scratch.path());
+    let session = session.words(["--rates", "256k..100M", "--receipts", "2"]);
+    session.describe(network.sender());
+    let outs = ["early", "late"].map(|name| scratch.folder(name));
+    let recv = |index: usize| session.recv(network.receiver(index), &outs[index]).start();
+    let early = recv(0);
+    let sender = session.send(network.sender()).start();
+    sender.event("progress", MINUTE, |progress| progress["passes"].as_f64().is_some_and(|passes| passes >= 0.2));
+    let late = recv(1).wait(MINUTE);
+    for done in [&early.wait(MINUTE), &late, &sender.wait(MINUTE)] {
+        assert!(done.is_success(), "{}", done.told());
+    }
+    let told = late.events("progress");
+    let first = told.iter().find(|progress| !progress["needed_bytes"].is_null());
+    let first = first.map(|progress| number(progress, "received_bytes"));
+    eprintln!("it had the table after {first:?} bytes at most");
+    assert!(first.is_some_and(|bytes| bytes <= 8 << 20), "{first:?} bytes");
+}
+
 fn received(life: &Finished) -> u64 {
     let last = ["end", "progress"].map(|kind| number(&life.last_event(kind), "received_bytes"));
     last[0].max(last[1])
