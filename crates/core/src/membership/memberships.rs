@@ -29,14 +29,14 @@ pub(crate) enum Rejoin {
 }
 
 impl Memberships {
-    /// No memberships in channels of these rates. `reorder` later packets of a channel give a missing one up.
+    /// No memberships in channels of these rates. So many later packets of a channel as `reorder` gives for its rate give a missing one up.
     pub(crate) fn new(
         rates: impl IntoIterator<Item = Rate>,
         packet_size: Bytes,
         form: CciForm,
-        reorder: u64,
+        reorder: impl Fn(Rate) -> u64,
     ) -> Memberships {
-        let membership = |rate| Membership::new(rate, packet_size, form.sequence_bits(), reorder);
+        let membership = |rate| Membership::new(rate, packet_size, form.sequence_bits(), reorder(rate));
         Memberships { channels: rates.into_iter().map(membership).collect(), count: 0 }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         fn new() -> Tested {
             let rates = [Rate::from_mbps(1); 4];
             let mut tested = Tested {
-                memberships: Memberships::new(rates, Bytes::new(1000), CciForm::Short, 0),
+                memberships: Memberships::new(rates, Bytes::new(1000), CciForm::Short, |_| 0),
                 delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
                 actions: Outbox::default(),
                 sequence: 0,

@@ -58,7 +58,7 @@ struct Receiver {
 impl Receiver {
     fn new(session: &Session) -> Receiver {
         Receiver {
-            memberships: Memberships::new(session.ladder.channel_rates(), session.packet_size, session.form, 3),
+            memberships: Memberships::new(session.ladder.channel_rates(), session.packet_size, session.form, |_| 3),
             delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
             level: 0,
             most: usize::MAX,

@@ -1,9 +1,11 @@
-//! Losses that are the path's own, and cost no rate.
+//! Losses that are the path's own, packets that only look lost, and that neither costs rate.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_core::Observation;
-use weir_sim::{AgentId, Monitor, Network};
+use weir_core::{Header, Observation};
+use weir_link::Counters as LinkCounters;
+use weir_sim::{AgentId, Body, Monitor, Network, Packet};
 use weir_units::{Rate, Time};
 
 /// What came since a time, and which losses were taken for congestion.
@@ -12,11 +14,25 @@ struct Seen {
     since: Time,
     delivered: u64,
     loss_events: usize,
+    /// By channel, the highest number.
+    latest: BTreeMap<u16, u32>,
+    /// Packets that came once four later ones or more of their channel had.
+    overtaken: usize,
 }
 
 impl Monitor for Seen {
     fn deliver(&mut self, now: Time, _agent: AgentId, bytes: u64, _number: Option<u64>) {
         self.delivered += if now >= self.since { bytes } else { 0 };
+    }
+
+    fn arrive(&mut self, _now: Time, _agent: AgentId, packet: &Packet) {
+        let Body::Endpoint(Header::Layered(layered)) = &packet.body else { return };
+        let latest = self.latest.entry(layered.channel).or_insert(layered.sequence);
+        match latest.wrapping_sub(layered.sequence) {
+            0..=3 => {}
+            4..1_000 => self.overtaken += 1,
+            _ => *latest = layered.sequence,
+        }
     }
 
     fn observe(&mut self, _now: Time, _agent: AgentId, observation: &Observation) {
@@ -27,16 +43,22 @@ impl Monitor for Seen {
 /// The bursts of the start make a longer queue than anything else does; twenty seconds later they are forgotten.
 const FORGOTTEN: u64 = 20;
 
-/// A receiver at the top of a ladder that ends just below the link, which loses packets by itself, in twenty seconds: its part of the top rate, and its loss events.
-fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, usize) {
+/// A receiver at the top of a ladder that ends just below the link, in twenty seconds: its part of the top rate, what else was seen, and what the link did.
+fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, Seen, LinkCounters) {
     let mut net = Network::new(1);
     let (root, host, bottleneck) = super::link(&mut net, link, one_way);
     super::session(&mut net, (root, host), Rate::from_mbps(top_mbps), 1.15, &[]);
     let mut seen = Seen { since: Time::from_secs(FORGOTTEN), ..Seen::default() };
     net.run_until(Time::from_secs(2 * FORGOTTEN), &mut seen);
-    let counters = net.link_counters(bottleneck);
-    assert!(counters.lost * 200 > counters.delivered, "{counters:?}");
     let part = seen.delivered as f64 * 8.0 / (FORGOTTEN * top_mbps * 1_000_000) as f64;
+    let counters = net.link_counters(bottleneck);
+    (part, seen, counters)
+}
+
+/// The same where the link loses packets by itself.
+fn with_losses(top_mbps: u64, link: &str, one_way: Duration) -> (f64, usize) {
+    let (part, seen, counters) = below_the_link(top_mbps, link, one_way);
+    assert!(counters.lost * 200 > counters.delivered, "{counters:?}");
     (part, seen.loss_events)
 }
 
@@ -45,13 +67,32 @@ fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, usize) 
 #[test]
 fn one_percent_of_random_loss_costs_little_more_than_that_at_half_a_gigabit() {
     let (part, loss_events) =
-        below_the_link(500, "rate=550M,delay=0.1ms,buffer=100ms,loss=1%", Duration::from_micros(100));
+        with_losses(500, "rate=550M,delay=0.1ms,buffer=100ms,loss=1%", Duration::from_micros(100));
     assert!(part > 0.9 && loss_events == 0, "{part} of the top rate, {loss_events} loss events");
 }
 
 /// The same at a rate where channels tell of a loss up to 100 ms later.
 #[test]
 fn two_percent_of_random_loss_cost_little_more_than_that_at_16_mbit_s() {
-    let (part, loss_events) = below_the_link(16, "rate=20M,delay=20ms,buffer=100ms,loss=2%", Duration::from_millis(20));
+    let (part, loss_events) = with_losses(16, "rate=20M,delay=20ms,buffer=100ms,loss=2%", Duration::from_millis(20));
     assert!(part > 0.9 && loss_events == 0, "{part} of the top rate, {loss_events} loss events");
+}
+
+/// Within 2 ms a channel of a fast ladder sends many packets, so that one which comes late is overtaken by more than three.
+#[test]
+fn packets_that_come_two_milliseconds_late_are_not_taken_for_lost_at_half_a_gigabit() {
+    let ways = ["", ",jitter=uniform(2ms,reorder)"].map(|jitter| {
+        below_the_link(500, &format!("rate=550M,delay=0.1ms,buffer=100ms{jitter}"), Duration::from_micros(100))
+    });
+    let [(in_order, ..), (part, seen, counters)] = ways;
+    assert!(
+        counters.lost == 0 && seen.overtaken as u64 * 10 > counters.delivered,
+        "{} packets came late",
+        seen.overtaken
+    );
+    let loss_events = seen.loss_events;
+    assert!(
+        part > 0.99 * in_order && loss_events == 0,
+        "{part} of the top rate for {in_order}, {loss_events} loss events"
+    );
 }

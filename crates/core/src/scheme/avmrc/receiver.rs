@@ -81,7 +81,7 @@ impl Receiver {
         };
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
             slots: SlotClock::new(config.synchronisation, config.tau, session.form.slot_bits()),
             slot_begun: Time::ZERO,
             delay: QueuingDelay::new(config.short_gain, config.long_gain, config.delay_window),

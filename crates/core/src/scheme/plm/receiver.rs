@@ -88,7 +88,7 @@ impl Receiver {
         };
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             work: Work::default(),

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use weir_units::{Bytes, Rate};
+
 /// Everything that can be set. `docs/papers/sluice.md` says where each default comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
@@ -25,8 +27,17 @@ pub struct Config {
     pub back_off: Duration,
     /// For how long after a join the receiver may find that it was too much.
     pub trial: Duration,
-    /// How many later packets of its channel give a missing packet up.
+    /// How many later packets of its channel give a missing packet up, at least ([`Config::reorder_at`]).
     pub reorder_packets: u64,
+}
+
+impl Config {
+    /// How many later packets of a channel of this rate give a missing one up: as many as it sends in a period, 255 at most, if that is more than three. They
+    /// follow each other so closely that a network which sends some of them another way changes their order.
+    pub(super) fn reorder_at(&self, rate: Rate, packet_size: Bytes) -> u64 {
+        let in_period = self.period.as_nanos() / (packet_size / rate).as_nanos().max(1);
+        self.reorder_packets.max(in_period as u64).min(u64::from(u8::MAX))
+    }
 }
 
 /// When the sender sends bursts of two to four times a level's rate, in which receivers that start find their rate.
@@ -64,5 +75,17 @@ impl Default for Config {
             trial: Duration::from_secs(8),
             reorder_packets: 3,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_channel_needs_as_many_later_packets_as_it_sends_in_a_period() {
+        let config = Config::default();
+        let reorder = |mbps| config.reorder_at(Rate::from_mbps(mbps), Bytes::new(1_250));
+        assert_eq!([1, 7, 8, 100, 500, 5_000].map(reorder), [3, 3, 4, 50, 250, 255]);
     }
 }

@@ -6,6 +6,7 @@ mod floods;
 mod losses;
 mod reports;
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use weir_units::{Bytes, Random, Rate, Time};
@@ -47,6 +48,8 @@ pub struct Receiver {
     slot_bits: u32,
     config: Config,
     memberships: Memberships,
+    /// By channel, how long after a lost packet it shows the loss.
+    told_after: Box<[Duration]>,
     leaves: Leaves,
     /// When a queue stood last, and when one of [`LEAST_QUEUE`] or more did.
     queue_stood: Option<Time>,
@@ -122,10 +125,12 @@ impl Receiver {
     /// A receiver of `session`.
     pub fn new(session: &Session, config: Config, mut random: Random) -> Receiver {
         let ladder = session.ladder.clone();
-        let rates = ladder.channel_rates();
+        let reorder = |rate| config.reorder_at(rate, session.packet_size);
+        let told_after = |rate| session.packet_size / rate * reorder(rate) as u32;
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            memberships: Memberships::new(ladder.channel_rates(), session.packet_size, session.form, reorder),
+            told_after: ladder.channel_rates().map(told_after).collect(),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
             queue_stood: None,
             short_queue_stood: None,

@@ -113,7 +113,7 @@ impl Receiver {
             packet_size: session.packet_size,
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels,
-            memberships: Memberships::new(rates, session.packet_size, session.form, config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             work: Work::default(),

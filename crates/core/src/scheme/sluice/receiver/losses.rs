@@ -43,7 +43,7 @@ impl Receiver {
             || is_of_another && !(self.starts.are_lasting(now) && self.queue.is_full(self.threshold()))
     }
 
-    /// Whether the packets that this one shows to be missing may have been part of a start-up burst. A packet counts as lost once `reorder_packets` later
+    /// Whether the packets that this one shows to be missing may have been part of a start-up burst. A packet counts as lost once a few later
     /// ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it, or within that
     /// time and the rest of the 100 ms in which the channel sends less.
     fn tells_of_burst(&self, header: &Layered) -> bool {
@@ -53,8 +53,7 @@ impl Receiver {
 
     /// How long after a lost packet this packet's channel shows the loss.
     fn told_after(&self, header: &Layered) -> Duration {
-        let rate = self.ladder.channel_rate(usize::from(header.channel));
-        self.packet_size / rate * self.config.reorder_packets as u32
+        self.told_after[usize::from(header.channel)]
     }
 
     /// The queue that the latest packets met.
