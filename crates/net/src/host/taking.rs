@@ -185,6 +185,10 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             self.peers.on_heard(at, peer);
             self.on_news(at)?;
         }
+        if self.stage == Stage::Resting {
+            // It was on its way when the application began to rest.
+            return Ok(());
+        }
         let place = self.seats.place_of(handled.peer).filter(|_| is_for_endpoint && self.stage != Stage::Waiting);
         let Some(place) = place else {
             self.statistics.ignored.foreign += 1;
