@@ -27,7 +27,7 @@ pub struct Config {
     pub back_off: Duration,
     /// For how long after a join the receiver may find that it was too much.
     pub trial: Duration,
-    /// How many later packets of its channel give a missing packet up, at least ([`Config::reorder_at`]).
+    /// How many later packets of its channel give a missing packet up, at least: a fast channel needs as many as it sends in a period.
     pub reorder_packets: u64,
 }
 
