@@ -76,12 +76,10 @@ impl FdtCarousel {
         FdtCarousel { symbols, channels, others, repeat: Repeat::default() }
     }
 
-    /// Somebody who has just come gets the channels below this level. They send the whole table once more, each one packet of ten at most in the long run.
+    /// Somebody who has just come gets the channels below this level. They send the whole table from now on, in the order in which the latest such repeat
+    /// left off, each one packet of ten at most in the long run.
     pub(crate) fn repeat(&mut self, level: usize) {
-        if self.repeat.left == 0 {
-            self.repeat = Repeat { level, left: self.symbols.len(), next: 0 };
-        }
-        self.repeat.level = self.repeat.level.max(level);
+        (self.repeat.level, self.repeat.left) = (level, self.symbols.len());
     }
 
     /// Sends other tables from here on, as many bytes of them as before or nearly so.
@@ -101,8 +99,9 @@ impl FdtCarousel {
         if channel < self.repeat.level && self.repeat.left > 0 && turn.credit >= PART {
             turn.credit -= PART;
             self.repeat.left -= 1;
-            self.repeat.next += 1;
-            return Some(self.repeat.next - 1);
+            let symbol = self.repeat.next;
+            self.repeat.next = (symbol + 1) % count;
+            return Some(symbol);
         }
         let spacing = turn.spacing?;
         if turn.wait > 0 {
@@ -230,15 +229,18 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_goes_on_in_what_who_comes_has_joined_meanwhile() {
+    fn who_comes_while_the_table_is_repeated_gets_all_of_it_and_so_does_who_was_there() {
         let mut carousel = carousel(16);
         (0..2_000).for_each(|_| (0..CHANNELS).for_each(|channel| _ = carousel.due(channel)));
-        carousel.repeat(2);
-        assert_eq!(packets_until_whole(&mut carousel, 2, 4), None);
         carousel.repeat(8);
-        let sent = (0..8).filter_map(|channel| carousel.due(channel));
-        assert_eq!(sent.collect::<Vec<_>>(), (8..16).collect::<Vec<_>>());
-        assert!((0..8).all(|channel| carousel.due(channel).is_none()), "it is over");
+        let round = |carousel: &mut FdtCarousel, level: usize| -> Vec<usize> {
+            (0..level).filter_map(|channel| carousel.due(channel)).collect()
+        };
+        assert_eq!(round(&mut carousel, 8), (0..8).collect::<Vec<_>>());
+        carousel.repeat(4);
+        let after: Vec<usize> = (0..4).flat_map(|_| round(&mut carousel, 8)).collect();
+        assert_eq!(after, (8..16).chain(0..8).collect::<Vec<_>>());
+        assert!(round(&mut carousel, 8).is_empty(), "it is over");
     }
 
     #[test]
