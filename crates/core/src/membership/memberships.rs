@@ -29,7 +29,7 @@ pub(crate) enum Rejoin {
 }
 
 impl Memberships {
-    /// No memberships in channels of these rates. So many later packets of a channel as `reorder` gives for its rate give a missing one up.
+    /// No memberships in channels of these rates. `reorder` tells for a channel's rate how many later packets give a missing one up.
     pub(crate) fn new(
         rates: impl IntoIterator<Item = Rate>,
         packet_size: Bytes,

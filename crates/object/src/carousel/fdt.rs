@@ -34,7 +34,7 @@ struct Turn {
     wait: u32,
     /// Symbols left of the first, quick round.
     first_round: usize,
-    /// Packets that it has sent since it last had a part in a repeat, and for each that it could have sent more.
+    /// Packets sent, as far as repeats have not used them up: each packet of a repeat takes [`PART`] of them.
     credit: u32,
 }
 
@@ -76,8 +76,8 @@ impl FdtCarousel {
         FdtCarousel { symbols, channels, others, repeat: Repeat::default() }
     }
 
-    /// Somebody who has just come gets the channels below this level. They send the whole table from now on, in the order in which the latest such repeat
-    /// left off, each one packet of ten at most in the long run.
+    /// A receiver that has just come gets the channels below this level. They send the whole table once, from where the latest repeat stopped. In the long run this takes
+    /// at most one packet in ten of each channel.
     pub(crate) fn repeat(&mut self, level: usize) {
         (self.repeat.level, self.repeat.left) = (level, self.symbols.len());
     }
@@ -178,7 +178,7 @@ fn symbols(tables: &[Vec<u8>], version: u8, first_id: u32, symbol_size: u16) -> 
 const HEADER_DIFFERENCE: u16 = 4 + 16 + 4;
 /// At most one packet in ten of channel 0 is the table's.
 const MIN_SPACING: u64 = 10;
-/// Of the packets of each channel one in so many is of a repeat of the table at most, but up to eight of them follow each other.
+/// Repeats of the table take at most one packet in ten of each channel in the long run, and at most eight in a row.
 const PART: u32 = 10;
 const MOST_CREDIT: u32 = 8 * PART;
 /// How often the table comes where that is cheap: a spacing that it keeps, and the most turns in the interval. One packet in a hundred costs little. One in a thousand costs

@@ -286,8 +286,8 @@ impl Carousel {
         }
     }
 
-    /// Somebody who has just come gets the channels below this level, and can use little without the table: they send it once more, in one packet of ten of each
-    /// channel at most.
+    /// A receiver that has just come gets the channels below this level and can use little without the table, so these channels send it once more. This takes at most
+    /// one packet in ten of each channel in the long run.
     pub fn repeat_table(&mut self, level: usize) {
         self.fdt.repeat(level);
     }

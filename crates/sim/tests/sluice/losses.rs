@@ -1,4 +1,4 @@
-//! Losses that are the path's own, packets that only look lost, and that neither costs rate.
+//! The path's own losses and reordered packets: neither is congestion, so neither costs rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,10 +55,10 @@ fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, Seen, L
     (part, seen, counters)
 }
 
-/// The same where the link loses packets by itself.
-fn with_losses(top_mbps: u64, link: &str, one_way: Duration) -> (f64, usize) {
-    let (part, seen, counters) = below_the_link(top_mbps, link, one_way);
-    assert!(counters.lost * 200 > counters.delivered, "{counters:?}");
+/// The same where the link loses this many per cent of the packets: its part of the top rate, and its loss events.
+fn with_losses(top_mbps: u64, percent: u64, link: &str, one_way: Duration) -> (f64, usize) {
+    let (part, seen, counters) = below_the_link(top_mbps, &format!("{link},loss={percent}%"), one_way);
+    assert!(counters.lost * 200 > counters.delivered * percent, "{counters:?}");
     (part, seen.loss_events)
 }
 
@@ -66,19 +66,18 @@ fn with_losses(top_mbps: u64, link: &str, one_way: Duration) -> (f64, usize) {
 /// lost, too, a hundred a second.
 #[test]
 fn one_percent_of_random_loss_costs_little_more_than_that_at_half_a_gigabit() {
-    let (part, loss_events) =
-        with_losses(500, "rate=550M,delay=0.1ms,buffer=100ms,loss=1%", Duration::from_micros(100));
+    let (part, loss_events) = with_losses(500, 1, "rate=550M,delay=0.1ms,buffer=100ms", Duration::from_micros(100));
     assert!(part > 0.9 && loss_events == 0, "{part} of the top rate, {loss_events} loss events");
 }
 
 /// The same at a rate where channels tell of a loss up to 100 ms later.
 #[test]
 fn two_percent_of_random_loss_cost_little_more_than_that_at_16_mbit_s() {
-    let (part, loss_events) = with_losses(16, "rate=20M,delay=20ms,buffer=100ms,loss=2%", Duration::from_millis(20));
+    let (part, loss_events) = with_losses(16, 2, "rate=20M,delay=20ms,buffer=100ms", Duration::from_millis(20));
     assert!(part > 0.9 && loss_events == 0, "{part} of the top rate, {loss_events} loss events");
 }
 
-/// Within 2 ms a channel of a fast ladder sends many packets, so that one which comes late is overtaken by more than three.
+/// A channel of a fast ladder sends many packets within 2 ms, so more than three overtake one that is late by that.
 #[test]
 fn packets_that_come_two_milliseconds_late_are_not_taken_for_lost_at_half_a_gigabit() {
     let ways = ["", ",jitter=uniform(2ms,reorder)"].map(|jitter| {

@@ -73,8 +73,8 @@ fn small_files_arrive_at_a_receiver_that_is_killed_while_they_come_and_while_the
     );
 }
 
-/// What a receiver has received, as far as it said.
-/// The table of so many files, which are too large for bundles, takes a channel of 256 kbit/s more than a second. What comes without it is kept up to 8 MiB.
+/// These files are too large for bundles, so each is in the table, and a channel of 256 kbit/s takes more than a second for that. A receiver keeps up to 8 MiB that
+/// arrive before the table.
 #[test]
 fn who_comes_late_has_the_table_before_more_comes_than_it_can_keep() {
     if !require_root() {
@@ -103,6 +103,7 @@ fn who_comes_late_has_the_table_before_more_comes_than_it_can_keep() {
     assert!(first.is_some_and(|bytes| bytes <= 8 << 20), "{first:?} bytes");
 }
 
+/// What a receiver has received, as far as it said.
 fn received(life: &Finished) -> u64 {
     let last = ["end", "progress"].map(|kind| number(&life.last_event(kind), "received_bytes"));
     last[0].max(last[1])

@@ -32,8 +32,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// How many later packets of a channel of this rate give a missing one up: as many as it sends in a period, 255 at most, if that is more than three. They
-    /// follow each other so closely that a network which sends some of them another way changes their order.
+    /// How many later packets of a channel of this rate give a missing one up: [`Config::reorder_packets`], or as many as the channel sends in a period if that is
+    /// more, 255 at most. The packets of a period follow each other so closely that networks may reorder them.
     pub(super) fn reorder_at(&self, rate: Rate, packet_size: Bytes) -> u64 {
         let in_period = self.period.as_nanos() / (packet_size / rate).as_nanos().max(1);
         self.reorder_packets.max(in_period as u64).min(u64::from(u8::MAX))

@@ -47,7 +47,7 @@ impl Receiver {
     /// ones of its channel have arrived, so this one tells of the burst if it was sent within that time after it, or within that
     /// time and the rest of the 100 ms in which the channel sends less.
     fn tells_of_burst(&self, header: &Layered) -> bool {
-        let told_after = SLOT - START_UP_BURST + self.told_after(header) + SENDER_PERIOD;
+        let told_after = SLOT - START_UP_BURST + self.told_after(header) + self.config.period;
         self.since_start_up(header).is_some_and(|since| since <= told_after)
     }
 
@@ -134,5 +134,3 @@ impl Receiver {
 const NOISE: f64 = 0.05;
 /// What is beyond chance, in standard deviations.
 const DEVIATIONS: f64 = 2.0;
-/// Packets of a sender's period have one time.
-const SENDER_PERIOD: Duration = Duration::from_millis(5);
