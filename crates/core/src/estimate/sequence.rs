@@ -10,6 +10,11 @@ pub enum Arrival {
         /// Packets of the channel that now count as lost.
         lost: u64,
     },
+    /// The packet is new, but it had been given up: it was sent `behind` packets before the latest one that came. Its loss stands.
+    Late {
+        /// Numbers from this packet's to the highest.
+        behind: u64,
+    },
     /// The packet came before.
     Duplicate,
     /// The number is far from what the channel was at: rubbish, or the sender started again. Should the next packet go on
@@ -19,12 +24,12 @@ pub enum Arrival {
 
 /// Follows the sequence numbers of one channel.
 ///
-/// A missing packet is given up when `reorder` later packets of the channel have arrived (0 is as 1: the first later
-/// packet shows the gap). A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
+/// A missing packet is given up when so many later packets of the channel have arrived as are tolerated, 1 at least: then the first later
+/// packet shows the gap. A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
 /// are known among the last 1024 numbers.
 ///
 /// Anybody can send a packet with a number far ahead. So only packets in a row give a missing one up, with none between them
-/// that goes on where the channel was; and a gap of more than 256 packets counts when a second packet goes on behind it.
+/// that goes on where the channel was; and a gap of more than 768 packets counts when a second packet goes on behind it.
 /// A jump that no loss explains is believed when a second packet confirms it (as in RFC 3550 A.1), and a sender that
 /// repeats itself after eight packets.
 #[derive(Debug, Clone)]
@@ -42,7 +47,7 @@ pub struct SequenceTracker {
     suspect: Option<u32>,
     /// Packets received at or above `undecided`, at most a window of them.
     received_undecided: u16,
-    reorder: u8,
+    tolerated: u8,
     bits: u8,
     state: State,
     /// Duplicates in a row whose numbers follow each other, at most [`REPEATS_OF_A_RESTART`].
@@ -62,11 +67,11 @@ enum State {
 }
 
 impl SequenceTracker {
-    /// Before the first packet. `bits` is the width of the numbers on the wire.
-    pub fn new(bits: u32, reorder: u64) -> SequenceTracker {
+    /// Before the first packet. `bits` is the width of the numbers on the wire. `tolerated` later packets give a missing one up.
+    pub fn new(bits: u32, tolerated: u8) -> SequenceTracker {
         SequenceTracker {
             bits: bits as u8,
-            reorder: u8::try_from(reorder).unwrap_or(u8::MAX).max(1),
+            tolerated: tolerated.max(1),
             highest: Seq::new(0),
             undecided: 0,
             received_undecided: 0,
@@ -83,6 +88,16 @@ impl SequenceTracker {
     pub fn begin(&mut self) {
         self.state = State::Fresh;
         self.suspect = None;
+    }
+
+    /// How many later packets give a missing one up.
+    pub fn tolerated(&self) -> u8 {
+        self.tolerated
+    }
+
+    /// From now on, `packets` later ones give a missing packet up.
+    pub fn tolerate(&mut self, packets: u8) {
+        self.tolerated = packets.max(1);
     }
 
     /// Whether packets have numbers like this on the wire.
@@ -132,7 +147,9 @@ impl SequenceTracker {
             }
         }
         self.suspect = None;
-        Arrival::New { lost: lost + self.record(seq, measured) }
+        let is_late = measured && self.state == State::Measured && seq.value() < self.undecided;
+        lost += self.record(seq, measured);
+        if is_late { Arrival::Late { behind } } else { Arrival::New { lost } }
     }
 
     /// A packet with this number came, and is to count. Gives how many are lost because of it.
@@ -239,14 +256,14 @@ impl SequenceTracker {
         passed - received_passed
     }
 
-    /// Gives up what `reorder` later packets have overtaken.
+    /// Gives up what as many later packets have overtaken as are tolerated.
     fn decide(&mut self) -> u64 {
         let mut lost = 0;
         while self.undecided <= self.highest.value() {
             if self.was_seen(Seq::new(self.undecided)) {
                 self.received_undecided -= 1;
                 self.run = self.run.saturating_sub(1);
-            } else if self.run >= self.reorder {
+            } else if self.run >= self.tolerated {
                 lost += 1;
             } else {
                 break;
@@ -272,7 +289,7 @@ const WINDOW: u64 = WORDS as u64 * 64;
 /// between them, as no network does for long.
 const REPEATS_OF_A_RESTART: u8 = 8;
 /// A gap of more counts when a second packet goes on behind it. The window holds it, so that what comes before it is not taken for far behind.
-const LONGEST_GAP: u64 = WINDOW / 4;
+const LONGEST_GAP: u64 = WINDOW * 3 / 4;
 /// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
 /// wire space.
 const FIRST: u64 = 1 << 32;
@@ -293,7 +310,7 @@ mod tests {
 
     #[test]
     fn without_tolerance_a_gap_is_a_loss_at_once() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         assert_eq!(feed(&mut tracker, &[10, 11, 14, 15]), [new(0), new(0), new(2), new(0)]);
     }
 
@@ -306,18 +323,22 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_recognised_and_late_packets_are_new_once() {
-        let mut tracker = SequenceTracker::new(16, 0);
+    fn duplicates_are_recognised_and_packets_that_were_given_up_come_late_once() {
+        let mut tracker = SequenceTracker::new(16, 1);
         let dup = Arrival::Duplicate;
-        assert_eq!(feed(&mut tracker, &[1, 1, 4, 2, 2, 1]), [new(0), dup, new(2), new(0), dup, dup]);
+        assert_eq!(
+            feed(&mut tracker, &[1, 1, 4, 2, 2, 1]),
+            [new(0), dup, new(2), Arrival::Late { behind: 2 }, dup, dup]
+        );
     }
 
     #[test]
     fn what_came_is_known_of_all_numbers_of_the_window() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         (0..3000).filter(|number| number % 3 > 0).for_each(|number| _ = tracker.on_packet(number, true));
         for number in (2999 - 1023..3000).rev() {
-            let expected = if number % 3 > 0 { Arrival::Duplicate } else { new(0) };
+            let late = Arrival::Late { behind: u64::from(2999 - number) };
+            let expected = if number % 3 > 0 { Arrival::Duplicate } else { late };
             assert_eq!(tracker.on_packet(number, true), expected, "{number}");
         }
         assert_eq!(tracker.on_packet(2999 - 1024, true), Arrival::OutOfPlace);
@@ -325,13 +346,13 @@ mod tests {
 
     #[test]
     fn numbers_wrap_without_a_loss() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         assert_eq!(feed(&mut tracker, &[65_534, 65_535, 0, 2]), [new(0), new(0), new(0), new(1)]);
     }
 
     #[test]
     fn a_joined_channel_begins_a_new_sequence() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         feed(&mut tracker, &[1, 2]);
         tracker.begin();
         assert_eq!(feed(&mut tracker, &[40_000, 40_001]), [new(0), new(0)]);
@@ -341,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_channel_goes_on_with_numbers_a_little_ahead() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         assert!(!tracker.is_elsewhere(7), "nothing has come");
         feed(&mut tracker, &[65_000]);
         let elsewhere = [64_000, 65_000, 65_001, 500, 20_000, 40_000].map(|number| tracker.is_elsewhere(number));
@@ -350,7 +371,7 @@ mod tests {
 
     #[test]
     fn gaps_before_and_between_unmeasured_packets_are_no_losses() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         tracker.on_packet(1, true);
         let unmeasured: Vec<Arrival> = [5, 9, 9].iter().map(|number| tracker.on_packet(*number, false)).collect();
         assert_eq!(unmeasured, [new(0), new(0), Arrival::Duplicate]);
@@ -359,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_starts_again_is_believed_at_its_second_packet_and_rubbish_never() {
-        let mut tracker = SequenceTracker::new(32, 0);
+        let mut tracker = SequenceTracker::new(32, 1);
         let out = Arrival::OutOfPlace;
         let begin = 3_000_000_000;
         assert_eq!(feed(&mut tracker, &[begin, 7, begin + 1, 7, 8, 9]), [new(0), out, new(0), out, new(0), new(0)]);
@@ -367,12 +388,12 @@ mod tests {
 
     #[test]
     fn a_sender_that_starts_again_within_the_window_is_believed_after_a_run_of_repeats() {
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         (0..100).for_each(|number| assert_eq!(tracker.on_packet(number, true), new(0)));
         let again: Vec<Arrival> = (0..12).map(|number| tracker.on_packet(number, true)).collect();
         assert_eq!(again[..7], [Arrival::Duplicate; 7]);
         assert_eq!(again[7..], [new(0); 5]);
-        let mut tracker = SequenceTracker::new(16, 0);
+        let mut tracker = SequenceTracker::new(16, 1);
         for number in 0..100 {
             assert_eq!(feed(&mut tracker, &[number, number]), [new(0), Arrival::Duplicate], "a network that doubles");
         }
@@ -380,7 +401,7 @@ mod tests {
 
     #[test]
     fn numbers_ahead_count_only_if_the_channel_goes_on_from_there() {
-        for ahead in [5, 200, 300, 2_000, 9_000] {
+        for ahead in [5, 200, 700, 800, 2_000, 9_000] {
             let mut tracker = SequenceTracker::new(16, 3);
             let mut number = 60_000;
             feed(&mut tracker, &[number]);
@@ -393,7 +414,7 @@ mod tests {
                 }
                 number += 1;
             }
-            if ahead > 256 {
+            if u64::from(ahead) > LONGEST_GAP {
                 let later = [3, 4, 5].map(|more| (number + more) % 65_536);
                 assert_eq!(feed(&mut tracker, &later), [new(0), new(0), new(2)], "losses count as ever");
             }
@@ -440,10 +461,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_number_is_received_or_lost_across_wraps(
-            start in any::<u32>(), keep in proptest::collection::vec(0u8..10, 1..3000), reorder in 0u64..5,
+            start in any::<u32>(), keep in proptest::collection::vec(0u8..10, 1..3000), tolerated in 1u8..5,
             bits in prop_oneof![Just(16u32), Just(32)],
         ) {
-            let mut tracker = SequenceTracker::new(bits, reorder);
+            let mut tracker = SequenceTracker::new(bits, tolerated);
             let mask = u32::MAX >> (32 - bits);
             let (mut received, mut lost) = (0u64, 0u64);
             let sent: Vec<u32> = (0..keep.len() as u32).filter(|i| keep[*i as usize] > 1).collect();
@@ -457,10 +478,28 @@ mod tests {
             prop_assert_eq!(received, sent.len() as u64);
             prop_assert!(received + lost <= span);
             // What is not decided yet lies behind the last few received packets.
-            let undecided_from = sent.len().saturating_sub(reorder.max(1) as usize);
+            let undecided_from = sent.len().saturating_sub(usize::from(tolerated));
             let certain = sent.get(undecided_from).map_or(0, |i| u64::from(i - sent[0]));
             let received_before = undecided_from as u64;
             prop_assert!(lost + received_before >= certain, "lost {} of {}", lost, certain);
+        }
+
+        #[test]
+        fn what_was_given_up_and_comes_is_late_however_far_packets_are_reordered(
+            delays in proptest::collection::vec(0usize..700, 1..3000), tolerated in 1u8..=255,
+        ) {
+            let mut order: Vec<usize> = (0..delays.len()).collect();
+            order.sort_by_key(|number| (number + delays[*number], *number));
+            let mut tracker = SequenceTracker::new(16, tolerated);
+            let (mut lost, mut late) = (0, 0);
+            for number in [0].into_iter().chain(order.into_iter().map(|number| number + 1)) {
+                match tracker.on_packet(number as u32, true) {
+                    Arrival::New { lost: more } => lost += more,
+                    Arrival::Late { .. } => late += 1,
+                    other => prop_assert!(false, "{other:?}"),
+                }
+            }
+            prop_assert_eq!(lost, late);
         }
 
         #[test]

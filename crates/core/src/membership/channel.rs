@@ -3,6 +3,7 @@
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::Layered;
 
+use super::reordering::Reordering;
 use super::silence::Silence;
 use super::was_sent_since;
 use crate::estimate::{Arrival, QueuingDelay, SequenceTracker};
@@ -19,6 +20,7 @@ pub(crate) struct Membership {
     joined: Time,
     state: State,
     silence: Silence,
+    reordering: Reordering,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +51,14 @@ pub(crate) enum Received {
 }
 
 impl Membership {
-    /// Before the first join of a channel of this rate, whose sequence numbers have `sequence_bits` on the wire. `reorder`
-    /// later packets give a missing one up.
-    pub(super) fn new(rate: Rate, packet_size: Bytes, sequence_bits: u32, reorder: u64) -> Membership {
+    /// Before the first join of a channel of this rate, whose sequence numbers have `sequence_bits` on the wire.
+    pub(super) fn new(rate: Rate, packet_size: Bytes, sequence_bits: u32, reordering: Reordering) -> Membership {
         Membership {
-            tracker: SequenceTracker::new(sequence_bits, reorder),
+            tracker: SequenceTracker::new(sequence_bits, reordering.at_first()),
             joined: Time::ZERO,
             state: State::Left,
             silence: Silence::new(rate, packet_size),
+            reordering,
         }
     }
 
@@ -89,6 +91,12 @@ impl Membership {
     /// When the channel was last joined, the first time or again.
     pub(crate) fn joined(&self) -> Time {
         self.joined
+    }
+
+    /// How many later packets of the channel give a missing one up.
+    #[inline]
+    pub(crate) fn tolerated(&self) -> u8 {
+        self.tracker.tolerated()
     }
 
     /// Whether packets of the channel have numbers like this.
@@ -135,10 +143,20 @@ impl Membership {
             delay.on_new_sender();
         }
         let measured = is_member && was_sent_since(delay, self.joined, now, header.clock_micros);
-        let Arrival::New { lost: missing } = self.tracker.on_packet(header.sequence, measured) else {
-            delay.on_repeated(now, header.channel, header.clock_micros);
-            return None;
+        let missing = match self.tracker.on_packet(header.sequence, measured) {
+            Arrival::New { lost } => lost,
+            Arrival::Late { behind } => {
+                self.tracker.tolerate(self.reordering.after_late(now, self.tolerated(), behind));
+                0
+            }
+            Arrival::Duplicate | Arrival::OutOfPlace => {
+                delay.on_repeated(now, header.channel, header.clock_micros);
+                return None;
+            }
         };
+        if missing > 0 {
+            self.tracker.tolerate(self.reordering.after_loss(now, self.tolerated()));
+        }
         if !is_member {
             return Some(Received::Stray);
         }

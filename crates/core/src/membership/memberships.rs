@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use weir_units::{Bytes, Rate, Time};
 use weir_wire::{CciForm, Layered};
 
-use super::{Membership, Received};
+use super::{Membership, Received, Reordering};
 use crate::endpoint::{Action, ChannelId, Origin};
 use crate::estimate::QueuingDelay;
 use crate::outbox::Outbox;
@@ -29,14 +29,14 @@ pub(crate) enum Rejoin {
 }
 
 impl Memberships {
-    /// No memberships in channels of these rates. `reorder` tells for a channel's rate how many later packets give a missing one up.
+    /// No memberships in channels of these rates. `reordering` tells for a channel's rate how many later packets give a missing one up.
     pub(crate) fn new(
         rates: impl IntoIterator<Item = Rate>,
         packet_size: Bytes,
         form: CciForm,
-        reorder: impl Fn(Rate) -> u64,
+        reordering: impl Fn(Rate) -> Reordering,
     ) -> Memberships {
-        let membership = |rate| Membership::new(rate, packet_size, form.sequence_bits(), reorder(rate));
+        let membership = |rate| Membership::new(rate, packet_size, form.sequence_bits(), reordering(rate));
         Memberships { channels: rates.into_iter().map(membership).collect(), count: 0 }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         fn new() -> Tested {
             let rates = [Rate::from_mbps(1); 4];
             let mut tested = Tested {
-                memberships: Memberships::new(rates, Bytes::new(1000), CciForm::Short, |_| 0),
+                memberships: Memberships::new(rates, Bytes::new(1000), CciForm::Short, |_| Reordering::fixed(1)),
                 delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
                 actions: Outbox::default(),
                 sequence: 0,

@@ -7,6 +7,7 @@ mod channel;
 mod host_drops;
 mod leaves;
 mod memberships;
+mod reordering;
 mod sent_since;
 mod silence;
 mod work;
@@ -15,6 +16,7 @@ pub(crate) use channel::{Membership, Received};
 pub(crate) use host_drops::{HostDrops, is_too_much};
 pub(crate) use leaves::{Fall, LONGEST_LEAVE, Leaves};
 pub(crate) use memberships::{Memberships, Rejoin};
+pub(crate) use reordering::Reordering;
 pub(crate) use sent_since::was_sent_since;
 pub(crate) use work::{Work, WorkDone};
 

@@ -10,7 +10,7 @@ use super::avmrc;
 use crate::definition::{Layered, OfferedRates, Parties, Scheme, Session};
 use crate::endpoint::{Action, Endpoint, Event, Header, Origin};
 use crate::estimate::{DelayWindow, QueuingDelay};
-use crate::membership::{Memberships, Received, Rejoin};
+use crate::membership::{Memberships, Received, Rejoin, Reordering};
 use crate::observation::{LevelCause, Observation, SlotReport};
 use crate::outbox::Outbox;
 use crate::settings;
@@ -58,7 +58,9 @@ struct Receiver {
 impl Receiver {
     fn new(session: &Session) -> Receiver {
         Receiver {
-            memberships: Memberships::new(session.ladder.channel_rates(), session.packet_size, session.form, |_| 3),
+            memberships: Memberships::new(session.ladder.channel_rates(), session.packet_size, session.form, |_| {
+                Reordering::fixed(3)
+            }),
             delay: QueuingDelay::new(0.25, 0.05, DelayWindow::Everything),
             level: 0,
             most: usize::MAX,

@@ -15,7 +15,7 @@ use super::subscription::{Subscription, SustainedLevel};
 use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelaySample, LossEvents, QueuingDelay};
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Work};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Reordering, Work};
 use crate::observation::{LevelCause, Observation};
 use crate::outbox::Outbox;
 
@@ -81,7 +81,9 @@ impl Receiver {
         };
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| {
+                Reordering::fixed(config.reorder_packets)
+            }),
             slots: SlotClock::new(config.synchronisation, config.tau, session.form.slot_bits()),
             slot_begun: Time::ZERO,
             delay: QueuingDelay::new(config.short_gain, config.long_gain, config.delay_window),

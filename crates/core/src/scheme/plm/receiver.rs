@@ -12,7 +12,7 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{Bursts, DelaySample, DelayWindow, Estimates, InBurst, QueuingDelay};
 use crate::layers::Ladder;
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Rejoin, Work, is_too_much};
+use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Rejoin, Reordering, Work, is_too_much};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 
@@ -88,7 +88,9 @@ impl Receiver {
         };
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| {
+                Reordering::fixed(config.reorder_packets)
+            }),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             work: Work::default(),

@@ -4,6 +4,9 @@ use core::time::Duration;
 
 use weir_units::{Bytes, Rate};
 
+use super::cycle::SLOT;
+use crate::membership::Reordering;
+
 /// Everything that can be set. `docs/papers/sluice.md` says where each default comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
@@ -32,11 +35,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// How many later packets of a channel of this rate give a missing one up: [`Config::reorder_packets`], or as many as the channel sends in a period if that is
-    /// more, 255 at most. The packets of a period follow each other so closely that networks may reorder them.
-    pub(super) fn reorder_at(&self, rate: Rate, packet_size: Bytes) -> u64 {
-        let in_period = self.period.as_nanos() / (packet_size / rate).as_nanos().max(1);
-        self.reorder_packets.max(in_period as u64).min(u64::from(u8::MAX))
+    /// How many later packets of a channel of this rate give a missing one up: [`Config::reorder_packets`], or as many as the channel sends in a period if
+    /// that is more, as the packets of a period follow each other so closely that networks may reorder them. Where they are found to be
+    /// reordered further, up to what the channel sends in a slot.
+    pub(super) fn reordering(&self, rate: Rate, packet_size: Bytes) -> Reordering {
+        let sent_in = |time: Duration| (time.as_nanos() / (packet_size / rate).as_nanos().max(1)) as u64;
+        let least = self.reorder_packets.max(sent_in(self.period));
+        Reordering::between(least, least.max(sent_in(SLOT)))
     }
 }
 
@@ -83,9 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fast_channel_needs_as_many_later_packets_as_it_sends_in_a_period() {
+    fn a_missing_packet_is_given_up_after_as_many_as_come_in_a_period_and_at_most_those_of_a_slot() {
         let config = Config::default();
-        let reorder = |mbps| config.reorder_at(Rate::from_mbps(mbps), Bytes::new(1_250));
-        assert_eq!([1, 7, 8, 100, 500, 5_000].map(reorder), [3, 3, 4, 50, 250, 255]);
+        let reordering = |mbps| config.reordering(Rate::from_mbps(mbps), Bytes::new(1_250));
+        let expected = [(3, 10), (3, 69), (4, 80), (50, 255), (250, 255), (255, 255)];
+        let expected = expected.map(|(least, most)| Reordering::between(least, most));
+        assert_eq!([1, 7, 8, 100, 500, 5_000].map(reordering), expected);
     }
 }

@@ -48,8 +48,8 @@ pub struct Receiver {
     slot_bits: u32,
     config: Config,
     memberships: Memberships,
-    /// By channel, how long after a lost packet it shows the loss.
-    told_after: Box<[Duration]>,
+    /// By channel, how long a packet takes at its rate.
+    packet_times: Box<[Duration]>,
     leaves: Leaves,
     /// When a queue stood last, and when one of [`LEAST_QUEUE`] or more did.
     queue_stood: Option<Time>,
@@ -125,12 +125,11 @@ impl Receiver {
     /// A receiver of `session`.
     pub fn new(session: &Session, config: Config, mut random: Random) -> Receiver {
         let ladder = session.ladder.clone();
-        let reorder = |rate| config.reorder_at(rate, session.packet_size);
-        let told_after = |rate| session.packet_size / rate * reorder(rate) as u32;
+        let reordering = |rate| config.reordering(rate, session.packet_size);
         Receiver {
             state: State::Idle,
-            memberships: Memberships::new(ladder.channel_rates(), session.packet_size, session.form, reorder),
-            told_after: ladder.channel_rates().map(told_after).collect(),
+            memberships: Memberships::new(ladder.channel_rates(), session.packet_size, session.form, reordering),
+            packet_times: ladder.channel_rates().map(|rate| session.packet_size / rate).collect(),
             leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
             queue_stood: None,
             short_queue_stood: None,

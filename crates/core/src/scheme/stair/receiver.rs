@@ -16,7 +16,9 @@ use crate::definition::Session;
 use crate::endpoint::{Action, Allotment, Endpoint, Event, Header, Origin, Packet};
 use crate::estimate::{DelayWindow, QueuingDelay};
 use crate::layers::LayerSet;
-use crate::membership::{Fall, HostDrops, Leaves, Memberships, Received, Work, is_too_much, was_sent_since};
+use crate::membership::{
+    Fall, HostDrops, Leaves, Memberships, Received, Reordering, Work, is_too_much, was_sent_since,
+};
 use crate::observation::{LevelCause, Observation, SlotReport, Wish};
 use crate::outbox::Outbox;
 use crate::probing::{self, Interval, Probing, SENDER};
@@ -113,7 +115,9 @@ impl Receiver {
             packet_size: session.packet_size,
             packets_to_tell_loss: config.reorder_packets.max(1) as u32,
             channels,
-            memberships: Memberships::new(rates, session.packet_size, session.form, |_| config.reorder_packets),
+            memberships: Memberships::new(rates, session.packet_size, session.form, |_| {
+                Reordering::fixed(config.reorder_packets)
+            }),
             leaves: Leaves::new(config.leave_wait, Fall::Eighth),
             host: HostDrops::default(),
             work: Work::default(),

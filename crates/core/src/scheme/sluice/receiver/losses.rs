@@ -53,7 +53,8 @@ impl Receiver {
 
     /// How long after a lost packet this packet's channel shows the loss.
     fn told_after(&self, header: &Layered) -> Duration {
-        self.told_after[usize::from(header.channel)]
+        let channel = usize::from(header.channel);
+        self.packet_times[channel] * u32::from(self.memberships.of(channel).tolerated())
     }
 
     /// The queue that the latest packets met.
