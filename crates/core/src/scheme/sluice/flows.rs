@@ -14,6 +14,10 @@ use super::burst::Verdict;
 pub(super) struct Flows {
     /// Until when the path is taken to queue channels apart.
     apart: Option<Time>,
+    /// Until when it takes two bursts in a row to say so, as one has said otherwise.
+    doubted: Option<Time>,
+    /// Bursts in a row that waited alone.
+    alone: u32,
     /// Bursts in a row that were more than one flow gets, and what it got in the last two.
     too_much: u32,
     shares: [Rate; 2],
@@ -25,13 +29,28 @@ pub(super) struct Flows {
 impl Flows {
     /// A folded burst is over.
     pub(super) fn on_burst(&mut self, now: Time, verdict: &Verdict, packet_time: Duration) {
-        if verdict.is_too_much(packet_time) && verdict.waited_alone() {
-            self.apart = Some(now + REMEMBERED);
-            (self.too_much, self.fitted, self.most) = (self.too_much + 1, 0, Rate::ZERO);
-            self.shares = [self.shares[1], verdict.met()];
+        if verdict.is_too_much(packet_time) {
+            if verdict.waited_alone() { self.on_one_alone(now, verdict.met()) } else { self.on_one_among_others(now) }
         } else if verdict.fits(packet_time) {
             (self.too_much, self.fitted, self.most) = (0, self.fitted + 1, verdict.rate.scale(BEYOND));
         }
+    }
+
+    /// A burst waited, and what followed it in other channels did not.
+    fn on_one_alone(&mut self, now: Time, share: Rate) {
+        self.alone += 1;
+        if self.alone >= AGREEING || self.doubted.is_none_or(|until| now >= until) {
+            self.apart = Some(now + REMEMBERED);
+        }
+        (self.too_much, self.fitted, self.most) = (self.too_much + 1, 0, Rate::ZERO);
+        self.shares = [self.shares[1], share];
+    }
+
+    /// What followed it waited, too: there is one queue. Next to TCPs it may empty so fast that a burst looks as if it had one of its own;
+    /// where it has, hardly any looks as if it had none.
+    fn on_one_among_others(&mut self, now: Time) {
+        (self.alone, self.too_much, self.apart) = (0, 0, None);
+        self.doubted = Some(now + REMEMBERED);
     }
 
     /// The receiver's level has changed.
@@ -102,6 +121,17 @@ mod tests {
         assert!((4_999_000..=5_001_000).contains(&share.bps()));
         assert_eq!(after(&[(5.0, 0.0), (10.0, 0.0), (5.0, 0.0)]).share(), None);
         assert_eq!(after(&[(5.0, 95.0), (5.0, 95.0)]).share(), None, "what came after it waited in the same queue");
+    }
+
+    #[test]
+    fn a_burst_in_a_queue_for_all_says_that_channels_do_not_queue_apart_and_then_it_takes_two_that_do() {
+        let are_apart = |bursts: &[(f64, f64)]| after(bursts).are_apart(Time::ZERO);
+        let (alone, with_others) = ((5.0, 0.0), (5.0, 95.0));
+        assert!(are_apart(&[alone]) && !are_apart(&[alone, with_others]));
+        assert!(!are_apart(&[with_others, alone]) && are_apart(&[with_others, alone, alone]));
+        let mut flows = after(&[with_others]);
+        flows.on_burst(Time::from_secs(60), &burst(5.0, 0.0), PACKET_TIME);
+        assert!(flows.are_apart(Time::from_secs(60)), "the other one is long ago");
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub(super) struct Rules {
     ladder: Ladder,
     /// The receiver looks for its rate.
     is_starting: bool,
+    /// In the start: how many slots have ended since the level changed.
+    idle: u32,
     /// Since when no start-up burst has come that the path carried.
     overfull: Option<Time>,
     /// Levels in a row that were joined one by one since the start was over, none of them too much.
@@ -126,6 +128,7 @@ impl Rules {
             trial: config.trial,
             ladder: ladder.clone(),
             is_starting: true,
+            idle: 0,
             overfull: None,
             climbed: 0,
             has_lost: false,
@@ -186,7 +189,7 @@ impl Rules {
     /// The level has changed, by these rules or a manager's.
     pub(super) fn on_change(&mut self, now: Time) {
         self.changed = now;
-        self.fitted = 0;
+        (self.fitted, self.idle) = (0, 0);
         self.flows.on_change();
         self.part.forget();
     }
@@ -200,7 +203,7 @@ impl Rules {
 
     /// The receiver looks for its rate again.
     pub(super) fn start_again(&mut self) {
-        (self.is_starting, self.overfull) = (true, None);
+        (self.is_starting, self.idle, self.overfull) = (true, 0, None);
         self.part.forget();
     }
 
@@ -210,6 +213,10 @@ impl Rules {
             self.trying = None;
         }
         self.part.on_time(seen.now);
+        self.idle += 1;
+        if self.is_starting && self.idle >= LONGEST_IDLE {
+            self.end_start();
+        }
         if seen.loss_event {
             self.part.forget();
             return self.on_loss_event(seen);
@@ -435,6 +442,8 @@ const fn bursts_needed(seen: &Seen) -> u32 {
 
 /// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
 const LONGEST_STALL: Duration = Duration::from_millis(80);
+/// A start that finds nothing more to join in so many slots is over, though no queue has shown it.
+const LONGEST_IDLE: u32 = 20;
 /// What a burst shows beyond that is notably more than the receiver has.
 const TELLING: f64 = 1.3;
 /// In the start a receiver takes so much of what a burst says that the path carries.

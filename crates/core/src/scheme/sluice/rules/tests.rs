@@ -272,8 +272,8 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
     let mut start = |millis| {
         rules.start_again();
         let level = rules.on_start_up_burst(&seen(millis), carried(14.6)).map(|(level, _)| level);
-        let lost = Seen { loss_event: true, level: level.unwrap_or(20), ..seen(millis + 2_000) };
-        rules.on_slot(&lost);
+        let (at, arrived) = (level.unwrap_or(20), Rate::from_mbps(13));
+        rules.on_slot(&Seen { loss_event: true, level: at, arrived, ..seen(millis + 2_000) });
         level
     };
     assert_eq!([start(500), start(12_400)], [Some(29), Some(28)], "ten seconds after its loss");
@@ -288,6 +288,18 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
         Some(29),
         "for eight seconds it was not too much"
     );
+}
+
+#[test]
+fn a_start_in_which_nothing_is_joined_for_two_seconds_is_over() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut slots = |count: u64| {
+        (0..count).for_each(|slot| _ = rules.on_slot(&seen(1_000 + 100 * slot)));
+        let is_starting = rules.is_starting();
+        rules.on_change(Time::from_secs(3));
+        is_starting
+    };
+    assert_eq!([slots(19), slots(19), slots(20)], [true, true, false], "a join shows that there is more to find");
 }
 
 #[test]
