@@ -159,13 +159,13 @@ impl Rules {
         self.part.eighths()
     }
 
-    /// A packet was lost to congestion. If a part of the next step was taken, that is given up first. Whether one was.
+    /// A packet was lost to congestion. If a part of the next step was on trial, that is taken back. Whether one was.
     pub(super) fn take_back_part(&mut self, now: Time) -> bool {
-        let has_part = self.part() > 0;
-        if has_part {
+        let is_trying = self.part.is_on_trial();
+        if is_trying {
             self.part.take_back(now);
         }
-        has_part
+        is_trying
     }
 
     /// A packet was lost while a join was on trial: the join is taken back, and the level left alone for a while.

@@ -431,6 +431,7 @@ fn a_part_of_a_step_that_fills_the_queue_or_costs_a_packet_is_taken_back_and_lef
     assert!(!rules.take_back_part(Time::from_secs(41)), "there is nothing to give up any more");
     assert_eq!([part_at(&mut rules, 69_900), part_at(&mut rules, 70_000)], [0, 2], "for longer each time");
     rules.on_slot(&seen(78_000));
+    assert!(!rules.take_back_part(Time::from_secs(78)), "it was not too much for eight seconds");
     assert_eq!((rules.on_slot(&queue(78_400)), rules.part()), (None, 0), "others have come");
     assert_eq!(part_at(&mut rules, 79_200), 2, "which is no fault of the part");
     rules.on_slot(&Seen { loss_event: true, ..seen(80_000) });
