@@ -403,7 +403,8 @@ impl Rules {
         let is_recent = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
         let start_took_too_much = self.started.take().is_some_and(is_recent);
         if start_took_too_much {
-            self.bars.bar(seen.now, seen.level, false);
+            // What did not come through is too much for later starts as well, not only the level that this one took.
+            self.bars.bar(seen.now, seen.level.min(self.highest_within(seen.arrived) + 1), false);
         }
         if seen.is_pending {
             return None;

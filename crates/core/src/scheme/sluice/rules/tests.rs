@@ -291,6 +291,19 @@ fn a_level_that_a_start_took_and_that_was_too_much_is_left_alone_for_longer_each
 }
 
 #[test]
+fn a_start_that_took_more_than_came_through_is_not_repeated_a_little_lower() {
+    let mut rules = rules();
+    let started = [500, 8_000].map(|millis| {
+        rules.start_again();
+        let (level, _) = rules.on_start_up_burst(&seen(millis), carried(40.0)).expect("more than it has");
+        // Level 27 is 9.7 Mbit/s, level 28 is 11.1.
+        rules.on_slot(&Seen { loss_event: true, level, arrived: Rate::from_mbps(10), ..seen(millis + 1_000) });
+        level
+    });
+    assert_eq!(started, [36, 27], "a token bucket lets a burst through, and its rate is 10 Mbit/s");
+}
+
+#[test]
 fn a_start_in_which_nothing_is_joined_for_two_seconds_is_over() {
     let mut rules = Rules::new(&Config::default(), &ladder());
     let mut slots = |count: u64| {
