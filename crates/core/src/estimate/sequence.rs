@@ -24,9 +24,9 @@ pub enum Arrival {
 
 /// Follows the sequence numbers of one channel.
 ///
-/// A missing packet is given up when so many later packets of the channel have arrived as are tolerated, 1 at least: then the first later
-/// packet shows the gap. A packet that comes after it was given up is new all the same, and its loss stands. Duplicates
-/// are known among the last 1024 numbers.
+/// The tracker gives a missing packet up once [`tolerated`](SequenceTracker::tolerated) later packets of the channel have arrived. With 1, the
+/// first later packet shows the gap. A packet that arrives after that is [`Arrival::Late`], and its loss stands. Duplicates are known among the
+/// last 1024 numbers.
 ///
 /// Anybody can send a packet with a number far ahead. So only packets in a row give a missing one up, with none between them
 /// that goes on where the channel was; and a gap of more than 768 packets counts when a second packet goes on behind it.
@@ -256,7 +256,7 @@ impl SequenceTracker {
         passed - received_passed
     }
 
-    /// Gives up what as many later packets have overtaken as are tolerated.
+    /// Gives up the missing packets that `tolerated` later ones have overtaken.
     fn decide(&mut self) -> u64 {
         let mut lost = 0;
         while self.undecided <= self.highest.value() {
@@ -288,7 +288,8 @@ const WINDOW: u64 = WORDS as u64 * 64;
 /// A sender that starts again before it has used up the window repeats numbers, one after the other and with nothing new
 /// between them, as no network does for long.
 const REPEATS_OF_A_RESTART: u8 = 8;
-/// A gap of more counts when a second packet goes on behind it. The window holds it, so that what comes before it is not taken for far behind.
+/// A longer gap counts only once a second packet goes on behind it. The window is longer still, so packets from before the gap are not taken for
+/// far behind; and it is long enough for a start-up burst that the network reorders.
 const LONGEST_GAP: u64 = WINDOW * 3 / 4;
 /// Where sequences begin, so that a late packet before the first one is still a number above zero. A multiple of every
 /// wire space.

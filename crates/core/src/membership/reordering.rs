@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use weir_units::Time;
 
-/// How many later packets of a channel give a missing one up: `least`, or as many as have overtaken one that had been given up, `most` at
-/// most. So does RACK for what turns out not to be lost (RFC 8985 §6.2), which learns less of it and widens its window by steps.
+/// Decides how many later packets of a channel give a missing one up. That starts at `least`. When a packet arrives after it was given up, it rises to the
+/// number of packets that overtook this one, up to `most`. RACK widens its reordering window for the same reason, in fixed steps (RFC 8985 §6.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reordering {
     least: u8,
@@ -20,31 +20,31 @@ impl Reordering {
         Reordering::between(packets, packets)
     }
 
-    /// `least` at first, and up to `most` where packets are overtaken by so many. Both are 1 to 255.
+    /// From `least` to `most`. Values outside 1 to 255 are clamped.
     pub(crate) fn between(least: u64, most: u64) -> Reordering {
         let packets = |number| u8::try_from(number).unwrap_or(u8::MAX).max(1);
         let least = packets(least);
         Reordering { least, most: packets(most).max(least), late: Time::ZERO }
     }
 
-    /// How many give a packet up before anything is known.
+    /// The number before anything is known of the network.
     pub(super) fn at_first(&self) -> u8 {
         self.least
     }
 
-    /// How many do where `tolerated` did, now that a packet came that had been given up: it was sent `behind` packets before the latest one.
+    /// The number after `tolerated`, now that a packet has arrived that was given up and is `behind` numbers behind the latest.
     pub(super) fn after_late(&mut self, now: Time, tolerated: u8, behind: u64) -> u8 {
         self.late = now;
         behind.clamp(u64::from(tolerated), u64::from(self.most)) as u8
     }
 
-    /// How many do where `tolerated` did, now that packets are given up: a tolerance that was not needed for long is not kept.
+    /// The number after `tolerated`, now that packets are given up. A tolerance that has not been needed for long is dropped.
     pub(super) fn after_loss(&self, now: Time, tolerated: u8) -> u8 {
         if now.since(self.late) > MEMORY { self.least } else { tolerated }
     }
 }
 
-/// For how long a network is taken to reorder as much as it did.
+/// How long a tolerance lasts after the latest packet that needed one.
 const MEMORY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

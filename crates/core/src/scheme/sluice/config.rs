@@ -41,7 +41,7 @@ impl Config {
     pub(super) fn reordering(&self, rate: Rate, packet_size: Bytes) -> Reordering {
         let sent_in = |time: Duration| (time.as_nanos() / (packet_size / rate).as_nanos().max(1)) as u64;
         let least = self.reorder_packets.max(sent_in(self.period));
-        Reordering::between(least, least.max(sent_in(SLOT)))
+        Reordering::between(least, sent_in(SLOT))
     }
 }
 

@@ -403,7 +403,8 @@ impl Rules {
         let is_recent = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
         let start_took_too_much = self.started.take().is_some_and(is_recent);
         if start_took_too_much {
-            // What did not come through is too much for later starts as well, not only the level that this one took.
+            // The level above what came through is too much for later starts as well. Barring only the level that this one took would let them stop
+            // right below it.
             self.bars.bar(seen.now, seen.level.min(self.highest_within(seen.arrived) + 1), false);
         }
         if seen.is_pending {
@@ -443,7 +444,7 @@ const fn bursts_needed(seen: &Seen) -> u32 {
 
 /// Whatever makes bursts late for so long is the path: two slots' bursts are further apart.
 const LONGEST_STALL: Duration = Duration::from_millis(80);
-/// A start that finds nothing more to join in so many slots is over, though no queue has shown it.
+/// A start ends after this many slots without a join, even if no queue has shown that the path is full.
 const LONGEST_IDLE: u32 = 20;
 /// What a burst shows beyond that is notably more than the receiver has.
 const TELLING: f64 = 1.3;

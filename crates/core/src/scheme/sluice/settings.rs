@@ -85,7 +85,7 @@ const TABLE: Table<Config> = &[&[
     },
     Entry {
         key: "reorder",
-        help: "later packets of a channel that give a missing one up; a fast channel needs as many as it sends in 5 ms",
+        help: "later packets of a channel that give a missing one up, at least; more in fast channels and on paths that reorder",
         value: &Count { range: 1..=64, field: |c| &mut c.reorder_packets },
     },
 ]];
