@@ -182,19 +182,21 @@ impl Demand {
 
 /// The receiver's side: when it tells what it wants.
 ///
-/// It tells when that changes, unless the group is so large that nobody is followed, and now and then.
+/// It tells when that changes, unless the group is so large that nobody is followed, soon again, as reports get lost, and now and then.
 #[derive(Debug)]
 pub(super) struct Reporter {
     receiver: u32,
     /// The level and the eighths that it told last.
     told: (u16, u8),
+    /// After which time, about, it tells the same again.
+    pause: Duration,
     next: Option<Time>,
 }
 
 impl Reporter {
     /// Reports of the receiver with this number, which should be another than that of any other.
     pub(super) fn new(receiver: u32) -> Reporter {
-        Reporter { receiver: receiver & probe::MOST_RECEIVER, told: (0, 0), next: None }
+        Reporter { receiver: receiver & probe::MOST_RECEIVER, told: (0, 0), pause: FIRST_PAUSE, next: None }
     }
 
     /// The receiver's number.
@@ -223,11 +225,14 @@ impl Reporter {
         let level = level.min(usize::from(Wanted::MOST_LEVEL)) as u16;
         let is_due = self.next.is_some_and(|next| next <= now);
         let is_told_at_once = interval <= LONGEST_FOLLOWED || level == 0;
-        if !is_due && ((level, eighths) == self.told || !is_told_at_once) {
+        let is_news = (level, eighths) != self.told && is_told_at_once;
+        if !is_due && !is_news {
             return None;
         }
         self.told = (level, eighths);
-        self.next = (level > 0).then(|| now + (interval.span() * REPORT_INTERVALS).mul_f64(0.5 + turn));
+        let regular = interval.span() * REPORT_INTERVALS;
+        self.pause = if is_news { FIRST_PAUSE } else { self.pause * LONGER_PAUSE }.min(regular);
+        self.next = (level > 0).then(|| now + self.pause.mul_f64(0.5 + turn));
         Some(Wanted { receiver: self.receiver, level, eighths })
     }
 }
@@ -268,6 +273,9 @@ const FIRST_PACKETS: f64 = 10.0;
 const MOST_PARTS: u128 = 120;
 /// A receiver reports once in this many probe intervals, give or take half.
 const REPORT_INTERVALS: u32 = 4;
+/// News are told again after a slot, and then after ever longer pauses, give or take half: a report that is lost delays what was joined by no more than that.
+const FIRST_PAUSE: Duration = SLOT;
+const LONGER_PAUSE: u32 = 4;
 /// A receiver that has not reported for this many probe intervals has gone, or at least three of its reports were lost.
 const REMEMBERED_INTERVALS: u32 = 20;
 /// At longer intervals a receiver that has climbed would be heard too late, or too many would tell at once.
@@ -427,13 +435,23 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_tells_of_each_change_and_else_every_four_intervals_or_so() {
+    fn a_receiver_tells_of_a_change_at_once_and_soon_again_and_else_every_four_intervals_or_so() {
+        let mut reporter = Reporter::new(1);
+        let mut tells = |millis: u64, level| reporter.on_wants(at(millis), (level, 0), SHORT, 0.5).is_some();
+        let mut told = |from: u64, to: u64, level| -> Vec<u64> {
+            (from..to).step_by(50).filter(|millis| tells(*millis, level)).map(|millis| millis - from).collect()
+        };
+        assert_eq!(told(0, 12_000, 9), [0, 100, 500, 2_100, 6_100, 10_100]);
+        assert_eq!(told(12_000, 12_400, 15), [0, 100]);
+        assert_eq!(told(12_400, 13_000, 14), [0, 100, 500]);
+    }
+
+    #[test]
+    fn where_nobody_is_followed_a_receiver_tells_of_no_change_but_that_it_leaves() {
         let mut reporter = Reporter::new(u32::MAX);
         let mut tells =
             |millis: u64, level, interval| reporter.on_wants(at(millis), (level, 0), interval, 0.5).is_some();
-        assert!(tells(0, 9, SHORT));
-        assert!(tells(100, 15, SHORT) && !tells(200, 15, SHORT) && tells(300, 14, SHORT));
-        assert!(!tells(4_200, 14, SHORT) && tells(4_300, 14, SHORT));
+        assert!(tells(4_000, 14, SHORT) && tells(4_100, 14, SHORT));
         let long = Interval::from_octaves(3);
         assert!(!tells(4_400, 16, long), "nobody is followed");
         assert!(tells(4_500, 0, long), "it leaves");
@@ -487,7 +505,7 @@ mod tests {
         let mut reporter = Reporter::new(1);
         let mut tells = |millis: u64, wanted| reporter.on_wants(at(millis), wanted, SHORT, 0.5).is_some();
         assert_eq!(
-            [tells(0, (9, 0)), tells(100, (9, 3)), tells(200, (9, 3)), tells(300, (9, 0))],
+            [tells(0, (9, 0)), tells(50, (9, 3)), tells(100, (9, 3)), tells(110, (9, 0))],
             [true, true, false, true]
         );
     }
