@@ -123,6 +123,31 @@ fn on_a_long_path_a_start_waits_for_no_report() {
     assert!(took < Duration::from_millis(600), "{took:?}");
 }
 
+/// Reports are lost, and what is lost in the first packets does not tell yet how much the path loses by itself. In two of a hundred runs the sender did not hear for seconds
+/// what the receiver had joined, and in one of four hundred a lost packet counted as an overflow.
+#[test]
+fn what_a_path_loses_both_ways_delays_no_start_by_half_of_a_file_s_time() {
+    let slowest = (1..=120).map(time_to_eight_megabytes).max().expect("a time");
+    assert!(slowest < Duration::from_millis(4_800), "{slowest:?} for 8 MB");
+}
+
+/// How long 8 MB take on a link of 20 Mbit/s, of which the ladder takes 16, that loses 2 % both ways.
+fn time_to_eight_megabytes(seed: u64) -> Duration {
+    let way = "rate=20M,delay=20ms,buffer=166p,loss=2%".parse::<LinkConfig>().expect("a valid link");
+    let mut net = Network::new(seed);
+    let (root, host) = (net.add_node(), net.add_node());
+    let there = net.add_link(root, host, &way);
+    net.add_link(host, root, &way);
+    super::session(&mut net, (root, host), Rate::from_mbps(16), 1.15, &[]);
+    let mut seen = Seen::default();
+    let step = (1..2_000).find(|step| {
+        net.run_until(Time::from_millis(10 * step), &mut seen);
+        seen.delivered >= 8_000_000
+    });
+    assert!(net.link_counters(there).lost > 50, "nothing is lost");
+    Duration::from_millis(10 * step.expect("it comes within twenty seconds"))
+}
+
 /// A burst is many flows there, of which most do not wait.
 #[test]
 fn a_start_behind_a_fair_queue_takes_no_more_than_the_link_carries() {

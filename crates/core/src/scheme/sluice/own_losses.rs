@@ -10,6 +10,8 @@ use weir_units::math::ln;
 /// Recent losses without a queue, and near an overflow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OwnLosses {
+    /// Packets that arrived.
+    arrived: u64,
     without_queue: Part,
     near_overflow: Part,
 }
@@ -35,6 +37,14 @@ impl Part {
         self.lost += lost as f64;
     }
 
+    fn and(self, other: Part) -> Part {
+        Part { packets: self.packets + other.packets, lost: self.lost + other.lost }
+    }
+
+    fn rate(self) -> f64 {
+        self.lost / self.packets.max(1.0)
+    }
+
     fn fade(&mut self, kept: f64) {
         (self.packets, self.lost) = (self.packets * kept, self.lost * kept);
     }
@@ -43,6 +53,7 @@ impl Part {
 impl OwnLosses {
     /// Counts a packet that arrived, and the `lost` ones that it shows to be missing.
     pub(super) fn on_packet(&mut self, met: Met, lost: u64) {
+        self.arrived += 1;
         match met {
             Met::NoQueue => self.without_queue.add(lost),
             Met::Queue => {}
@@ -56,20 +67,33 @@ impl OwnLosses {
         self.near_overflow.fade(KEPT_NEAR_OVERFLOW);
     }
 
-    /// Whether the path loses more near an overflow than its own loss rate and chance explain.
+    /// Whether the path loses more near an overflow than its own loss rate and chance explain. In the first packets, which do not tell that rate yet, whether two
+    /// rates explain what was lost much better than one.
     pub(super) fn are_exceeded(&self) -> bool {
-        let Part { packets, lost } = self.without_queue;
-        let own = self.near_overflow.packets * lost / packets.max(1.0);
-        self.near_overflow.lost > own && deviance(self.near_overflow.lost, own) > BEYOND_CHANCE
+        let OwnLosses { arrived, without_queue, near_overflow } = *self;
+        let own = near_overflow.packets * without_queue.rate();
+        if near_overflow.lost <= own {
+            return false;
+        }
+        let beyond = if arrived >= TELLING {
+            deviance(near_overflow.lost, own)
+        } else {
+            let rate = without_queue.and(near_overflow).rate();
+            [without_queue, near_overflow].map(|part| deviance(part.lost, part.packets * rate)).iter().sum()
+        };
+        beyond > BEYOND_CHANCE
     }
 }
 
 /// How far `count` events are from the `expected` number, as the deviance of a Poisson distribution. For large numbers this is the squared distance in standard deviations.
 /// Where less than one event is expected, standard deviations overstate how rare a single one is.
 fn deviance(count: f64, expected: f64) -> f64 {
-    2.0 * (count * ln(count / expected) - (count - expected))
+    let surprise = if count > 0.0 { count * ln(count / expected) } else { 0.0 };
+    2.0 * (surprise - (count - expected))
 }
 
+/// Of so many packets a path that loses 1 % has lost some, but for one in twenty such paths.
+const TELLING: u64 = 300;
 /// Ten seconds, as for the longest queue.
 const KEPT_WITHOUT_QUEUE: f64 = 0.99;
 /// An overflow is over in a few round trips.
@@ -94,6 +118,17 @@ mod tests {
     fn losses_near_an_overflow_are_no_overflow_if_the_path_loses_as_many_without_a_queue() {
         assert!(!exceeded(20) && !exceeded(30));
         assert!(exceeded(41));
+    }
+
+    #[test]
+    fn while_the_paths_own_losses_are_not_known_one_loss_near_an_overflow_does_not_tell_and_many_do() {
+        let exceeded = |lost: u64| {
+            let mut losses = OwnLosses::default();
+            (0..60).for_each(|_| losses.on_packet(Met::NoQueue, 0));
+            (0..15 - lost).for_each(|packet| losses.on_packet(Met::Overflow, u64::from(packet < lost)));
+            losses.are_exceeded()
+        };
+        assert_eq!([1, 3, 6].map(exceeded), [false, false, true]);
     }
 
     #[test]
