@@ -148,6 +148,22 @@ fn time_to_eight_megabytes(seed: u64) -> Duration {
     Duration::from_millis(10 * step.expect("it comes within twenty seconds"))
 }
 
+/// Ten packets in 100 ms, with which a receiver begins, are more than the link carries, and a TCP would fill its queue of twelve seconds.
+#[test]
+fn a_receiver_whose_first_level_is_too_much_makes_no_queue_of_seconds() {
+    let (mut net, link, _) = up_to(1_000, 1.15, "rate=1M,delay=10ms,buffer=1000p", &[]);
+    let mut seen = Seen::default();
+    net.run_until(Time::from_secs(60), &mut seen);
+    assert!(seen.most.bps() > 1_000_000, "no level was too much");
+    let counters = net.link_counters(link);
+    let share = seen.delivered as f64 * 8.0 / 60e6;
+    assert!(
+        seen.most.bps() < 1_500_000 && counters.dropped == 0 && share > 0.85,
+        "{:?} {counters:?} {share}",
+        seen.most
+    );
+}
+
 /// A burst is many flows there, of which most do not wait.
 #[test]
 fn a_start_behind_a_fair_queue_takes_no_more_than_the_link_carries() {

@@ -1,5 +1,7 @@
 //! What arrived and what was lost, slot by slot: in the last second, and since the rate changed.
 
+use core::time::Duration;
+
 use weir_units::{Bytes, Rate, math};
 
 use super::cycle::SLOT;
@@ -12,6 +14,8 @@ pub(super) struct Counts {
     pub(super) lost: u64,
     /// Of these, the ones that a start-up burst may have cost.
     pub(super) lost_in_bursts: u64,
+    /// How long they took to come. A queue that grows makes slots longer than they were at the sender.
+    pub(super) took: Duration,
 }
 
 /// The slots that have ended.
@@ -20,6 +24,8 @@ pub(super) struct Arrivals {
     /// The last ten, the newest first.
     slots: [Counts; 10],
     since_change: Counts,
+    /// How many slots have ended since then.
+    slots_since_change: usize,
     /// Which part was lost in the second before the change.
     lost_before: f64,
 }
@@ -31,6 +37,7 @@ impl Counts {
             bytes: self.bytes + other.bytes,
             lost: self.lost + other.lost,
             lost_in_bursts: self.lost_in_bursts + other.lost_in_bursts,
+            took: self.took + other.took,
         }
     }
 
@@ -55,12 +62,13 @@ impl Arrivals {
         self.slots.rotate_right(1);
         self.slots[0] = counts;
         self.since_change = self.since_change.and(counts);
+        self.slots_since_change += 1;
     }
 
     /// The receiver's rate changes.
     pub(super) fn on_rate_change(&mut self) {
         self.lost_before = self.second().outside_bursts().part_lost();
-        self.since_change = Counts::default();
+        (self.since_change, self.slots_since_change) = (Counts::default(), 0);
     }
 
     /// The last second.
@@ -73,6 +81,17 @@ impl Arrivals {
         let heard = self.slots.iter().take(slots).filter(|counts| counts.packets > 0);
         let (bytes, count) = heard.fold((Bytes::ZERO, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1));
         bytes.per(SLOT * count.max(1))
+    }
+
+    /// The rate at which packets have come since the rate changed, for a second at most. The change was within the first of these slots.
+    pub(super) fn rate_since_change(&self) -> Rate {
+        self.rate(self.slots_since_change.saturating_sub(1).clamp(2, self.slots.len()))
+    }
+
+    /// The rate at which the path has delivered the packets of the last `slots` slots. It is less than [`Arrivals::rate`] while a queue grows.
+    pub(super) fn delivered(&self, slots: usize) -> Rate {
+        let Counts { bytes, took, .. } = self.slots.iter().take(slots).copied().fold(Counts::default(), Counts::and);
+        if took.is_zero() { Rate::ZERO } else { bytes.per(took) }
     }
 
     /// Whether notably more is lost since the rate changed than in the second before.
@@ -91,7 +110,7 @@ mod tests {
     use super::*;
 
     fn counts(packets: u64, lost: u64) -> Counts {
-        Counts { packets, bytes: Bytes::new(1_000 * packets), lost, lost_in_bursts: 0 }
+        Counts { packets, bytes: Bytes::new(1_000 * packets), lost, lost_in_bursts: 0, took: SLOT }
     }
 
     #[test]
@@ -121,6 +140,14 @@ mod tests {
             (0..10).for_each(|_| arrivals.on_slot(counts(96, 4)));
             assert_eq!(arrivals.lose_more(), more, "{before} of 100 were lost before");
         }
+    }
+
+    #[test]
+    fn while_a_queue_grows_the_path_delivers_less_than_was_sent() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(arrivals.delivered(8), Rate::ZERO);
+        (0..8).for_each(|_| arrivals.on_slot(Counts { took: SLOT * 2, ..counts(50, 0) }));
+        assert_eq!([arrivals.rate(8).bps(), arrivals.delivered(8).bps()], [4_000_000, 2_000_000]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod flows;
 mod host;
 mod others;
 mod own_losses;
+mod own_queue;
 mod pace;
 mod part;
 mod place;

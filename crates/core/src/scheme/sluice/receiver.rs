@@ -294,7 +294,7 @@ impl Receiver {
 
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
-        self.arrivals.on_slot(slot.counts);
+        self.arrivals.on_slot(Counts { took: now.since(slot.begun), ..slot.counts });
         self.look_at_queue(now, slot.has_burst && cycle::shows_next_level(u64::from(place)));
         self.look_for_flood(now, slot.base);
         self.judge_cut(now);
@@ -338,7 +338,8 @@ impl Receiver {
             now,
             level: self.level,
             most: self.most(),
-            arrived: self.arrivals.rate(10),
+            arrived: self.arrivals.rate_since_change(),
+            delivered: self.arrivals.delivered(CYCLE as usize),
             has_lost_much: self.has_lost_outside_bursts(MUCH_LOSS),
             loses_more: self.arrivals.lose_more(),
             is_empty: self.queue.is_empty(threshold),
@@ -352,6 +353,7 @@ impl Receiver {
             mean_interval: self.share.mean_interval(),
             latest_queue: self.queue_stood,
             latest_short_queue: self.short_queue_stood,
+            queue: self.queue.newest(),
             is_contended: now.since(self.others_queue_stood) < CONTENDED_FOR,
             share: self.counts_as(self.share.rate(self.packet_size)),
             settled: self.counts_as(self.share.settled_rate(self.rate(), self.packet_size)),

@@ -11,6 +11,7 @@ use super::config::Config;
 use super::cycle::Burst;
 use super::flows::{AGREEING, Flows};
 use super::others::Others;
+use super::own_queue::OwnQueue;
 use super::part::Part;
 use crate::layers::Ladder;
 use crate::observation::LevelCause;
@@ -22,8 +23,10 @@ pub(super) struct Seen {
     pub(super) level: usize,
     /// The highest level that it may have.
     pub(super) most: usize,
-    /// What came in the last second.
+    /// What came since the level changed, in the last second.
     pub(super) arrived: Rate,
+    /// The rate at which the path has delivered what was sent in the last cycle. It is less than what was sent while a queue grows.
+    pub(super) delivered: Rate,
     /// Whether so much of it was lost that the rate is far beyond the path's.
     pub(super) has_lost_much: bool,
     /// Whether notably more is lost since the level changed than before.
@@ -48,6 +51,8 @@ pub(super) struct Seen {
     pub(super) latest_queue: Option<Time>,
     /// And when one of a millisecond or more did, which is less than a slow receiver's packets wait for each other.
     pub(super) latest_short_queue: Option<Time>,
+    /// How long the latest packets waited.
+    pub(super) queue: Duration,
     /// Whether other flows have kept a queue in the last seconds.
     pub(super) is_contended: bool,
     /// The rate of a TCP in the receiver's place.
@@ -106,6 +111,9 @@ pub(super) struct Rules {
     part: Part,
     /// Levels that were too much.
     bars: Bars,
+    /// When the level was raised last to follow others.
+    followed: Option<Time>,
+    own_queue: OwnQueue,
     /// In the start, next to others: when the rate was raised last.
     raised: Option<Time>,
     /// When a start-up burst had a level joined, and which: the latest.
@@ -139,6 +147,8 @@ impl Rules {
             flows: Flows::default(),
             part: Part::new(config),
             bars: Bars::new(ladder.levels(), config.back_off),
+            followed: None,
+            own_queue: OwnQueue::default(),
             raised: None,
             started: None,
         }
@@ -179,7 +189,7 @@ impl Rules {
         Some((trying.back, LevelCause::Drop))
     }
 
-    /// A packet was lost in the start, and nobody else's queue stood there: the last step was too much for the path.
+    /// A packet was lost in the start, and nobody else's queue stood there, or less arrives than is sent: the last step was too much for the path.
     pub(super) fn overshot(&mut self, level: usize, arrived: Rate) -> Change {
         self.end_start();
         let within = self.highest_within(arrived.scale(0.95));
@@ -213,6 +223,7 @@ impl Rules {
             self.trying = None;
         }
         self.part.on_time(seen.now);
+        self.own_queue.on_slot(seen, self.rate(seen.level));
         self.idle += 1;
         if self.is_starting && self.idle >= LONGEST_IDLE {
             self.end_start();
@@ -327,7 +338,10 @@ impl Rules {
             self.end_start();
             return None;
         }
-        if is_others && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) {
+        if is_others && seen.now.since(self.raised.unwrap_or(self.changed)) >= Duration::from_secs(1) + seen.queue {
+            if self.own_queue.stands(seen, self.rate(seen.level)) {
+                return self.overshot(seen.level, seen.delivered);
+            }
             self.raised = Some(seen.now);
             let level = self.highest_within(self.rate(seen.level).scale(1.5));
             return self.up(seen, level.max(seen.level + 1), LevelCause::SlowStart);
@@ -383,15 +397,25 @@ impl Rules {
         let share = seen.settled;
         let shared = seen.is_full || seen.latest_loss_event.is_some_and(|at| seen.now.since(at) < self.hold);
         // A queue since a part on trial is that part's.
-        if !shared || self.part.is_on_trial() {
+        if !shared || self.part.is_on_trial() || seen.now.since(self.changed) < self.hold {
             return None;
         }
-        if seen.now.since(self.changed) < self.hold || share < self.rate(seen.level + 1).scale(JOIN_SHARE) {
+        if self.own_queue.stands(seen, self.rate(seen.level)) {
+            // What it took to follow others has made a long queue, and nobody makes room.
+            let within = self.highest_within(seen.delivered.scale(0.95));
+            let was_too_much = self.followed == Some(self.changed) && self.own_queue.is_long() && within < seen.level;
+            return was_too_much.then_some((within, LevelCause::Drop));
+        }
+        if share < self.rate(seen.level + 1).scale(JOIN_SHARE) {
             return None;
         }
         let most = share.scale(1.0 / JOIN_SHARE).min(self.rate(seen.level).scale(MOST_UP));
         let level = self.highest_within(most).max(seen.level + 1).min(self.ladder.levels());
-        self.up(seen, level, LevelCause::Add).filter(|_| self.flows.let_join(seen.now, self.rate(level)))
+        let change = self.up(seen, level, LevelCause::Add).filter(|_| self.flows.let_join(seen.now, self.rate(level)));
+        if change.is_some() {
+            self.followed = Some(seen.now);
+        }
+        change
     }
 
     /// Less, where a TCP would have less.
@@ -417,6 +441,9 @@ impl Rules {
         }
         if seen.has_lost_much || start_took_too_much {
             most = most.min(seen.arrived.scale(0.95));
+        }
+        if self.own_queue.stands(seen, rate) {
+            most = most.min(seen.delivered.scale(0.95));
         }
         let level = self.highest_within(most).min(seen.level);
         (level < seen.level).then_some((level, LevelCause::Drop))

@@ -11,6 +11,7 @@ fn seen(millis: u64) -> Seen {
         level: 20,
         most: ladder().levels(),
         arrived: ladder().level_rate(20),
+        delivered: ladder().level_rate(20),
         has_lost_much: false,
         loses_more: false,
         is_empty: true,
@@ -24,6 +25,7 @@ fn seen(millis: u64) -> Seen {
         mean_interval: None,
         latest_queue: None,
         latest_short_queue: None,
+        queue: Duration::ZERO,
         is_contended: false,
         share: Rate::from_mbps(100),
         settled: Rate::from_mbps(100),
@@ -344,6 +346,55 @@ fn in_the_start_next_to_others_the_rate_goes_up_by_half_in_a_second() {
     // 3643 · 1.5 = 5465; level 22 is 4818 and level 23 is 5541.
     assert_eq!(rules.on_slot(&queue(1_000)), Some((22, LevelCause::SlowStart)));
     assert_eq!(rules.on_slot(&queue(1_900)), None);
+}
+
+/// A full queue of this many milliseconds, at level 20, while the path delivers this part of its rate.
+fn queue(millis: u64, waits: u64, part: f64) -> Seen {
+    let delivered = ladder().level_rate(20).scale(part);
+    Seen { is_empty: false, is_full: true, queue: Duration::from_millis(waits), delivered, ..seen(millis) }
+}
+
+#[test]
+fn a_start_that_makes_the_queue_itself_ends_below_what_the_path_delivers() {
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    assert_eq!(rules.on_slot(&queue(1_100, 200, 0.7)), None, "what it joined may still wait");
+    assert_eq!(rules.on_slot(&queue(1_200, 200, 0.7)), Some((17, LevelCause::SlowStartEnd)));
+    assert!(!rules.is_starting());
+    let mut rules = Rules::new(&Config::default(), &ladder());
+    assert_eq!(rules.on_slot(&queue(1_200, 200, 0.9)).map(|(level, _)| level), Some(22), "others make room");
+}
+
+#[test]
+fn nobody_is_followed_into_a_queue_that_is_the_receivers_own() {
+    let level = |change: Change| change.map(|(level, _)| level);
+    assert_eq!(level(rules().on_slot(&queue(9_000, 200, 0.9))), Some(21));
+    assert_eq!(level(rules().on_slot(&queue(9_000, 200, 0.7))), None);
+    assert_eq!(level(rules().on_slot(&queue(9_000, 20, 0.7))), Some(21), "it has not grown for a cycle");
+}
+
+#[test]
+fn a_long_queue_that_following_others_has_made_is_left_and_stays_the_receivers_own_until_it_is_gone() {
+    let level = |change: Change| change.map(|(level, _)| level);
+    let mut rules = rules();
+    let follows = Seen { level: 19, ..queue(9_000, 200, 0.9) };
+    assert_eq!(level(rules.on_slot(&follows)), Some(20));
+    rules.on_change(Time::from_millis(9_000));
+    assert_eq!(level(rules.on_slot(&queue(13_900, 1_200, 0.7))), None, "others may still make room");
+    assert_eq!(level(rules.on_slot(&queue(14_000, 1_200, 0.7))), Some(17));
+    rules.on_change(Time::from_millis(14_000));
+    let falls = |rules: &mut Rules, millis, waits| {
+        level(rules.on_slot(&Seen { level: 17, delivered: ladder().level_rate(18), ..queue(millis, waits, 1.0) }))
+    };
+    assert_eq!([20_000, 29_000].map(|millis| falls(&mut rules, millis, 1_300 - millis / 100)), [None, None]);
+    assert_eq!(falls(&mut rules, 38_900, 1_010), None);
+    assert_eq!(falls(&mut rules, 39_000, 1_010), Some(18), "it has fallen no further for ten seconds");
+}
+
+#[test]
+fn at_a_loss_event_a_receiver_goes_below_what_the_path_delivers() {
+    let event = |part| Seen { loss_event: true, ..queue(9_000, 200, part) };
+    assert_eq!(rules().on_slot(&event(0.61)), Some((16, LevelCause::Drop)));
+    assert_eq!(rules().on_slot(&event(0.9)), None);
 }
 
 #[test]
