@@ -25,7 +25,8 @@ use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
-/// were one stream, to within three packets, and a burst is what it should be at each of them.
+/// were one stream, to within three packets, and a burst is what it should be at each of them. A period's packets go out over its length, as
+/// the buffers of switches hold few packets.
 ///
 /// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is
 /// made up for by at most four periods' packets; what is older is not sent.
@@ -39,6 +40,8 @@ pub struct Sender {
     period: Duration,
     start: Option<Time>,
     next_period: Option<Time>,
+    /// When the next packets of this one are due.
+    next_part: Option<Time>,
     /// The slot that is being sent.
     slot: u64,
     starters: Starters,
@@ -69,7 +72,8 @@ struct Channel {
     lacking: f64,
     /// What they were sent ahead when a start-up burst began, until it is over; not positive.
     ahead: f64,
-    /// Packets to send now, and whether they are of a burst.
+    /// Packets to send until the period is over, and now; and whether they are of a burst.
+    planned: u32,
     due: u32,
     in_burst: bool,
     /// In this cycle's burst, and how long that is; `None` if it leaves the channel out.
@@ -105,6 +109,7 @@ impl Sender {
             rate: ladder.channel_rate(number),
             lacking: 0.0,
             ahead: 0.0,
+            planned: 0,
             due: 0,
             in_burst: false,
             next_level: cycle::next_level_burst(ladder, number, config.margin, Shown::All, session.packet_size),
@@ -122,6 +127,7 @@ impl Sender {
             period: config.period,
             start: None,
             next_period: None,
+            next_part: None,
             slot: 0,
             starters: Starters::new(config.start_up),
             start_up_ends: None,
@@ -146,9 +152,17 @@ impl Sender {
         self.begin_slot(now, 0);
         self.schedule(now, now, 1);
         self.next_period = Some(now + self.period);
+        self.emit_part(now);
     }
 
     fn on_deadline(&mut self, now: Time) {
+        self.begin_period(now);
+        if self.next_part.is_some_and(|at| at <= now) {
+            self.emit_part(now);
+        }
+    }
+
+    fn begin_period(&mut self, now: Time) {
         let Some(due) = self.next_period.filter(|due| *due <= now) else { return };
         let missed = (now.since(due).as_nanos() / self.period.as_nanos()) as u64;
         let periods = (1 + missed).min(MOST_PERIODS_AT_ONCE);
@@ -162,6 +176,7 @@ impl Sender {
         }
         self.schedule(now, due, periods as u32);
         self.next_period = Some(due + Duration::from_nanos((missed + 1).saturating_mul(self.period.as_nanos() as u64)));
+        self.next_part = Some(now);
         let change = self.ceiling.on_time(now, self.levels());
         self.tell(change);
         self.tell_audience(now);
@@ -180,7 +195,7 @@ impl Sender {
         }
     }
 
-    /// Makes due what the channels earn in the `periods` that begin at `due`.
+    /// Plans to send what the channels earn in the `periods` that begin at `due`.
     fn schedule(&mut self, now: Time, due: Time, periods: u32) {
         let since = now.since(self.start.unwrap_or(now)).as_nanos();
         let number = (since / SLOT.as_nanos()) as u64;
@@ -211,12 +226,32 @@ impl Sender {
             if !in_start_up_burst {
                 channel.lacking += core::mem::take(&mut channel.ahead);
             }
-            // What the driver did not fetch since the last time is not sent twice as late.
-            channel.due = channel.lacking.max(0.0) as u32;
-            channel.lacking -= f64::from(channel.due);
+            let due = channel.lacking.max(0.0) as u32;
+            channel.planned += due;
+            channel.lacking -= f64::from(due);
             channel.in_burst = in_burst;
+            sent += due;
+        }
+    }
+
+    /// Makes a part of what is planned due, at each level as much: what is to go out in a millisecond, so that all is sent when the period is over. Of a start-up
+    /// burst all goes out at once: hosts are late now and then, and the end of a burst would come too late to count.
+    fn emit_part(&mut self, now: Time) {
+        let rest = self.next_period.map_or(Duration::ZERO, |next| next.since(now));
+        let spans = rest.as_nanos().div_ceil(PART.as_nanos()).max(1) as u32;
+        let all: u32 = self.channels.iter().map(|channel| channel.planned).sum();
+        let is_start_up = self.start_up_ends.is_some_and(|end| now < end);
+        let parts = if is_start_up { 1 } else { all.div_ceil(SMALLEST_PART).clamp(1, spans) };
+        let (mut planned, mut sent) = (0, 0);
+        for channel in &mut self.channels {
+            planned += channel.planned;
+            // What the driver did not fetch since the last time is not sent twice as late.
+            channel.due = planned.div_ceil(parts).saturating_sub(sent).min(channel.planned);
+            channel.planned -= channel.due;
             sent += channel.due;
         }
+        self.next_part = (sent < all).then(|| now + rest.saturating_sub(PART * (spans - 1)));
+        self.stamp.clock_micros = now.as_micros();
         self.emitting = 0;
     }
 
@@ -269,7 +304,8 @@ impl Sender {
     fn silence_above(&mut self) {
         let levels = self.levels();
         for channel in &mut self.channels[levels..] {
-            (channel.lacking, channel.ahead, channel.due) = (0.0, 0.0, 0);
+            (channel.lacking, channel.ahead) = (0.0, 0.0);
+            (channel.planned, channel.due) = (0, 0);
         }
     }
 
@@ -362,7 +398,7 @@ impl Endpoint for Sender {
             }
             Event::Finish => {
                 self.start = None;
-                self.next_period = None;
+                (self.next_period, self.next_part) = (None, None);
                 self.emitting = self.channels.len();
             }
             _ => {}
@@ -390,12 +426,16 @@ impl Endpoint for Sender {
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.next_period
+        self.next_period.map(|next| self.next_part.map_or(next, |part| part.min(next)))
     }
 }
 
 /// From one look at the audience to the next, for people.
 const AUDIENCE_INTERVAL: Duration = Duration::from_millis(500);
+/// A millisecond's packets are few enough for the buffers of small switches, and hosts keep such times.
+const PART: Duration = Duration::from_millis(1);
+/// Any switch holds so many packets.
+const SMALLEST_PART: u32 = 8;
 /// A stalled sender catches up by this much at most: more would be a burst that no queue expects.
 const MOST_PERIODS_AT_ONCE: u64 = 4;
 

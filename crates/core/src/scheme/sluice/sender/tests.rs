@@ -92,10 +92,10 @@ fn in_the_last_slot_of_a_cycle_each_level_up_to_the_limit_sees_the_next_one_to_w
     assert!(in_bursts.clone().count() > 100 && in_bursts.clone().all(|(_, layered)| layered.slot == 7));
 }
 
-/// When packets of start-up bursts were sent, in milliseconds.
+/// When the periods began in which packets of start-up bursts were sent, in milliseconds.
 fn start_up_bursts(sent: &[(Time, Layered)]) -> Vec<u64> {
     let in_bursts = sent.iter().filter(|(_, layered)| layered.signal && layered.slot & 7 != 7);
-    let mut times: Vec<_> = in_bursts.map(|(at, _)| at.as_micros() / 1_000).collect();
+    let mut times: Vec<_> = in_bursts.map(|(at, _)| at.as_micros() / 5_000 * 5).collect();
     times.dedup();
     times
 }
@@ -261,10 +261,28 @@ fn the_first_receiver_is_told_of_in_the_period_after_its_report_and_another_one_
 }
 
 #[test]
+fn the_packets_of_a_period_go_out_over_its_length_at_every_level() {
+    let sent = sent(&mut sender(StartUp::Never), Time::from_secs(1));
+    for level in [10, 20, 30, ladder().levels()] {
+        let in_a_millisecond = |from: u64| {
+            let of = |(at, layered): &&(Time, Layered)| {
+                at.as_micros() / 1_000 == from && usize::from(layered.channel) < level
+            };
+            sent.iter().filter(of).count() as f64
+        };
+        let most = (0..700).map(in_a_millisecond).fold(0.0, f64::max);
+        let mean = ladder().level_rate(level).packets_per_sec(SIZE) / 1e3;
+        assert!(most <= mean.max(8.0) + 3.0, "level {level}: {most} packets in a millisecond and not {mean}");
+    }
+}
+
+#[test]
 fn a_late_deadline_is_made_up_for_by_four_periods_at_most() {
     let mut sender = sender(StartUp::Never);
     sent(&mut sender, Time::from_millis(100));
-    let late = emitted(&mut sender, Time::from_secs(60), Event::Deadline).len() as f64;
+    let mut packets = emitted(&mut sender, Time::from_secs(60), Event::Deadline);
+    packets.extend(sent(&mut sender, Time::from_micros(60_004_999)));
+    let late = packets.len() as f64;
     let periods = late / (Rate::from_mbps(50).packets_per_sec(SIZE) * 5e-3);
     assert!((3.0..5.5).contains(&periods), "{periods} periods");
     assert!(emitted(&mut sender, Time::from_secs(60), Event::Finish).is_empty());
