@@ -123,8 +123,8 @@ fn on_a_long_path_a_start_waits_for_no_report() {
     assert!(took < Duration::from_millis(600), "{took:?}");
 }
 
-/// Reports are lost, and what is lost in the first packets does not tell yet how much the path loses by itself. In two of a hundred runs the sender did not hear for seconds
-/// what the receiver had joined, and in one of four hundred a lost packet counted as an overflow.
+/// Reports get lost, too, and the first packets do not show yet how much the path loses by itself. In two or three of a hundred runs the sender did not learn for seconds
+/// what the receiver had joined, and in one of four hundred a random loss was taken for an overflow.
 #[test]
 fn what_a_path_loses_both_ways_delays_no_start_by_half_of_a_file_s_time() {
     let slowest = (1..=120).map(time_to_eight_megabytes).max().expect("a time");
@@ -148,9 +148,9 @@ fn time_to_eight_megabytes(seed: u64) -> Duration {
     Duration::from_millis(10 * step.expect("it comes within twenty seconds"))
 }
 
-/// Ten packets in 100 ms, with which a receiver begins, are more than the link carries, and a TCP would fill its queue of twelve seconds.
+/// A receiver begins with ten packets in 100 ms, which is more than this link carries. Its buffer holds twelve seconds, so nothing is lost to tell the receiver.
 #[test]
-fn a_receiver_whose_first_level_is_too_much_makes_no_queue_of_seconds() {
+fn a_receiver_whose_first_level_is_too_much_stays_near_the_link_s_rate_and_loses_nothing() {
     let (mut net, link, _) = up_to(1_000, 1.15, "rate=1M,delay=10ms,buffer=1000p", &[]);
     let mut seen = Seen::default();
     net.run_until(Time::from_secs(60), &mut seen);

@@ -14,7 +14,7 @@ pub(super) struct Counts {
     pub(super) lost: u64,
     /// Of these, the ones that a start-up burst may have cost.
     pub(super) lost_in_bursts: u64,
-    /// How long they took to come. A queue that grows makes slots longer than they were at the sender.
+    /// How long they took to arrive. While a queue grows, a slot takes longer here than at the sender.
     pub(super) took: Duration,
 }
 
@@ -73,7 +73,11 @@ impl Arrivals {
 
     /// The last second.
     pub(super) fn second(&self) -> Counts {
-        self.slots.iter().copied().fold(Counts::default(), Counts::and)
+        self.latest(self.slots.len())
+    }
+
+    fn latest(&self, slots: usize) -> Counts {
+        self.slots.iter().take(slots).copied().fold(Counts::default(), Counts::and)
     }
 
     /// The rate at which packets came in the last slots, without those in which none did.
@@ -83,14 +87,14 @@ impl Arrivals {
         bytes.per(SLOT * count.max(1))
     }
 
-    /// The rate at which packets have come since the rate changed, for a second at most. The change was within the first of these slots.
+    /// The rate at which packets have come since the rate changed, over a second at most. The slot in which it changed is left out.
     pub(super) fn rate_since_change(&self) -> Rate {
-        self.rate(self.slots_since_change.saturating_sub(1).clamp(2, self.slots.len()))
+        self.rate(self.slots_since_change.saturating_sub(1).clamp(FEWEST_SLOTS, self.slots.len()))
     }
 
     /// The rate at which the path has delivered the packets of the last `slots` slots. It is less than [`Arrivals::rate`] while a queue grows.
     pub(super) fn delivered(&self, slots: usize) -> Rate {
-        let Counts { bytes, took, .. } = self.slots.iter().take(slots).copied().fold(Counts::default(), Counts::and);
+        let Counts { bytes, took, .. } = self.latest(slots);
         if took.is_zero() { Rate::ZERO } else { bytes.per(took) }
     }
 
@@ -100,6 +104,8 @@ impl Arrivals {
     }
 }
 
+/// A single slot may have a burst in it.
+const FEWEST_SLOTS: usize = 2;
 /// A part of the packets that is worth a level.
 const NOTABLE: f64 = 0.01;
 /// The question is asked ten times in a trial, so that chance must not answer it.

@@ -182,13 +182,14 @@ impl Demand {
 
 /// The receiver's side: when it tells what it wants.
 ///
-/// It tells when that changes, unless the group is so large that nobody is followed, soon again, as reports get lost, and now and then.
+/// It reports each change at once, unless the group is so large that nobody is followed. As reports get lost, it repeats each one, first after a slot and then less
+/// and less often, down to the regular interval.
 #[derive(Debug)]
 pub(super) struct Reporter {
     receiver: u32,
     /// The level and the eighths that it told last.
     told: (u16, u8),
-    /// After which time, about, it tells the same again.
+    /// Roughly how long it waits before it repeats the report.
     pause: Duration,
     next: Option<Time>,
 }
@@ -273,8 +274,9 @@ const FIRST_PACKETS: f64 = 10.0;
 const MOST_PARTS: u128 = 120;
 /// A receiver reports once in this many probe intervals, give or take half.
 const REPORT_INTERVALS: u32 = 4;
-/// News are told again after a slot, and then after ever longer pauses, give or take half: a report that is lost delays what was joined by no more than that.
+/// A report is repeated after this long, give or take half, so that a lost one delays what was joined by no more.
 const FIRST_PAUSE: Duration = SLOT;
+/// Each pause is longer than the one before by this factor.
 const LONGER_PAUSE: u32 = 4;
 /// A receiver that has not reported for this many probe intervals has gone, or at least three of its reports were lost.
 const REMEMBERED_INTERVALS: u32 = 20;

@@ -1,9 +1,9 @@
-//! Whose queue it is that stands: that of others, who make room for each other, or the receiver's own, which is more than the path carries.
+//! Tells a queue that the receiver's own rate has made from one that other flows keep.
 //!
-//! A queue says nothing of who fills it. Where buffers hold seconds, nothing is lost either for a long time. But a queue grows as fast as more is sent than the path
-//! delivers, and TCPs send less within a few round trips of what somebody else sends more.
+//! The delay alone does not show who fills a queue, and a buffer of several seconds loses nothing for a long time. But the receiver's own excess makes the queue grow
+//! for as long as it lasts: the path delivers less than is sent. Where a TCP shares the queue, it makes room within a few round trips.
 //!
-//! Not here: what a queue of its own costs a receiver ([`super::rules`]).
+//! Not here: what the receiver does about it ([`super::rules`]).
 
 use core::time::Duration;
 
@@ -12,10 +12,10 @@ use weir_units::{Rate, Time};
 use super::cycle::{CYCLE, SLOT};
 use super::rules::{LONGEST_EMPTY, Seen};
 
-/// A long queue of the receiver's own, which takes long to fall.
+/// Remembers a long queue of the receiver's own until it has drained.
 #[derive(Debug, Default)]
 pub(super) struct OwnQueue {
-    /// How long it was at the shortest, and when.
+    /// Its least delay so far, and when that was.
     long: Option<(Duration, Time)>,
 }
 
@@ -39,18 +39,18 @@ impl OwnQueue {
         self.is_long() || grows(seen, rate)
     }
 
-    /// Whether it is a long one, or what is left of it.
+    /// Whether it is a long one that has not drained yet.
     pub(super) const fn is_long(&self) -> bool {
         self.long.is_some()
     }
 }
 
-/// Whether the path delivers notably less than this rate, and the queue has grown accordingly.
+/// Whether the path delivers clearly less than this rate, and the queue is as long as a cycle of that makes it.
 fn grows(seen: &Seen, rate: Rate) -> bool {
     seen.delivered < rate.scale(DELIVERED) && seen.queue >= (SLOT * CYCLE as u32).mul_f64(1.0 - DELIVERED)
 }
 
-/// Next to others a path delivers at least so much of what a receiver has. Where nobody makes room when a start goes up by half, it is two thirds.
+/// Next to other flows, a path delivers at least this part of the receiver's rate. When a start goes up by half and nobody makes room, it delivers two thirds.
 const DELIVERED: f64 = 0.8;
-/// Four round trips of 160 ms are less, and hardly a buffer is longer.
+/// Longer than four round trips of 160 ms, and than nearly all buffers.
 const LONG: Duration = Duration::from_secs(1);

@@ -192,7 +192,7 @@ impl Rules {
     /// A packet was lost in the start, and nobody else's queue stood there, or less arrives than is sent: the last step was too much for the path.
     pub(super) fn overshot(&mut self, level: usize, arrived: Rate) -> Change {
         self.end_start();
-        let within = self.highest_within(arrived.scale(0.95));
+        let within = self.highest_within(arrived.scale(DRAINING));
         (within < level).then_some((within, LevelCause::SlowStartEnd))
     }
 
@@ -401,8 +401,8 @@ impl Rules {
             return None;
         }
         if self.own_queue.stands(seen, self.rate(seen.level)) {
-            // What it took to follow others has made a long queue, and nobody makes room.
-            let within = self.highest_within(seen.delivered.scale(0.95));
+            // The last join was to follow others, but they made no room, and the queue has grown long.
+            let within = self.highest_within(seen.delivered.scale(DRAINING));
             let was_too_much = self.followed == Some(self.changed) && self.own_queue.is_long() && within < seen.level;
             return was_too_much.then_some((within, LevelCause::Drop));
         }
@@ -440,10 +440,10 @@ impl Rules {
             most = seen.share.scale(LAND_SHARE).max(rate.scale(0.5));
         }
         if seen.has_lost_much || start_took_too_much {
-            most = most.min(seen.arrived.scale(0.95));
+            most = most.min(seen.arrived.scale(DRAINING));
         }
         if self.own_queue.stands(seen, rate) {
-            most = most.min(seen.delivered.scale(0.95));
+            most = most.min(seen.delivered.scale(DRAINING));
         }
         let level = self.highest_within(most).min(seen.level);
         (level < seen.level).then_some((level, LevelCause::Drop))
@@ -482,6 +482,8 @@ const JOIN_SHARE: f64 = 1.2;
 /// A level is left when the share is below that part of it, for one of the share over √0.8.
 const LEAVE_SHARE: f64 = 0.8;
 const LAND_SHARE: f64 = 1.118;
+/// Who has too much goes below this part of what arrives, so that the queue drains.
+const DRAINING: f64 = 0.95;
 /// One join takes no more than that times the rate.
 const MOST_UP: f64 = 1.3;
 /// After congestion the next level is tried after three mean times between loss events, within these bounds.

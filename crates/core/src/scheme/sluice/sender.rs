@@ -25,8 +25,8 @@ use crate::outbox::Outbox;
 use crate::probing::{self, Announcement};
 
 /// Sends each period, in channel order, what receivers of each level lack: so the packets of every level are as even as if it
-/// were one stream, to within three packets, and a burst is what it should be at each of them. A period's packets go out over its length, as
-/// the buffers of switches hold few packets.
+/// were one stream, to within three packets, and a burst is what it should be at each of them. The packets of a period are spread over its
+/// length, because small switches buffer few.
 ///
 /// A packet's `slot` has the slot's place in the cycle and an announcement; its `signal` is set in bursts. A deadline that comes late is
 /// made up for by at most four periods' packets; what is older is not sent.
@@ -209,7 +209,6 @@ impl Sender {
         let in_start_up_burst = self.start_up_ends.is_some_and(|end| due < end);
         self.stamp = Layered {
             slot: announce::field(number, self.announcement.interval(), self.told_withheld, self.shown),
-            clock_micros: now.as_micros(),
             ..Layered::default()
         };
         let span = (self.period * periods).as_secs_f64();
@@ -234,8 +233,8 @@ impl Sender {
         }
     }
 
-    /// Makes a part of what is planned due, at each level as much: what is to go out in a millisecond, so that all is sent when the period is over. Of a start-up
-    /// burst all goes out at once: hosts are late now and then, and the end of a burst would come too late to count.
+    /// Makes the next part of the plan due, in equal shares at every level, so that all of it is sent by the end of the period. A start-up burst is not split:
+    /// hosts are late now and then, and receivers would miss its last packets.
     fn emit_part(&mut self, now: Time) {
         let rest = self.next_period.map_or(Duration::ZERO, |next| next.since(now));
         let spans = rest.as_nanos().div_ceil(PART.as_nanos()).max(1) as u32;
@@ -432,9 +431,9 @@ impl Endpoint for Sender {
 
 /// From one look at the audience to the next, for people.
 const AUDIENCE_INTERVAL: Duration = Duration::from_millis(500);
-/// A millisecond's packets are few enough for the buffers of small switches, and hosts keep such times.
+/// Small switches can buffer what is sent in a millisecond, and hosts can keep to such times.
 const PART: Duration = Duration::from_millis(1);
-/// Any switch holds so many packets.
+/// Every switch can buffer this many packets, so smaller parts would gain nothing.
 const SMALLEST_PART: u32 = 8;
 /// A stalled sender catches up by this much at most: more would be a burst that no queue expects.
 const MOST_PERIODS_AT_ONCE: u64 = 4;
