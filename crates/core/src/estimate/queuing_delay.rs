@@ -157,6 +157,12 @@ impl QueuingDelay {
         self.doubt.begins_again = true;
     }
 
+    /// The path without queue has become longer by so much, as far as the caller can tell.
+    #[cold]
+    pub fn on_longer_path(&mut self, by: Duration) {
+        self.minimum.raise(by.as_micros() as i64);
+    }
+
     /// The first packet.
     #[cold]
     fn begin(&mut self, now: Time, wire: u32) -> DelaySample {

@@ -67,6 +67,13 @@ impl Minimum {
         self.smallest
     }
 
+    /// The smallest value is larger by so much from now on: what was smaller is not any more.
+    pub(super) fn raise(&mut self, by: i64) {
+        self.smallest = self.smallest.map(|smallest| smallest + by);
+        let Some((window, least)) = self.window.as_mut().zip(self.smallest) else { return };
+        window.buckets.iter_mut().flatten().for_each(|(smallest, _)| *smallest = least.max(*smallest));
+    }
+
     /// What values at `now` have to be corrected by for the drift of the clocks.
     #[inline]
     pub(super) fn correction(&self, now: Time) -> i64 {
@@ -134,6 +141,22 @@ const BUCKETS: usize = 11;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_raised_is_the_smallest_until_something_smaller_comes() {
+        for window in [DelayWindow::Everything, DelayWindow::Moving(Duration::from_secs(10))] {
+            let mut minimum = Minimum::new(window);
+            for (second, value) in [(1, 30), (3, 100), (5, 80)] {
+                minimum.update(Time::from_secs(second), value);
+            }
+            minimum.raise(50);
+            assert_eq!(minimum.smallest(), Some(80), "{window:?}");
+            minimum.update(Time::from_secs(6), 90);
+            assert_eq!(minimum.smallest(), Some(80), "{window:?}");
+            minimum.update(Time::from_secs(7), 70);
+            assert_eq!(minimum.smallest(), Some(70), "{window:?}");
+        }
+    }
 
     #[test]
     fn what_is_taken_back_never_was() {

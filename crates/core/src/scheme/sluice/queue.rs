@@ -20,6 +20,8 @@ pub(super) struct Queue {
     highest: [Duration; 2],
     /// The longest delay of each of the last cycles, the newest first.
     longest_of_cycle: [Option<Duration>; CYCLES],
+    /// The least delay of each of the last cycles, the newest first, since the latest loss event.
+    least_of_cycle: [Option<Duration>; FLAT_CYCLES],
     /// The least delays of any packet in the last slots, the newest first; before them the slot that is under way.
     least_of_any: [Option<Duration>; 1 + GONE],
 }
@@ -90,12 +92,31 @@ impl Queue {
             self.seen.rotate_right(1);
             self.seen[0] = Some(Slot { least, is_of_burst: matches!(self.left, LeftByBurst::Seen(_)) });
         }
+        if self.slots.is_multiple_of(CYCLE as u32) {
+            self.least_of_cycle.rotate_right(1);
+            self.least_of_cycle[0] = (self.least().count() >= CYCLE as usize).then(|| self.least_of(CYCLE as usize));
+        }
         if has_burst {
             self.left = if self.newest() < threshold { LeftByBurst::Unknown } else { LeftByBurst::Nothing };
         }
         if self.seen[LATELY - 1].is_some() {
             self.highest[0] = self.highest[0].max(self.least_of(LATELY));
         }
+    }
+
+    /// A loss event began.
+    pub(super) fn on_loss_event(&mut self) {
+        self.least_of_cycle = [None; FLAT_CYCLES];
+    }
+
+    /// By how much the path without queue has become longer: the same least delay in each of the last cycles, and nothing lost, is no queue. One into which less
+    /// goes than comes out is soon gone; one into which more goes grows, and overflows.
+    pub(super) fn flat(&self) -> Option<Duration> {
+        let [least, most] = [Duration::min, Duration::max].map(|choose| {
+            let first = self.least_of_cycle[0]?;
+            self.least_of_cycle.iter().try_fold(first, |chosen, of| of.map(|of| choose(chosen, of)))
+        });
+        least.zip(most).filter(|(least, most)| *least >= LEAST_QUEUE && *most - *least <= FLAT).map(|(least, _)| least)
     }
 
     /// The least delay of the last slot that had one.
@@ -211,6 +232,10 @@ const FALL: f64 = 13.0 / 14.0;
 const SPAN: u32 = 100;
 const LATELY: usize = 4;
 const GONE: usize = 5;
+/// About five seconds.
+const FLAT_CYCLES: usize = 6;
+/// Hosts and clocks vary by less, and the least delay in a queue by more.
+const FLAT: Duration = Duration::from_micros(250);
 /// About ten seconds.
 const CYCLES: usize = 13;
 /// Clocks and hosts vary by less.
@@ -218,6 +243,8 @@ pub(super) const LEAST_QUEUE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const THRESHOLD: Duration = Duration::from_millis(1);
@@ -255,6 +282,19 @@ mod tests {
         assert!(!has_gone(&[9, 9, 9, 9]));
         assert!(!has_gone(&[9, 10, 9, 9, 9]));
         assert!(has_gone(&[10, 9, 9, 9, 9, 9]));
+    }
+
+    #[test]
+    fn the_same_least_delay_for_five_seconds_without_a_loss_event_is_the_path() {
+        let flat = |slots: &[u64]| after(slots).flat();
+        let cycles = |millis: &[u64]| millis.iter().flat_map(|millis| [*millis; CYCLE as usize]).collect::<Vec<_>>();
+        assert_eq!(flat(&cycles(&[9; FLAT_CYCLES])), Some(Duration::from_millis(9)));
+        assert_eq!(flat(&cycles(&[9; FLAT_CYCLES - 1])), None);
+        assert_eq!(flat(&cycles(&[0; FLAT_CYCLES])), None, "as it was");
+        assert_eq!(flat(&cycles(&[9, 9, 9, 10, 9, 9])), None, "a queue varies");
+        let mut queue = after(&cycles(&[9; FLAT_CYCLES]));
+        queue.on_loss_event();
+        assert_eq!(queue.flat(), None, "a full queue does not");
     }
 
     #[test]

@@ -280,6 +280,9 @@ impl Receiver {
     fn look_at_queue(&mut self, now: Time, has_burst: bool) {
         self.queue.on_slot(has_burst, self.threshold());
         self.own_losses.on_slot();
+        if let Some(longer) = self.queue.flat() {
+            self.on_longer_path(longer);
+        }
         self.leaves.on_queue(now, self.queue.newest());
         if self.queue.stood_lately(self.threshold()) {
             self.queue_stood = Some(now);
@@ -292,9 +295,20 @@ impl Receiver {
         }
     }
 
+    /// What seemed to be a queue is the path: it is longer, or slower, than it was.
+    fn on_longer_path(&mut self, by: Duration) {
+        self.delay.on_longer_path(by);
+        self.queue = Queue::default();
+        (self.queue_stood, self.short_queue_stood) = (None, None);
+        (self.climb, self.measuring) = (None, None);
+    }
+
     fn end_slot(&mut self, now: Time, place: u16) {
         let slot = core::mem::replace(&mut self.slot, Slot { begun: now, ..Slot::default() });
         self.arrivals.on_slot(Counts { took: now.since(slot.begun), ..slot.counts });
+        if slot.loss_event {
+            self.queue.on_loss_event();
+        }
         self.look_at_queue(now, slot.has_burst && cycle::shows_next_level(u64::from(place)));
         self.look_for_flood(now, slot.base);
         self.judge_cut(now);
