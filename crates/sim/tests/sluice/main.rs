@@ -1,5 +1,6 @@
 //! A session of sluice on a link or two, alone or next to TCPs.
 
+mod changes;
 mod flows;
 mod hosts;
 mod losses;

@@ -264,8 +264,13 @@ fn highest_within(ladder: &Ladder, rate: Rate) -> usize {
     ladder.rates().partition_point(|of| *of <= rate).max(1)
 }
 
-/// The rate at which receivers begin: ten packets in a slot (RFC 6928's initial window, over 100 ms).
-pub(super) fn first_rate(packet_size: Bytes) -> Rate {
+/// The level at which receivers begin.
+pub(super) fn first_level(ladder: &Ladder, packet_size: Bytes) -> usize {
+    highest_within(ladder, first_rate(packet_size))
+}
+
+/// And its rate, at most: ten packets in a slot (RFC 6928's initial window, over 100 ms).
+fn first_rate(packet_size: Bytes) -> Rate {
     Rate::from_packets_per_sec(FIRST_PACKETS / SLOT.as_secs_f64(), packet_size)
 }
 

@@ -145,7 +145,7 @@ impl Receiver {
             queue: Queue::default(),
             own_losses: OwnLosses::default(),
             share: Share::new(config.round_trip),
-            rules: Rules::new(&config, &ladder),
+            rules: Rules::new(&config, &ladder, session.packet_size),
             flood: Flood::default(),
             announced: Announced::default(),
             withheld: 0,
@@ -175,8 +175,7 @@ impl Receiver {
         self.state = State::Running;
         self.slot.begun = now;
         self.others_queue_stood = now;
-        let first = demand::first_rate(self.packet_size);
-        let level = self.ladder.rates().partition_point(|rate| *rate <= first).max(1);
+        let level = demand::first_level(&self.ladder, self.packet_size);
         self.go_to(now, level.min(self.most()), LevelCause::Start);
         self.tell_wants(now);
     }

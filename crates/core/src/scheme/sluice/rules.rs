@@ -2,13 +2,14 @@
 
 use core::time::Duration;
 
-use weir_units::{Rate, Time};
+use weir_units::{Bytes, Rate, Time};
 
 use super::bars::Bars;
 use super::burst::Verdict;
 use super::climb::Carried;
 use super::config::Config;
 use super::cycle::Burst;
+use super::demand;
 use super::flows::{AGREEING, Flows};
 use super::others::Others;
 use super::own_queue::OwnQueue;
@@ -88,6 +89,8 @@ pub(super) struct Rules {
     hold: Duration,
     trial: Duration,
     ladder: Ladder,
+    /// Where receivers begin. Below it start-up bursts have too few packets to tell.
+    first: usize,
     /// The receiver looks for its rate.
     is_starting: bool,
     /// In the start: how many slots have ended since the level changed.
@@ -96,8 +99,8 @@ pub(super) struct Rules {
     overfull: Option<Time>,
     /// Levels in a row that were joined one by one since the start was over, none of them too much.
     climbed: u32,
-    /// A loss event came since the last start.
-    has_lost: bool,
+    /// The start was cut short: a loss event has come since, or it went as far as one flow was seen to get.
+    was_cut_short: bool,
     /// When the level changed last.
     changed: Time,
     /// A join that may still turn out to be too much.
@@ -130,16 +133,17 @@ struct Trying {
 }
 
 impl Rules {
-    pub(super) fn new(config: &Config, ladder: &Ladder) -> Rules {
+    pub(super) fn new(config: &Config, ladder: &Ladder, packet_size: Bytes) -> Rules {
         Rules {
             hold: config.hold,
             trial: config.trial,
             ladder: ladder.clone(),
+            first: demand::first_level(ladder, packet_size),
             is_starting: true,
             idle: 0,
             overfull: None,
             climbed: 0,
-            has_lost: false,
+            was_cut_short: false,
             changed: Time::ZERO,
             trying: None,
             fitted: 0,
@@ -241,8 +245,12 @@ impl Rules {
         if seen.ends_cycle && self.is_trial_too_much(seen) {
             return self.take_back(seen.now, seen.level);
         }
+        if self.has_just_started(seen) && self.own_queue.stands(seen, self.rate(seen.level)) {
+            self.bar_start(seen, seen.delivered);
+            return self.overshot(seen.level, seen.delivered);
+        }
         if self.is_alone_again(seen) {
-            self.has_lost = false;
+            self.was_cut_short = false;
             self.bars.lift_contended();
             self.start_again();
         }
@@ -266,8 +274,10 @@ impl Rules {
     fn is_alone_again(&self, seen: &Seen) -> bool {
         let above = seen.level + 1;
         let may_join = above <= seen.most && !self.bars.hold_uncontended(seen.now, above);
-        let has_room = (self.fitted >= AGREEING || self.climbed > 0) && may_join;
-        self.has_lost && has_room && self.flows.let_start(seen.now) && seen.has_been_without(seen.latest_short_queue)
+        let has_room = may_join
+            && (self.climbed >= AGREEING || self.was_cut_short && (self.fitted >= AGREEING || self.climbed > 0));
+        let flows_let = self.flows.let_start(seen.now) && self.flows.let_join(seen.now, self.rate(above));
+        has_room && flows_let && seen.has_been_without(seen.latest_short_queue)
     }
 
     /// Whether the queue has stood since the join on trial, or more is lost. Behind a fair queue the channel that is too much waits
@@ -318,20 +328,31 @@ impl Rules {
         } else if carried.rate >= self.rate(seen.level).scale(TELLING) {
             self.overfull = None;
         }
-        let within = self.highest_within(carried.rate.scale(START_SHARE));
+        self.go_on(seen, self.highest_within(carried.rate.scale(START_SHARE)))
+    }
+
+    /// The start goes on at the highest level that the receiver may have, up to `most`.
+    fn go_on(&mut self, seen: &Seen, most: usize) -> Change {
         let may_join =
             |level: &usize| !self.is_barred(seen, *level) && self.flows.let_join(seen.now, self.rate(*level));
-        let allowed = (seen.level + 1..=within).take_while(may_join);
-        let level = allowed.last()?;
+        let level = (seen.level + 1..=most).take_while(may_join).last()?;
         // What is lost from here on is no trial's fault: the receiver would go back to the level before that.
         self.trying = None;
         self.started = Some((seen.now, level));
+        if !self.flows.let_join(seen.now, self.rate(level + 1)) {
+            // While somebody starts, no folded burst shows whether one flow gets more.
+            self.end_start();
+            self.was_cut_short = true;
+        }
         Some((level, LevelCause::SlowStart))
     }
 
-    /// Start-up where a queue stands that others keep up: the receiver goes up by half in a second until a packet is lost, as a
-    /// TCP's slow start would, only slower.
+    /// Start-up below the level where receivers begin, and where a queue stands that others keep up: there the receiver goes up by half in a
+    /// second until a packet is lost, as a TCP's slow start would, only slower.
     fn start(&mut self, seen: &Seen) -> Change {
+        if seen.level < self.first && seen.is_empty {
+            return self.go_on(seen, self.first);
+        }
         // A queue since a join on trial is that join's.
         let is_others = seen.is_full && self.trying.is_none();
         if is_others && seen.latest_loss_event.is_some() {
@@ -418,18 +439,27 @@ impl Rules {
         change
     }
 
+    /// Whether the level is what a start took a short while ago. Where receivers begin nothing has shown what the path carries, and a short burst may
+    /// pass where the rate does not, as through a token bucket.
+    fn has_just_started(&self, seen: &Seen) -> bool {
+        self.started.is_some_and(|(at, level)| level == seen.level && seen.now.since(at) < self.trial)
+    }
+
+    /// A start took more than the path carries. The level above what `came` through is too much for later starts as well. Barring only the level that this
+    /// one took would let them stop right below it.
+    fn bar_start(&mut self, seen: &Seen, came: Rate) {
+        self.bars.bar(seen.now, seen.level.min(self.highest_within(came) + 1), false);
+    }
+
     /// Less, where a TCP would have less.
     fn on_loss_event(&mut self, seen: &Seen) -> Change {
         self.end_start();
-        self.has_lost = true;
+        self.was_cut_short = true;
         self.fitted = 0;
-        // A short burst may pass where the rate does not, as through a token bucket.
-        let is_recent = |(at, level): (Time, usize)| level == seen.level && seen.now.since(at) < self.trial;
-        let start_took_too_much = self.started.take().is_some_and(is_recent);
+        let start_took_too_much = self.has_just_started(seen);
+        self.started = None;
         if start_took_too_much {
-            // The level above what came through is too much for later starts as well. Barring only the level that this one took would let them stop
-            // right below it.
-            self.bars.bar(seen.now, seen.level.min(self.highest_within(seen.arrived) + 1), false);
+            self.bar_start(seen, seen.arrived);
         }
         if seen.is_pending {
             return None;

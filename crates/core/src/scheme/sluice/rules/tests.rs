@@ -4,6 +4,9 @@ fn ladder() -> Ladder {
     Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(100), 1.15).expect("valid")
 }
 
+/// Receivers begin at level 12 (1191 kbit/s).
+const SIZE: Bytes = Bytes::new(1500);
+
 /// At level 20 (3643 kbit/s) on an empty path, at a time in milliseconds.
 fn seen(millis: u64) -> Seen {
     Seen {
@@ -34,7 +37,7 @@ fn seen(millis: u64) -> Seen {
 }
 
 fn rules() -> Rules {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     rules.end_start();
     rules
 }
@@ -65,7 +68,7 @@ fn fitting(millis: u64) -> Seen {
 
 #[test]
 fn a_join_on_trial_that_fills_the_queue_is_taken_back_and_ends_the_start() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     assert!(rules.on_burst(&fitting(60_000)).is_some() && rules.is_starting());
     rules.on_change(Time::from_millis(60_000));
     let full = |millis| Seen { level: 21, is_empty: false, is_full: true, was_empty_in_cycle: false, ..seen(millis) };
@@ -167,7 +170,7 @@ fn a_join_stays_when_its_trial_is_over() {
 
 #[test]
 fn in_the_start_a_receiver_takes_most_of_what_a_burst_is_carried_until_one_is_not() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     // 14.6 · 0.93 = 13.6; level 29 is 12.8.
     assert_eq!(rules.on_start_up_burst(&seen(500), carried(14.6)), Some((29, LevelCause::SlowStart)));
     assert!(rules.is_starting());
@@ -261,7 +264,7 @@ fn a_level_that_was_too_much_next_to_others_keeps_nobody_from_starting_again_whe
 
 #[test]
 fn a_start_ends_the_trial_that_came_before_it() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     assert!(rules.on_burst(&fitting(10_000)).is_some() && rules.is_trying(Time::from_millis(10_100)));
     let seen = Seen { level: 21, ..seen(10_100) };
     assert!(rules.on_start_up_burst(&seen, carried(16.8)).is_some_and(|(level, _)| level > 28));
@@ -307,7 +310,7 @@ fn a_start_that_took_more_than_came_through_is_not_repeated_a_little_lower() {
 
 #[test]
 fn a_start_in_which_nothing_is_joined_for_two_seconds_is_over() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     let mut slots = |count: u64| {
         (0..count).for_each(|slot| _ = rules.on_slot(&seen(1_000 + 100 * slot)));
         let is_starting = rules.is_starting();
@@ -332,7 +335,7 @@ fn who_loses_what_a_start_took_goes_below_what_arrives_and_who_had_it_for_long_d
 
 #[test]
 fn who_has_started_again_stops_where_a_queue_stands() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     let queue = Seen { is_empty: false, is_full: true, latest_loss_event: Some(Time::from_secs(1)), ..seen(60_000) };
     assert_eq!(rules.on_slot(&queue), None);
     assert!(!rules.is_starting());
@@ -340,7 +343,7 @@ fn who_has_started_again_stops_where_a_queue_stands() {
 
 #[test]
 fn in_the_start_next_to_others_the_rate_goes_up_by_half_in_a_second() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     let queue = |millis| Seen { is_empty: false, is_full: true, ..seen(millis) };
     assert_eq!(rules.on_slot(&queue(900)), None);
     // 3643 · 1.5 = 5465; level 22 is 4818 and level 23 is 5541.
@@ -356,11 +359,11 @@ fn queue(millis: u64, waits: u64, part: f64) -> Seen {
 
 #[test]
 fn a_start_that_makes_the_queue_itself_ends_below_what_the_path_delivers() {
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     assert_eq!(rules.on_slot(&queue(1_100, 200, 0.7)), None, "what it joined may still wait");
     assert_eq!(rules.on_slot(&queue(1_200, 200, 0.7)), Some((17, LevelCause::SlowStartEnd)));
     assert!(!rules.is_starting());
-    let mut rules = Rules::new(&Config::default(), &ladder());
+    let mut rules = Rules::new(&Config::default(), &ladder(), SIZE);
     assert_eq!(rules.on_slot(&queue(1_200, 200, 0.9)).map(|(level, _)| level), Some(22), "others make room");
 }
 
@@ -417,6 +420,102 @@ fn who_has_more_than_one_flow_gets_goes_there_after_two_bursts_and_joins_nothing
 }
 
 #[test]
+fn who_starts_again_below_where_receivers_begin_goes_there_on_an_empty_path_and_past_no_level_that_it_may_not_have() {
+    let begins = |of: Seen| {
+        let mut rules = rules();
+        rules.start_again();
+        rules.on_slot(&of)
+    };
+    let slow = Seen { level: 3, packet_time: Duration::from_millis(35), ..seen(20_000) };
+    assert_eq!(begins(slow), Some((12, LevelCause::SlowStart)));
+    assert_eq!(begins(Seen { most: 7, ..slow }), Some((7, LevelCause::SlowStart)));
+    assert_eq!(begins(Seen { is_empty: false, ..slow }), None);
+    assert_eq!(begins(Seen { level: 12, ..slow }), None);
+    assert_eq!(rules().on_slot(&slow), None, "its start is over");
+}
+
+#[test]
+fn what_a_start_took_and_makes_a_queue_grow_is_taken_back_before_anything_is_lost() {
+    let mut rules = rules();
+    rules.start_again();
+    let level = rules.on_start_up_burst(&seen(20_000), carried(14.6)).map(|(level, _)| level);
+    assert_eq!(level, Some(29));
+    let grows = |millis| Seen {
+        level: 29,
+        delivered: Rate::from_mbps(9),
+        queue: Duration::from_millis(200),
+        is_empty: false,
+        ..seen(millis)
+    };
+    // 9 · 0.95 = 8.55; level 26 is 8.4 Mbit/s.
+    assert_eq!(rules.on_slot(&grows(21_500)), Some((26, LevelCause::SlowStartEnd)));
+    rules.on_change(Time::from_millis(21_500));
+    rules.start_again();
+    let again = rules.on_start_up_burst(&Seen { level: 26, ..seen(22_000) }, carried(14.6));
+    assert_eq!(again, None, "level 27 is left alone");
+    let mut long_ago = self::rules();
+    long_ago.start_again();
+    long_ago.on_start_up_burst(&seen(20_000), carried(14.6));
+    assert_eq!(long_ago.on_slot(&grows(28_500)), None, "for eight seconds it was not too much");
+}
+
+/// Rules of a receiver that has lost something at 1 s and has seen no queue since, and what it knows so much later.
+fn undisturbed() -> (Rules, impl Fn(u64) -> Seen) {
+    let mut rules = rules();
+    rules.on_slot(&Seen { loss_event: true, ..seen(1_000) });
+    (rules, |millis| Seen { latest_loss_event: Some(Time::from_secs(1)), ..fitting(millis) })
+}
+
+#[test]
+fn two_levels_that_were_joined_one_by_one_let_a_receiver_start_again_that_has_lost_nothing_since_its_last_start() {
+    let (mut rules, later) = undisturbed();
+    rules.on_burst(&later(10_000));
+    rules.on_burst(&later(11_000));
+    rules.on_slot(&later(11_100));
+    assert!(rules.is_starting(), "ten seconds after the loss, with room for another level");
+    rules.end_start();
+    rules.on_change(Time::from_secs(12));
+    let joined = |rules: &mut Rules, millis: u64| {
+        rules.on_burst(&later(millis));
+        assert!(rules.on_burst(&later(millis + 800)).is_some());
+        rules.on_change(Time::from_millis(millis + 800));
+        rules.on_slot(&later(millis + 900));
+        rules.is_starting()
+    };
+    assert!(!joined(&mut rules, 20_000), "one may be what the start has left");
+    assert!(joined(&mut rules, 23_200));
+}
+
+#[test]
+fn where_channels_queue_apart_a_start_ends_with_what_one_flow_was_seen_to_get_and_goes_on_when_it_gets_more() {
+    let (mut rules, later) = undisturbed();
+    let folded = |rules: &mut Rules, millis, mbps, slope| {
+        let verdict = burst(Burst::Folded, mbps, slope).map(|verdict| Verdict { after: Some(0.0), ..verdict });
+        rules.on_burst(&Seen { verdict, ..later(millis) });
+    };
+    folded(&mut rules, 9_000, 4.3, 0.2);
+    let try_start = |rules: &mut Rules, millis: u64, level| {
+        let at = |millis| Seen { level, ..later(millis) };
+        rules.on_burst(&at(millis));
+        rules.on_burst(&at(millis + 800));
+        rules.on_slot(&at(millis + 900));
+        let taken = rules.is_starting().then(|| rules.on_start_up_burst(&at(millis + 1_000), carried(40.0)));
+        assert!(!rules.is_starting());
+        rules.on_change(Time::from_millis(millis + 1_000));
+        taken.flatten().map(|(level, _)| level)
+    };
+    assert_eq!(try_start(&mut rules, 12_000, 20), None, "more than that was too much for one flow");
+    folded(&mut rules, 13_000, 4.3, 0.0);
+    folded(&mut rules, 13_500, 4.3, 0.0);
+    // 4.3 · 1.3 = 5.59; level 23 is 5.54 Mbit/s.
+    assert_eq!(try_start(&mut rules, 14_000, 20), Some(23));
+    assert_eq!(try_start(&mut rules, 16_000, 23), None, "nothing has shown more");
+    folded(&mut rules, 18_000, 6.6, 0.0);
+    // 6.6 · 1.3 = 8.58; level 26 is 8.43 Mbit/s.
+    assert_eq!(try_start(&mut rules, 19_000, 23), Some(26));
+}
+
+#[test]
 fn a_loss_event_costs_what_a_tcp_would_not_have_and_half_at_most() {
     let event = |kbps| Seen { loss_event: true, share: Rate::from_kbps(kbps), ..seen(10_000) };
     assert_eq!(rules().on_slot(&event(2_920)), None, "0.8 of 3643 is 2914");
@@ -454,7 +553,7 @@ fn of_a_step_that_does_not_fit_a_receiver_takes_the_part_that_does_and_gives_it_
     assert_eq!((rules.on_burst(&carries(3_960.0, 10_000)), rules.part()), (None, 2));
     rules.on_change(Time::from_secs(11));
     assert_eq!(rules.part(), 0);
-    let mut starting = Rules::new(&Config::default(), &ladder());
+    let mut starting = Rules::new(&Config::default(), &ladder(), SIZE);
     assert_eq!((starting.on_burst(&carries(3_960.0, 10_000)), starting.part()), (None, 0), "a start goes on by itself");
 }
 
