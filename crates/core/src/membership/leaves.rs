@@ -11,16 +11,18 @@ use weir_units::Time;
 ///
 /// A host hears nothing more of a channel that it has left: its kernel withholds what still comes. What the leave was made for
 /// tells instead. A leave is pending until the queue has fallen as far as the scheme asks ([`Fall`]), and no packet has been lost
-/// for [`QUIET`]. A queue that others keep full may not fall at all, so a leave is pending for at most `at_most`, and for as long as the queue took that
-/// stood then: what comes in that time was sent before the leave.
+/// for [`QUIET`]. A queue that others keep full may not fall at all, so a leave is pending for no longer than `at_most`; what waited in the queue that stood
+/// at the leave was sent before it, so a scheme may ask for as much time on top ([`Leaves::after_the_queue`]).
 ///
 /// A scheme calls [`Leaves::on_leave`] when it gives up channels to lower its rate, and not when it swaps channels. It tells of every loss
 /// and, every 100 ms or more often, of the queue. Other calls in any order do no harm.
 #[derive(Debug)]
 pub(crate) struct Leaves {
-    /// How long a leave may be pending on an empty path; zero where leaves act at once.
+    /// How long a leave may be pending; zero where leaves act at once.
     at_most: Duration,
     fall: Fall,
+    /// As much longer as the queue took that stood at the leave.
+    after_the_queue: bool,
     pending: Option<Pending>,
     /// When one was pending last, as far as [`Leaves::on_queue`] knows.
     was_pending: Option<Time>,
@@ -41,8 +43,8 @@ pub(crate) enum Fall {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     left: Time,
-    /// The queue then.
-    before: Duration,
+    /// When it is pending no more in any case.
+    over: Time,
     /// A queue of this much or less has fallen.
     fallen: Duration,
     /// The queue when it was last told.
@@ -54,9 +56,14 @@ struct Pending {
 }
 
 impl Leaves {
-    /// No leave yet. None will be pending for longer than `at_most`, and the queue that stood when it was made.
+    /// No leave yet. None will be pending for longer than `at_most`.
     pub(crate) const fn new(at_most: Duration, fall: Fall) -> Leaves {
-        Leaves { at_most, fall, pending: None, was_pending: None, longest: Duration::ZERO }
+        Leaves { at_most, fall, after_the_queue: false, pending: None, was_pending: None, longest: Duration::ZERO }
+    }
+
+    /// A leave may be pending for `at_most` from when the packets have arrived that waited when it was made.
+    pub(crate) const fn after_the_queue(self) -> Leaves {
+        Leaves { after_the_queue: true, ..self }
     }
 
     /// Channels were left to lower the rate. `queue` is the one-way queuing delay now, `packet_time` a packet's at the rate that
@@ -67,7 +74,8 @@ impl Leaves {
             Fall::Half => queue / 2,
         };
         let fallen = fallen.max(packet_time).max(LEAST_QUEUE);
-        self.pending = Some(Pending { left: now, before: queue, fallen, queue, lost: now, shown: now });
+        let over = now + self.at_most + if self.after_the_queue { queue } else { Duration::ZERO };
+        self.pending = Some(Pending { left: now, over, fallen, queue, lost: now, shown: now });
         self.longest = self.longest * 15 / 16;
     }
 
@@ -94,7 +102,7 @@ impl Leaves {
 
     /// Whether the latest leave is still to take effect.
     pub(crate) fn is_pending(&self, now: Time) -> bool {
-        self.pending.is_some_and(|pending| !pending.has_acted(now) && !self.is_too_long(now, pending))
+        self.pending.is_some_and(|pending| !pending.has_acted(now) && now < pending.over)
     }
 
     /// Whether a leave is to take effect, or was within the last `span`, to within the time between two calls of [`Leaves::on_queue`].
@@ -113,13 +121,9 @@ impl Leaves {
     fn end_if_over(&mut self, now: Time) {
         let Some(pending) = self.pending.filter(|_| !self.is_pending(now)) else { return };
         self.pending = None;
-        if !self.is_too_long(now, pending) {
+        if now < pending.over {
             self.longest = self.longest.max(pending.shown.since(pending.left));
         }
-    }
-
-    fn is_too_long(&self, now: Time, pending: Pending) -> bool {
-        self.at_most.is_zero() || now.since(pending.left) >= self.at_most + pending.before
     }
 }
 
@@ -246,10 +250,10 @@ mod tests {
     #[test]
     fn a_queue_that_others_keep_full_is_waited_for_until_the_bound_and_tells_nothing_of_leaves() {
         let mut leaves = left(100);
-        congested(&mut leaves, 1000, 4600, 90, false);
-        assert!(!leaves.is_pending(at(4600)), "what waited for 100 ms was sent 3.5 s after it");
-        leaves.on_queue(at(4600), ms(90));
-        leaves.on_queue(at(4700), ms(0));
+        congested(&mut leaves, 1000, 4500, 90, false);
+        assert!(!leaves.is_pending(at(4500)));
+        leaves.on_queue(at(4500), ms(90));
+        leaves.on_queue(at(4600), ms(0));
         assert_eq!(leaves.latency(), Duration::ZERO);
     }
 
@@ -262,12 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_may_wait_for_the_queue_that_stood_at_the_leave_as_well() {
+        let mut leaves = Leaves::new(LONGEST_LEAVE, Fall::Half).after_the_queue();
+        leaves.on_leave(at(1000), ms(2600), PACKET_TIME);
+        congested(&mut leaves, 1000, 7100, 2600, true);
+        assert!(!leaves.is_pending(at(7100)));
+    }
+
+    #[test]
     fn losses_with_a_short_queue_are_waited_for_until_the_bound_and_then_are_losses_again() {
         let mut leaves = left(3);
         congested(&mut leaves, 1000, 4500, 3, true);
-        assert!(leaves.is_pending(at(4502)) && !leaves.is_pending(at(4503)));
-        leaves.on_loss(at(4503));
-        assert!(!leaves.is_pending(at(4503)));
+        leaves.on_loss(at(4500));
+        assert!(!leaves.is_pending(at(4500)));
         leaves.on_loss(at(4600));
         assert!(!leaves.is_pending(at(4600)));
     }

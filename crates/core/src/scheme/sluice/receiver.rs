@@ -130,7 +130,7 @@ impl Receiver {
             state: State::Idle,
             memberships: Memberships::new(ladder.channel_rates(), session.packet_size, session.form, reordering),
             packet_times: ladder.channel_rates().map(|rate| session.packet_size / rate).collect(),
-            leaves: Leaves::new(LONGEST_LEAVE, Fall::Half),
+            leaves: Leaves::new(LONGEST_LEAVE, Fall::Half).after_the_queue(),
             queue_stood: None,
             short_queue_stood: None,
             others_queue_stood: Time::ZERO,
