@@ -43,6 +43,11 @@ pub enum Observation {
         /// What the receiver gets.
         received_rate: Rate,
     },
+    /// Much is lost without a queue, and as much as before although the receiver has given way: the path may do so by itself.
+    LossyPath {
+        /// The part of the last second's packets.
+        lost: f64,
+    },
     /// The sender sends the ladder up to this rate from here on.
     Ceiling {
         /// The highest level's rate.

@@ -191,6 +191,7 @@ impl Application<Content> for FileReceiver<'_> {
             }
             Observation::RoundTrip(round_trip) => self.observed.round_trip = Some(*round_trip),
             Observation::Flooded { received_rate } => self.trouble(now, words::flooded(*received_rate), None),
+            Observation::LossyPath { lost } => self.trouble(now, words::lossy(*lost), None),
             Observation::FairQueued(false) => {
                 let message = "the path does not seem to be fair-queued: what is lost or waits contradicts what bursts of packets say, \
                                so the rate follows loss and delay for a while";

@@ -126,7 +126,7 @@ fn where_bbrs_fill_one_receiver_s_path_another_one_keeps_a_link_of_its_own_but_f
     let ladder = Ladder::geometric(Rate::from_kbps(256), Rate::from_mbps(1_000), 1.15).expect("a ladder");
     let (id, session) = super::open(&mut net, root, ladder, &[]);
     for host in [host, other] {
-        super::join(&mut net, id, &session, host, EndpointConfig::default());
+        super::join(&mut net, id, &session, host, EndpointConfig::default(), &[]);
     }
     for number in 0..4 {
         let start = Times::from(Time::from_millis(500 + 137 * number));

@@ -52,9 +52,10 @@ fn behind_a_slow_application(others: bool) -> (f64, f64) {
         gap: Duration::from_secs_f64(1.0 / packets_per_sec),
         pauses: None,
     };
-    let slow = super::join(&mut net, id, &session, host, EndpointConfig { reader: Some(reader), ..Default::default() });
+    let slow =
+        super::join(&mut net, id, &session, host, EndpointConfig { reader: Some(reader), ..Default::default() }, &[]);
     if others {
-        super::join(&mut net, id, &session, host, EndpointConfig::default());
+        super::join(&mut net, id, &session, host, EndpointConfig::default(), &[]);
     }
     let mut seen = Seen { slow: Some(slow), ..Seen::default() };
     net.run_until(Time::from_secs(60), &mut seen);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weir_core::registry::Setting;
 use weir_core::{Header, Observation};
 use weir_link::Counters as LinkCounters;
 use weir_sim::{AgentId, Body, Monitor, Network, Packet};
@@ -14,6 +15,8 @@ struct Seen {
     since: Time,
     delivered: u64,
     loss_events: usize,
+    /// The parts that were told to be lost whatever is given up.
+    lossy: Vec<f64>,
     /// By channel, the highest number.
     latest: BTreeMap<u16, u32>,
     /// Packets that came once four later ones or more of their channel had.
@@ -36,7 +39,11 @@ impl Monitor for Seen {
     }
 
     fn observe(&mut self, _now: Time, _agent: AgentId, observation: &Observation) {
-        self.loss_events += usize::from(matches!(observation, Observation::LossEvent));
+        match observation {
+            Observation::LossEvent => self.loss_events += 1,
+            Observation::LossyPath { lost } => self.lossy.push(*lost),
+            _ => {}
+        }
     }
 }
 
@@ -44,10 +51,10 @@ impl Monitor for Seen {
 const FORGOTTEN: u64 = 20;
 
 /// A receiver at the top of a ladder that ends just below the link, in twenty seconds: its part of the top rate, what else was seen, and what the link did.
-fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, Seen, LinkCounters) {
+fn below_the_link(top_mbps: u64, link: &str, one_way: Duration, settings: &[Setting]) -> (f64, Seen, LinkCounters) {
     let mut net = Network::new(1);
     let (root, host, bottleneck) = super::link(&mut net, link, one_way);
-    super::session(&mut net, (root, host), Rate::from_mbps(top_mbps), 1.15, &[]);
+    super::session(&mut net, (root, host), Rate::from_mbps(top_mbps), 1.15, settings);
     let mut seen = Seen { since: Time::from_secs(FORGOTTEN), ..Seen::default() };
     net.run_until(Time::from_secs(2 * FORGOTTEN), &mut seen);
     let part = seen.delivered as f64 * 8.0 / (FORGOTTEN * top_mbps * 1_000_000) as f64;
@@ -57,7 +64,7 @@ fn below_the_link(top_mbps: u64, link: &str, one_way: Duration) -> (f64, Seen, L
 
 /// The same where the link loses this many per cent of the packets: its part of the top rate, and its loss events.
 fn with_losses(top_mbps: u64, percent: u64, link: &str, one_way: Duration) -> (f64, usize) {
-    let (part, seen, counters) = below_the_link(top_mbps, &format!("{link},loss={percent}%"), one_way);
+    let (part, seen, counters) = below_the_link(top_mbps, &format!("{link},loss={percent}%"), one_way, &[]);
     assert!(counters.lost * 200 > counters.delivered * percent, "{counters:?}");
     (part, seen.loss_events)
 }
@@ -80,8 +87,9 @@ fn two_percent_of_random_loss_cost_little_more_than_that_at_16_mbit_s() {
 /// The same on a link that delays packets by up to so much more or less: its part of what it has of the link without that, and what was seen. Some packets
 /// came after four later ones, and none was lost.
 fn with_reordering(top_mbps: u64, jitter: &str, link: &str, one_way: Duration) -> (f64, Seen) {
-    let (in_order, ..) = below_the_link(top_mbps, link, one_way);
-    let (part, seen, counters) = below_the_link(top_mbps, &format!("{link},jitter=uniform({jitter},reorder)"), one_way);
+    let (in_order, ..) = below_the_link(top_mbps, link, one_way, &[]);
+    let link = format!("{link},jitter=uniform({jitter},reorder)");
+    let (part, seen, counters) = below_the_link(top_mbps, &link, one_way, &[]);
     assert!(
         counters.lost == 0 && seen.overtaken as u64 * 10 > counters.delivered,
         "{} of {counters:?} came late",
@@ -104,4 +112,25 @@ fn packets_that_come_ten_milliseconds_late_cost_nothing_once_some_have() {
     let link = "rate=110M,delay=20ms,buffer=100ms";
     let (part, Seen { loss_events, .. }) = with_reordering(100, "10ms", link, Duration::from_millis(20));
     assert!(part > 0.99 && loss_events < 3, "{part} of the rate in order, {loss_events} loss events");
+}
+
+/// Ten per cent might as well be other flows at a policer, so a receiver gives way to them and tells that it did not help. Its user may know better.
+#[test]
+fn a_tenth_of_random_loss_is_told_and_costs_little_more_than_that_once_it_is_known_to_be_the_path_s() {
+    let link = "rate=20M,delay=1ms,buffer=100ms,loss=10%";
+    let known = [Setting { key: "own_loss".to_owned(), value: "0.2".to_owned() }];
+    let [unknown, known] = [&[][..], &known].map(|settings| {
+        let (part, seen, counters) = below_the_link(16, link, Duration::from_millis(1), settings);
+        assert!(counters.lost * 20 > counters.delivered, "{counters:?}");
+        (part, seen.lossy)
+    });
+    assert!(unknown.0 < 0.5 && unknown.1.iter().any(|lost| (0.05..0.2).contains(lost)), "{unknown:?}");
+    assert!(known.0 > 0.8 && known.1.is_empty(), "{known:?}");
+}
+
+#[test]
+fn a_policer_that_a_session_has_to_itself_is_not_taken_for_a_path_that_loses_packets_by_itself() {
+    let (part, seen, counters) = below_the_link(100, "rate=10M,burst=100ms,buffer=1p", Duration::from_millis(1), &[]);
+    assert!(counters.dropped > 100, "{counters:?}");
+    assert!(part > 0.08 && seen.lossy.is_empty(), "{part} of 100 Mbit/s, {:?}", seen.lossy);
 }

@@ -28,7 +28,7 @@ fn link(net: &mut Network, link: &str, delay: Duration) -> (NodeId, NodeId, Link
 fn session(net: &mut Network, (root, host): (NodeId, NodeId), top: Rate, ratio: f64, settings: &[Setting]) -> usize {
     let (id, session) =
         open(net, root, Ladder::geometric(Rate::from_kbps(256), top, ratio).expect("a ladder"), settings);
-    join(net, id, &session, host, EndpointConfig::default());
+    join(net, id, &session, host, EndpointConfig::default(), settings);
     session.ladder.levels()
 }
 
@@ -44,10 +44,17 @@ fn open(net: &mut Network, root: NodeId, ladder: Ladder, settings: &[Setting]) -
     (id, session)
 }
 
-fn join(net: &mut Network, id: SessionId, session: &Session, host: NodeId, config: EndpointConfig) -> AgentId {
+fn join(
+    net: &mut Network,
+    id: SessionId,
+    session: &Session,
+    host: NodeId,
+    config: EndpointConfig,
+    settings: &[Setting],
+) -> AgentId {
     let scheme = registry::find("sluice").expect("registered");
     // Receivers draw their numbers, which must be different.
     let random = net.random_for(&format!("receiver at {host:?}"));
-    let receiver = scheme.receiver(session, &[], random).expect("good settings");
+    let receiver = scheme.receiver(session, settings, random).expect("good settings");
     net.add_receiver(id, host, receiver, config).expect("a way")
 }

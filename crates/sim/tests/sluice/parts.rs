@@ -21,7 +21,7 @@ fn behind<const N: usize>(mbps: [&str; N]) -> [(f64, u64); N] {
         let link = format!("rate={mbps}M,delay=10ms,buffer=40p");
         let link = net.add_link(root, host, &link.parse::<LinkConfig>().expect("a valid link"));
         net.add_link(host, root, &LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() });
-        super::join(&mut net, id, &session, host, EndpointConfig::default());
+        super::join(&mut net, id, &session, host, EndpointConfig::default(), &[]);
         link
     });
     let counted = |net: &Network| {

@@ -194,6 +194,7 @@ impl Application<Media> for MediaReceiver<'_> {
             }
             Observation::Slot(report) => self.observed.lost_packets += report.lost_packets,
             Observation::Flooded { received_rate } => self.trouble(now, words::flooded(*received_rate), None),
+            Observation::LossyPath { lost } => self.trouble(now, words::lossy(*lost), None),
             _ => {}
         }
     }

@@ -12,6 +12,17 @@ pub(crate) fn flooded(received: Rate) -> String {
     )
 }
 
+/// What to tell of a path that loses this part of its packets without a queue.
+pub(crate) fn lossy(lost: f64) -> String {
+    // Seconds vary, and a burst may lose more than the mean.
+    let own_loss = (lost * 20.0 * 2.0).ceil() / 20.0;
+    format!(
+        "the path loses {:.0} % of its packets although no queue stands, and giving way has not helped. Weir takes that for congestion, so the rate stays low. \
+         Where a radio link does it, as Wi-Fi does to multicast, have the sender send with --cc-set own_loss={own_loss:.2}, or with the one --rates that the path carries",
+        lost * 100.0
+    )
+}
+
 /// What to tell of a block that is not the sender's.
 pub(super) fn bad_block(name: &Name) -> String {
     format!(

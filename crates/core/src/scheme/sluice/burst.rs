@@ -37,6 +37,8 @@ pub(super) struct Verdict {
     /// Packets that came, and that must have been sent.
     pub(super) packets: f64,
     pub(super) expected: f64,
+    /// Which part of these the path may lose by itself.
+    pub(super) own_loss: f64,
     /// The least delay of what came right after it, seconds; `None` if nothing did.
     pub(super) after: Option<f64>,
 }
@@ -73,9 +75,9 @@ impl Measuring {
         }
     }
 
-    /// The burst is over. `None` if it had too few packets to tell. One that stands for the next level and cannot have more tells by what is
+    /// The burst is over; the path may lose the part `own_loss` by itself. `None` if it had too few packets to tell. One that stands for the next level and cannot have more tells by what is
     /// missing alone: a receiver of a few packets a second has to try what it cannot be shown.
-    pub(super) fn verdict(&self, packet_size: Bytes) -> Option<Verdict> {
+    pub(super) fn verdict(&self, packet_size: Bytes, own_loss: f64) -> Option<Verdict> {
         let Measuring { kind, limit, rate, length, packets, after, .. } = *self;
         let expected = rate.packets_per_sec(packet_size) * length.as_secs_f64();
         let is_slow = kind == Burst::NextLevel && expected < FEWEST_PACKETS as f64 + 1.0;
@@ -84,7 +86,7 @@ impl Measuring {
             _ if is_slow => 0.0,
             _ => return None,
         };
-        Some(Verdict { kind, limit, rate, length, slope, packets: packets as f64, expected, after })
+        Some(Verdict { kind, limit, rate, length, slope, packets: packets as f64, expected, own_loss, after })
     }
 }
 
@@ -129,7 +131,7 @@ impl Verdict {
 
     /// Whether hardly anything of it is missing.
     fn has_come_whole(&self) -> bool {
-        (self.expected - self.packets).max(0.0) <= 0.03 * self.expected + 1.0
+        (self.expected - self.packets).max(0.0) <= MISSING * self.own_loss * self.expected + 1.0
     }
 }
 
@@ -165,6 +167,8 @@ impl Line {
     }
 }
 
+/// Of what the path may lose by itself, so much is missing in a burst that has come whole: 3 % by default.
+const MISSING: f64 = 0.6;
 /// Fewer tell of nothing but chance.
 const FEWEST_PACKETS: u64 = 5;
 const GRACE: Duration = Duration::from_millis(40);
@@ -190,7 +194,7 @@ mod tests {
             let waited = f64::from(sent) * 1e-6 * (20.0 / mbps - 1.0).max(0.0);
             measuring.on_packet((u32::MAX - 9).wrapping_add(sent), waited);
         }
-        measuring.verdict(SIZE).expect("enough packets")
+        measuring.verdict(SIZE, 0.05).expect("enough packets")
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
         let slow = |packets: u32, kind| {
             let mut measuring = Measuring::new(kind, None, Rate::from_kbps(300), Duration::from_millis(100), 0);
             (0..packets).for_each(|i| measuring.on_packet(i * 33_000, f64::from(i)));
-            measuring.verdict(SIZE).map(|verdict| verdict.fits(Duration::from_millis(33)))
+            measuring.verdict(SIZE, 0.05).map(|verdict| verdict.fits(Duration::from_millis(33)))
         };
         assert_eq!([3, 2, 1].map(|packets| slow(packets, Burst::NextLevel)), [Some(true), Some(true), Some(false)]);
         assert_eq!(slow(3, Burst::Folded), None, "it is not to be taken for the path's rate");
@@ -227,7 +231,7 @@ mod tests {
         let mut measuring = Measuring::new(Burst::Folded, None, Rate::from_mbps(20), Duration::from_millis(20), 1_000);
         (0..10).for_each(|i| measuring.on_packet(21_000 + i, 9.0));
         measuring.on_packet(999, 9.0);
-        assert_eq!(measuring.verdict(SIZE), None);
+        assert_eq!(measuring.verdict(SIZE, 0.05), None);
     }
 
     #[test]
@@ -240,7 +244,7 @@ mod tests {
             measuring.on_other(clock(39_000), 0.0);
             measuring.on_other(clock(41_000), 30e-3);
             measuring.on_other(clock(50_000), millis * 1e-3);
-            measuring.verdict(SIZE).expect("enough packets").waited_alone()
+            measuring.verdict(SIZE, 0.05).expect("enough packets").waited_alone()
         };
         assert!(after(1.0) && !after(19.0), "the burst made a queue of 20 ms");
     }
@@ -252,7 +256,7 @@ mod tests {
             measuring.on_packet(i * 500, f64::from(i) * 5e-6);
             measuring.on_packet(i * 500, -45e-3);
         }
-        let verdict = measuring.verdict(SIZE).expect("enough packets");
+        let verdict = measuring.verdict(SIZE, 0.05).expect("enough packets");
         assert!((verdict.slope - 0.01).abs() < 1e-9 && verdict.packets == 200.0, "{verdict:?}");
     }
 }

@@ -30,6 +30,8 @@ pub struct Config {
     pub back_off: Duration,
     /// For how long after a join the receiver may find that it was too much.
     pub trial: Duration,
+    /// The part of its packets that the path may lose by itself: so much without a queue is no congestion.
+    pub own_loss: f64,
     /// How many later packets of its channel give a missing packet up, at least: a fast channel needs as many as it sends in a period.
     pub reorder_packets: u64,
 }
@@ -78,6 +80,7 @@ impl Default for Config {
             hold: Duration::from_secs(5),
             back_off: Duration::from_secs(10),
             trial: Duration::from_secs(8),
+            own_loss: 0.05,
             reorder_packets: 3,
         }
     }

@@ -104,6 +104,7 @@ mod tests {
             slope,
             packets: 100.0,
             expected: 100.0,
+            own_loss: 0.05,
             after: Some(after_millis * 1e-3),
         }
     }

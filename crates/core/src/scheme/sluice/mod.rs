@@ -18,6 +18,7 @@ mod demand;
 mod flood;
 mod flows;
 mod host;
+mod lossy_path;
 mod others;
 mod own_losses;
 mod own_queue;

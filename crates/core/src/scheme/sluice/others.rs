@@ -115,7 +115,17 @@ mod tests {
     /// A burst that makes the queue grow by `slope`, with a limit or without.
     fn burst(limit: Option<usize>, slope: f64) -> Verdict {
         let (rate, length) = (Rate::from_kbps(4_300), Duration::from_millis(100));
-        Verdict { kind: Burst::NextLevel, limit, rate, length, slope, packets: 100.0, expected: 100.0, after: None }
+        Verdict {
+            kind: Burst::NextLevel,
+            limit,
+            rate,
+            length,
+            slope,
+            packets: 100.0,
+            expected: 100.0,
+            own_loss: 0.05,
+            after: None,
+        }
     }
 
     fn after(bursts: impl IntoIterator<Item = (Option<usize>, f64)>) -> Others {

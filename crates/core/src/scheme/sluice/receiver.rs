@@ -22,6 +22,7 @@ use super::cycle::{self, CYCLE, SLOT, Shown};
 use super::demand::{self, Reporter};
 use super::flood::Flood;
 use super::host::HostLimit;
+use super::lossy_path::LossyPath;
 use super::own_losses::OwnLosses;
 use super::place::Place;
 use super::queue::{LEAST_QUEUE, Queue};
@@ -67,6 +68,7 @@ pub struct Receiver {
     round_trip: Option<Duration>,
     queue: Queue,
     own_losses: OwnLosses,
+    lossy_path: LossyPath,
     share: Share,
     rules: Rules,
     flood: Flood,
@@ -144,6 +146,7 @@ impl Receiver {
             round_trip: None,
             queue: Queue::default(),
             own_losses: OwnLosses::default(),
+            lossy_path: LossyPath::default(),
             share: Share::new(config.round_trip),
             rules: Rules::new(&config, &ladder, session.packet_size),
             flood: Flood::default(),
@@ -353,7 +356,7 @@ impl Receiver {
             most: self.most(),
             arrived: self.arrivals.rate_since_change(),
             delivered: self.arrivals.delivered(CYCLE as usize),
-            has_lost_much: self.has_lost_outside_bursts(MUCH_LOSS),
+            has_lost_much: self.has_lost_outside_bursts(self.config.own_loss + MUCH_MORE),
             loses_more: self.arrivals.lose_more(),
             is_empty: self.queue.is_empty(threshold),
             is_full: self.queue.is_full(threshold),
@@ -564,8 +567,8 @@ impl Endpoint for Receiver {
 /// The empty path is remembered for so long.
 const DELAY_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_micros(100);
-/// More loss than that is no matter of shares.
-const MUCH_LOSS: f64 = 0.1;
+/// So much more loss than what the path's own may be is no matter of shares.
+const MUCH_MORE: f64 = 0.05;
 const SILENT_SLOTS: u32 = 3;
 /// A packet that the host dropped is missed within this time, or was not of this session.
 const HOST_MEMORY: Duration = Duration::from_secs(1);

@@ -84,6 +84,11 @@ const TABLE: Table<Config> = &[&[
         value: &Span { range: secs(1)..=secs(60), field: |c| &mut c.trial },
     },
     Entry {
+        key: "own_loss",
+        help: "the part of its packets that the path may lose by itself, as Wi-Fi loses multicast: so much without a queue is no congestion",
+        value: &Number { range: 0.01..=0.5, field: |c| &mut c.own_loss },
+    },
+    Entry {
         key: "reorder",
         help: "later packets of a channel that give a missing one up, at least; more in fast channels and on paths that reorder",
         value: &Count { range: 1..=64, field: |c| &mut c.reorder_packets },

@@ -62,7 +62,7 @@ impl Receiver {
             self.end_climb(now);
         }
         let over = self.measuring.take_if(|measuring| measuring.is_over(clock));
-        let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size)) else { return };
+        let Some(verdict) = over.and_then(|over| over.verdict(self.packet_size, self.config.own_loss)) else { return };
         let part = self.rules.part();
         let change = self.rules.on_burst(&self.seen(now, None, Some(verdict)));
         if self.rules.part() > part {

@@ -75,9 +75,12 @@ impl Receiver {
         let told_after = self.told_after(header);
         let overflows = self.tells_soon(header) && self.met() == Met::Overflow && self.own_losses.are_exceeded();
         let stood = self.queue_stood_lately(now, threshold) || overflows;
-        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(NOISE);
+        let is_much = !self.leaves.was_pending(now, A_SECOND) && self.has_lost_outside_bursts(self.config.own_loss);
         if !stood && !is_much {
             return;
+        }
+        if !stood {
+            self.look_for_lossy_path(now);
         }
         let is_pending = self.leaves.was_pending(now, told_after.min(A_SECOND));
         self.leaves.on_loss(now);
@@ -110,6 +113,14 @@ impl Receiver {
         }
     }
 
+    /// Much is lost without a queue: says so if giving way has not helped.
+    fn look_for_lossy_path(&mut self, now: Time) {
+        let lost = self.arrivals.second().and(self.slot.counts).outside_bursts().part_lost();
+        if self.lossy_path.on_much_loss(now, self.rate(), lost) {
+            self.actions.push(Action::Observe(Observation::LossyPath { lost }));
+        }
+    }
+
     /// Whether a queue has stood, so that a loss may be its overflow. A receiver that has long been alone on its path sees only the queues that bursts
     /// leave, and these do not count.
     fn queue_stood_lately(&self, now: Time, threshold: Duration) -> bool {
@@ -131,7 +142,5 @@ impl Receiver {
     }
 }
 
-/// A path may lose this part of its packets by itself.
-const NOISE: f64 = 0.05;
 /// What is beyond chance, in standard deviations.
 const DEVIATIONS: f64 = 2.0;

@@ -53,6 +53,7 @@ fn burst(kind: Burst, mbps: f64, slope: f64) -> Option<Verdict> {
         slope,
         packets: 100.0,
         expected: 100.0,
+        own_loss: 0.05,
         after: None,
     })
 }
