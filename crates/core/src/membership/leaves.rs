@@ -11,8 +11,8 @@ use weir_units::Time;
 ///
 /// A host hears nothing more of a channel that it has left: its kernel withholds what still comes. What the leave was made for
 /// tells instead. A leave is pending until the queue has fallen as far as the scheme asks ([`Fall`]), and no packet has been lost
-/// for [`QUIET`]. A queue that others keep full may not fall at all, so a leave is pending for no longer than `at_most`; what waited in the queue that stood
-/// at the leave was sent before it, so a scheme may ask for as much time on top ([`Leaves::after_the_queue`]).
+/// for [`QUIET`]. A queue that others keep full may not fall at all, so a leave is pending for no longer than `at_most`. What waited in the
+/// queue that stood at the leave was sent before it, so a scheme may ask for as much time on top ([`Leaves::after_the_queue`]).
 ///
 /// A scheme calls [`Leaves::on_leave`] when it gives up channels to lower its rate, and not when it swaps channels. It tells of every loss
 /// and, every 100 ms or more often, of the queue. Other calls in any order do no harm.
@@ -21,7 +21,7 @@ pub(crate) struct Leaves {
     /// How long a leave may be pending; zero where leaves act at once.
     at_most: Duration,
     fall: Fall,
-    /// As much longer as the queue took that stood at the leave.
+    /// Whether it is pending for as much longer as the queue was that stood at the leave.
     after_the_queue: bool,
     pending: Option<Pending>,
     /// When one was pending last, as far as [`Leaves::on_queue`] knows.

@@ -75,8 +75,9 @@ impl Measuring {
         }
     }
 
-    /// The burst is over; the path may lose the part `own_loss` by itself. `None` if it had too few packets to tell. One that stands for the next level and cannot have more tells by what is
-    /// missing alone: a receiver of a few packets a second has to try what it cannot be shown.
+    /// The burst is over; the path may lose the part `own_loss` by itself. `None` if it had too few packets to tell. One that stands for the
+    /// next level and cannot have more tells by what is missing alone: a receiver of a few packets a second has to try what it cannot be
+    /// shown.
     pub(super) fn verdict(&self, packet_size: Bytes, own_loss: f64) -> Option<Verdict> {
         let Measuring { kind, limit, rate, length, packets, after, .. } = *self;
         let expected = rate.packets_per_sec(packet_size) * length.as_secs_f64();

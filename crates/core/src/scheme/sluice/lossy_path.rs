@@ -1,7 +1,8 @@
 //! Notices a path that loses many packets whatever the receiver gives up, as Wi-Fi loses multicast.
 //!
-//! A policer that a session has to itself loses only what is beyond its rate, and a receiver that has given way is below that. Where about as much is lost as before, the path loses it by
-//! itself, or many other flows share a policer: packets do not tell the two apart, so the receiver goes on giving way, and tells its user.
+//! A policer that a session has to itself loses only what is beyond its rate, and a receiver that has given way is below that. Where about as
+//! much is lost as before, the path loses it by itself, or many other flows share a policer: packets do not tell the two apart, so the receiver
+//! goes on giving way, and tells its user.
 //!
 //! Not here: what counts as congestion (`receiver/losses.rs`), and losses near an overflow ([`super::own_losses`]).
 

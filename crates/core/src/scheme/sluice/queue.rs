@@ -109,8 +109,8 @@ impl Queue {
         self.least_of_cycle = [None; FLAT_CYCLES];
     }
 
-    /// By how much the path without queue has become longer: the same least delay in each of the last cycles, and nothing lost, is no queue. One into which less
-    /// goes than comes out is soon gone; one into which more goes grows, and overflows.
+    /// By how much the path without queue has become longer. The same least delay in each of the last cycles, and nothing lost, is no queue: one
+    /// into which less goes than comes out is soon gone, and one into which more goes grows and overflows.
     pub(super) fn flat(&self) -> Option<Duration> {
         let [least, most] = [Duration::min, Duration::max].map(|choose| {
             let first = self.least_of_cycle[0]?;
