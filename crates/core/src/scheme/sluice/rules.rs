@@ -274,10 +274,10 @@ impl Rules {
     fn is_alone_again(&self, seen: &Seen) -> bool {
         let above = seen.level + 1;
         let may_join = above <= seen.most && !self.bars.hold_uncontended(seen.now, above);
-        let has_room = may_join
-            && (self.climbed >= AGREEING || self.was_cut_short && (self.fitted >= AGREEING || self.climbed > 0));
+        let has_room = self.was_cut_short && (self.fitted >= AGREEING || self.climbed > 0)
+            || !self.is_starting && self.climbed >= AGREEING;
         let flows_let = self.flows.let_start(seen.now) && self.flows.let_join(seen.now, self.rate(above));
-        has_room && flows_let && seen.has_been_without(seen.latest_short_queue)
+        has_room && may_join && flows_let && seen.has_been_without(seen.latest_short_queue)
     }
 
     /// Whether the queue has stood since the join on trial, or more is lost. Behind a fair queue the channel that is too much waits

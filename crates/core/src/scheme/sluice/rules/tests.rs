@@ -485,6 +485,8 @@ fn two_levels_that_were_joined_one_by_one_let_a_receiver_start_again_that_has_lo
     };
     assert!(!joined(&mut rules, 20_000), "one may be what the start has left");
     assert!(joined(&mut rules, 23_200));
+    (1..=20).for_each(|slot| _ = rules.on_slot(&later(24_100 + 100 * slot)));
+    assert!(!rules.is_starting(), "nothing more was found");
 }
 
 #[test]
