@@ -14,14 +14,17 @@ pub(crate) fn flooded(received: Rate) -> String {
 
 /// What to tell of a path that loses this part of its packets without a queue.
 pub(crate) fn lossy(lost: f64) -> String {
-    // Seconds vary, and a burst may lose more than the mean.
-    let own_loss = (lost * 20.0 * 2.0).ceil() / 20.0;
+    let own_loss = (OWN_LOSS_MARGIN * lost / OWN_LOSS_STEP).ceil() * OWN_LOSS_STEP;
     format!(
         "the path loses {:.0} % of its packets although no queue stands, and giving way has not helped. Weir takes that for congestion, so the rate stays low. \
          Where a radio link does it, as Wi-Fi does to multicast, have the sender send with --cc-set own_loss={own_loss:.2}, or with the one --rates that the path carries",
         lost * 100.0
     )
 }
+
+/// A path's losses vary from second to second, so the setting allows for more than was seen, in round numbers.
+const OWN_LOSS_MARGIN: f64 = 2.0;
+const OWN_LOSS_STEP: f64 = 0.05;
 
 /// What to tell of a block that is not the sender's.
 pub(super) fn bad_block(name: &Name) -> String {
@@ -51,3 +54,14 @@ pub(super) fn expired_table(ago_secs: u32) -> String {
 /// What to tell of a table that is older than the last one.
 pub(super) const OLD_TABLE: &str = "a table of files of an earlier start of the sender came, and is ignored: somebody plays an old session again, or two senders \
                          use one key and one TSI";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lossy_path_is_named_with_a_setting_of_twice_what_is_lost_in_round_numbers() {
+        assert!(lossy(0.08).contains("loses 8 %") && lossy(0.08).contains("own_loss=0.20,"));
+        assert!(lossy(0.25).contains("own_loss=0.50,"), "the most that there is");
+    }
+}

@@ -36,7 +36,7 @@ impl LossyPath {
 
 /// Losses are compared over this time; later, the path may be another one.
 const COMPARED: Duration = Duration::from_secs(20);
-/// Who gives way to much loss goes further than that.
+/// A receiver that gives way to much loss goes further down than that.
 const CLEARLY_LESS: f64 = 0.9;
 /// A second's losses of a slow receiver are a handful, and vary.
 const AS_MUCH: f64 = 0.5;

@@ -347,8 +347,8 @@ impl Rules {
         Some((level, LevelCause::SlowStart))
     }
 
-    /// Start-up below the level where receivers begin, and where a queue stands that others keep up: there the receiver goes up by half in a
-    /// second until a packet is lost, as a TCP's slow start would, only slower.
+    /// The start without start-up bursts. Below the level where receivers begin they tell nothing, so the receiver goes there. Where a queue
+    /// stands that others keep up, it goes up by half in a second until a packet is lost, as a TCP's slow start would, only slower.
     fn start(&mut self, seen: &Seen) -> Change {
         if seen.level < self.first && seen.is_empty {
             return self.go_on(seen, self.first);
@@ -512,7 +512,7 @@ const JOIN_SHARE: f64 = 1.2;
 /// A level is left when the share is below that part of it, for one of the share over √0.8.
 const LEAVE_SHARE: f64 = 0.8;
 const LAND_SHARE: f64 = 1.118;
-/// Who has too much goes below this part of what arrives, so that the queue drains.
+/// A receiver that has too much goes to this part of what arrives, so that the queue drains.
 const DRAINING: f64 = 0.95;
 /// One join takes no more than that times the rate.
 const MOST_UP: f64 = 1.3;
