@@ -60,7 +60,7 @@ impl Member {
 
     /// Bytes of memory that it takes, about.
     pub(crate) fn memory(&self) -> u64 {
-        (size_of::<Member>() + self.name.as_str().len() + ALLOCATION) as u64
+        (size_of::<Member>() + self.name.as_bytes().len() + ALLOCATION) as u64
     }
 }
 
@@ -90,18 +90,18 @@ impl<'a> Entry<'a> {
 /// The index of these entries, which are in the order of their names, compressed.
 pub(crate) fn pack(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut out = (entries.len() as u32).to_be_bytes().to_vec();
-    let mut before = "";
+    let mut before: &[u8] = &[];
     for entry in entries {
-        let name = entry.name().as_str();
+        let name = entry.name().as_bytes();
         let (kind, attributes) = match entry {
             Entry::File { attributes, .. } => (FILE, *attributes),
             Entry::Folder(folder) => (FOLDER, folder.attributes),
             Entry::Link(_) => (LINK, Attributes::default()),
         };
-        let common = name.bytes().zip(before.bytes()).take_while(|(one, other)| one == other).count();
+        let common = name.iter().zip(before).take_while(|(one, other)| one == other).count();
         out.push(kind);
         out.extend((common as u16).to_be_bytes());
-        put_text(&mut out, &name.as_bytes()[common..]);
+        put_text(&mut out, &name[common..]);
         out.extend(attributes.mode.unwrap_or(u16::MAX).to_be_bytes());
         let Modified { secs, nanos } = attributes.modified.unwrap_or(NO_TIME);
         out.extend(secs.to_be_bytes());
@@ -111,7 +111,7 @@ pub(crate) fn pack(entries: &[Entry<'_>]) -> Vec<u8> {
                 out.extend(length.to_be_bytes());
                 out.extend(*digest);
             }
-            Entry::Link(link) => put_text(&mut out, link.target.as_bytes()),
+            Entry::Link(link) => put_text(&mut out, &link.target),
             Entry::Folder(_) => {}
         }
         before = name;
@@ -147,7 +147,7 @@ impl Index {
         if count > (bytes.len() / LEAST_ENTRY) as u64 || count > MAX_ENTRIES as u64 {
             return Err(BundleError::Count { count });
         }
-        let (mut index, mut before, mut end) = (Index::default(), String::new(), entry.index_bytes);
+        let (mut index, mut before, mut end) = (Index::default(), Vec::new(), entry.index_bytes);
         for _ in 0..count {
             index.read_entry(&mut reader, &mut before, &mut end)?;
         }
@@ -163,7 +163,7 @@ impl Index {
         Ok(index)
     }
 
-    fn read_entry(&mut self, reader: &mut Reader<'_>, before: &mut String, end: &mut u64) -> Result<(), BundleError> {
+    fn read_entry(&mut self, reader: &mut Reader<'_>, before: &mut Vec<u8>, end: &mut u64) -> Result<(), BundleError> {
         let kind = reader.number::<1>()? as u8;
         let name = reader.name(before)?;
         let mode = reader.number::<2>()? as u16;
@@ -184,7 +184,7 @@ impl Index {
             }
             FOLDER => self.folders.push(FolderEntry { name, attributes }),
             LINK => {
-                let target = std::str::from_utf8(reader.text()?).map_err(|_| BundleError::Malformed)?;
+                let target = reader.text()?;
                 let link = LinkEntry::new(name, target);
                 self.links.push(link.map_err(|source| BundleError::Link { target: shorten(target), source })?);
             }
@@ -228,16 +228,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The next name, which has to be after the one before.
-    fn name(&mut self, before: &mut String) -> Result<Name, BundleError> {
+    fn name(&mut self, before: &mut Vec<u8>) -> Result<Name, BundleError> {
         let common = self.number::<2>()? as usize;
         let rest = self.text()?;
-        let bytes = [before.as_bytes().get(..common).ok_or(BundleError::Malformed)?, rest].concat();
-        let text = String::from_utf8(bytes).map_err(|_| BundleError::Malformed)?;
-        let name = Name::new(&text)?;
-        if text <= *before {
-            return Err(BundleError::Order { name: shorten(&text) });
+        let bytes = [before.get(..common).ok_or(BundleError::Malformed)?, rest].concat();
+        let name = Name::new(&bytes)?;
+        if bytes <= *before {
+            return Err(BundleError::Order { name: shorten(&bytes) });
         }
-        *before = text;
+        *before = bytes;
         Ok(name)
     }
 }
@@ -258,8 +257,8 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, BundleError> {
     Ok(out)
 }
 
-fn shorten(text: &str) -> String {
-    text.chars().take(80).collect()
+fn shorten(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().take(80).collect()
 }
 
 /// Why the index of a bundle cannot be used.

@@ -22,29 +22,30 @@ pub struct LinkEntry {
     /// Its name.
     pub name: Name,
     /// Where it leads.
-    pub target: String,
+    pub target: Box<[u8]>,
 }
 
 impl LinkEntry {
     /// A link, if it stays within its tree: the first component of its name.
-    pub fn new(name: Name, target: &str) -> Result<LinkEntry, LinkError> {
-        if target.len() > LONGEST_TARGET || target.contains(char::is_control) {
+    pub fn new(name: Name, target: impl AsRef<[u8]>) -> Result<LinkEntry, LinkError> {
+        let target = target.as_ref();
+        if target.len() > LONGEST_TARGET || target.contains(&0) {
             return Err(LinkError::Unusable);
         }
-        let ups = target.split('/').take_while(|component| *component == "..").count();
-        let downs = || target.split('/').skip(ups);
-        if target.is_empty() || target.starts_with('/') {
+        let components = || target.split(|byte| *byte == b'/');
+        let ups = components().take_while(|component| *component == b"..").count();
+        if target.is_empty() || target.starts_with(b"/") {
             return Err(LinkError::Outside);
         }
-        if downs().any(|component| component == "..") {
+        if components().skip(ups).any(|component| component == b"..") {
             return Err(LinkError::UpAfterDown);
         }
         // The folders that the link lies in, less one, for the tree's own must stay.
-        let depth = name.as_str().split('/').count() - 1;
+        let depth = name.components().count() - 1;
         if ups >= depth.max(1) {
             return Err(LinkError::Outside);
         }
-        Ok(LinkEntry { name, target: target.to_owned() })
+        Ok(LinkEntry { name, target: target.into() })
     }
 }
 
@@ -58,7 +59,7 @@ pub enum LinkError {
     #[error("a link that goes up after it has gone down; make it a direct one")]
     UpAfterDown,
     /// Its target cannot be written down.
-    #[error("a link whose target is too long or has control characters")]
+    #[error("a link whose target is too long or has a zero byte")]
     Unusable,
 }
 
@@ -68,7 +69,7 @@ impl LinkError {
         match self {
             LinkError::Outside => "a link out of the tree",
             LinkError::UpAfterDown => "a link that goes up after it has gone down; make it a direct one",
-            LinkError::Unusable => "a link whose target is too long or has control characters",
+            LinkError::Unusable => "a link whose target is too long or has a zero byte",
         }
     }
 }
@@ -96,7 +97,9 @@ mod tests {
             assert_eq!(link(name, target), Err(LinkError::Outside), "{name} -> {target}");
         }
         assert_eq!(link("t/s/a", "b/../../c"), Err(LinkError::UpAfterDown));
-        assert_eq!(link("t/a", "b\nc"), Err(LinkError::Unusable));
+        assert_eq!(link("t/a", "b\0c"), Err(LinkError::Unusable));
+        assert_eq!(link("t/a", &"b".repeat(1_001)), Err(LinkError::Unusable));
+        assert!(link("t/a", "b\nc").is_ok(), "a file can have such a name");
         assert_eq!(link("a", ".."), Err(LinkError::Outside));
     }
 }

@@ -24,7 +24,7 @@ use crate::attributes::Attributes;
 use crate::bundle::BundleEntry;
 use crate::limits;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
-use crate::name::{Name, NameError};
+use crate::name::{self, Name, NameError};
 use crate::pieces::BlockDigest;
 
 /// One FDT instance.
@@ -170,7 +170,7 @@ impl Manifest {
             out.push_str(&format!("<weir:Folder Content-Location=\"{}\"{attributes}/>\n", escape(location.as_str())));
         }
         for link in &self.links {
-            let (location, target) = (link.name.to_location(), escape(link.target.as_str()));
+            let (location, target) = (link.name.to_location(), name::escape(&link.target));
             out.push_str(&format!(
                 "<weir:Link Content-Location=\"{}\" weir:target=\"{target}\"/>\n",
                 escape(location.as_str())
@@ -248,6 +248,7 @@ impl Manifest {
 
 fn read_link(node: roxmltree::Node<'_, '_>, location: &str) -> Result<LinkEntry, ManifestError> {
     let target = node.attribute((NAMESPACE, "target")).unwrap_or_default();
+    let target = name::unescape(target).ok_or(LinkError::Unusable)?;
     Ok(LinkEntry::new(Name::from_location(location)?, target)?)
 }
 

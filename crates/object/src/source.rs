@@ -135,7 +135,7 @@ impl SourceSet {
     pub fn fingerprint(&self) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new();
         for file in &self.files {
-            hasher.update(&(file.name.as_str().len() as u64).to_be_bytes()).update(file.name.as_str().as_bytes());
+            hasher.update(&(file.name.as_bytes().len() as u64).to_be_bytes()).update(file.name.as_bytes());
             hasher.update(&file.length.to_be_bytes()).update(&file.digest);
         }
         *hasher.finalize().as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes")
@@ -316,7 +316,7 @@ pub enum SourceError {
         length: u64,
     },
     /// The path has no name that could be sent.
-    #[error("{} has no name in UTF-8 to send it under; rename it", path.display())]
+    #[error("{} has no name to send it under", path.display())]
     NoName {
         /// The path.
         path: PathBuf,
@@ -354,8 +354,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn names(set: &SourceSet) -> Vec<&str> {
-        set.files().iter().map(|file| file.name.as_str()).collect()
+    fn names(set: &SourceSet) -> Vec<String> {
+        set.files().iter().map(|file| file.name.to_string()).collect()
     }
 
     #[test]
@@ -371,8 +371,9 @@ mod tests {
         fs::write(tree.join("sub/a"), b"").expect("file");
         let set = SourceSet::collect(&[tree], true).expect("readable");
         assert_eq!(names(&set), ["tree/b", "tree/sub/a"]);
-        let folders = set.folders.iter().map(|folder| (folder.name.as_str(), folder.attributes.mode));
-        assert_eq!(folders.collect::<Vec<_>>(), [("tree/sub", Some(0o700)), ("tree/sub/empty", Some(0o755))]);
+        let folders = set.folders.iter().map(|folder| (folder.name.as_bytes(), folder.attributes.mode));
+        let expected: [(&[u8], _); 2] = [(b"tree/sub", Some(0o700)), (b"tree/sub/empty", Some(0o755))];
+        assert_eq!(folders.collect::<Vec<_>>(), expected);
         assert_eq!(set.files()[0].digest, *blake3::hash(b"bee").as_bytes());
         assert!(set.files()[0].md5.is_some() && set.bytes() == 3);
     }
@@ -391,8 +392,9 @@ mod tests {
         symlink(tree.join("a"), tree.join("absolute")).expect("link");
         let set = SourceSet::collect(&[tree], false).expect("readable");
         assert_eq!(names(&set), ["tree/a"]);
-        let links = set.links.iter().map(|link| (link.name.as_str(), link.target.as_str()));
-        assert_eq!(links.collect::<Vec<_>>(), [("tree/inside", "a"), ("tree/loop", ".")]);
+        let links = set.links.iter().map(|link| (link.name.as_bytes(), &*link.target));
+        let expected: [(&[u8], &[u8]); 2] = [(b"tree/inside", b"a"), (b"tree/loop", b".")];
+        assert_eq!(links.collect::<Vec<_>>(), expected);
         assert_eq!(set.skipped().len(), 3);
     }
 
@@ -405,14 +407,14 @@ mod tests {
         for file in ["out/deep/a", "sub/a.o", "a.c", "b.o"] {
             fs::write(tree.join(file), file).expect("file");
         }
-        // A name that could not be sent, and a link that would be told of.
-        fs::write(tree.join("b.part"), b"b").expect("file");
+        // A name and a link that would be told of.
+        fs::write(tree.join("b.weir-part"), b"b").expect("file");
         symlink("/etc/passwd", tree.join("link")).expect("link");
-        let patterns = ["*.o", "/out", "*.part", "link", "*.obj"].map(|text| text.parse().expect("a pattern"));
+        let patterns = ["*.o", "/out", "*.weir-part", "link", "*.obj"].map(|text| text.parse().expect("a pattern"));
         let set = SourceSet::collect_without(&[tree], &patterns, false, &mut |_, _| ControlFlow::Continue(()))
             .expect("readable");
         assert_eq!(names(&set), ["tree.o/a.c"]);
-        let folders: Vec<_> = set.folders.iter().map(|folder| folder.name.as_str()).collect();
+        let folders: Vec<_> = set.folders.iter().map(|folder| folder.name.to_string()).collect();
         assert_eq!(folders, ["tree.o/sub"], "it is empty now");
         assert!(set.skipped().is_empty(), "{:?}", set.skipped());
         let Excluded { count, idle } = set.excluded();
@@ -476,7 +478,7 @@ mod tests {
         fs::write(temporary.path().join("a"), b"a").expect("file");
         symlink("a", temporary.path().join("link")).expect("link");
         let set = SourceSet::collect(&[temporary.path().join("link")], false).expect("readable");
-        assert_eq!((names(&set), set.bytes()), (vec!["link"], 1));
+        assert_eq!((names(&set), set.bytes()), (vec!["link".to_owned()], 1));
     }
 
     #[test]
@@ -486,7 +488,7 @@ mod tests {
         fs::create_dir_all(path("x")).expect("folder");
         fs::write(path("a"), b"a").expect("file");
         fs::write(path("x/a"), b"b").expect("file");
-        fs::write(path("b.part"), b"b").expect("file");
+        fs::write(path("b.weir-part"), b"b").expect("file");
         let collect = |names: &[&str]| {
             let paths: Vec<_> = names.iter().map(|name| path(name)).collect();
             SourceSet::collect(&paths, false).expect_err("must be refused")
@@ -494,7 +496,7 @@ mod tests {
         assert!(matches!(collect(&[]), SourceError::Nothing));
         assert!(matches!(collect(&["missing"]), SourceError::Io { .. }));
         assert!(matches!(collect(&["a", "x/a"]), SourceError::SameName { .. }));
-        assert!(matches!(collect(&["b.part"]), SourceError::Name { .. }));
+        assert!(matches!(collect(&["b.weir-part"]), SourceError::Name { .. }));
         assert!(matches!(SourceSet::collect(&[PathBuf::from("/dev/null")], false), Err(SourceError::NotAFile { .. })));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Changes {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Remembered {
-    /// BLAKE3 digests, in hexadecimal, by name.
+    /// BLAKE3 digests, in hexadecimal, by name, which is percent-encoded as in a URI.
     files: BTreeMap<String, String>,
 }
 
@@ -35,11 +35,11 @@ impl Changes {
     /// Takes out of the set what was sent the last time.
     pub(crate) fn since(file: &Path, sources: &mut SourceSet) -> Result<Changes, Failure> {
         let known = Remembered::read(file)?;
-        let digests = sources.files().iter().map(|file| (file.name.to_string(), Hex(&file.digest).to_string()));
+        let digests = sources.files().iter().map(|file| (file.name.to_location(), Hex(&file.digest).to_string()));
         let set = Remembered { files: digests.collect() };
         let all = sources.files().len();
         sources.retain(|file| {
-            let name = file.name.to_string();
+            let name = file.name.to_location();
             known.files.get(&name).is_none_or(|digest| *digest != set.files[&name])
         });
         Ok(Changes { file: file.to_owned(), unchanged: all - sources.files().len(), set })

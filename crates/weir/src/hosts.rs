@@ -32,7 +32,7 @@ pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<Expected>, Failure> 
 /// What receivers have to prove that they have.
 pub(crate) fn content(sources: &SourceSet) -> Content {
     let mut content = Content::default();
-    sources.files().iter().for_each(|file| content.add(file.name.to_string(), Leaves::Known(file.leaves())));
+    sources.files().iter().for_each(|file| content.add(file.name.clone(), Leaves::Known(file.leaves())));
     content
 }
 

@@ -29,6 +29,7 @@ mod identity;
 mod interrupt;
 mod key;
 mod lab;
+mod left_out;
 mod live;
 mod man;
 mod media;

@@ -16,7 +16,7 @@ use crate::live::{self, LiveReceiverEvent, LiveSenderEvent};
 use crate::media::{self, MediaReceiverEvent, MediaSenderEvent};
 use crate::stream::{self, StreamEvent};
 
-pub(crate) use words::{clean, clock, percent, seconds, share};
+pub(crate) use words::{clean, clock, name, percent, seconds, share};
 
 /// Whether anybody still reads standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_object::manifest::Edition;
+use weir_object::name::Name;
 use weir_object::pieces::{self, LEAF};
 
 /// What a proof or a mark is about.
@@ -38,7 +39,7 @@ pub(crate) struct About<'a> {
 /// The content of a session, on this side.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
-    files: BTreeMap<String, Arc<Leaves>>,
+    files: BTreeMap<Name, Arc<Leaves>>,
     /// For each file the number of leaves up to its end, once they have been counted.
     ends: OnceCell<Vec<(u64, Arc<Leaves>)>>,
 }
@@ -68,7 +69,7 @@ impl About<'_> {
 
 impl Content {
     /// Adds a file, or puts it in the place of the one that had its name.
-    pub(crate) fn add(&mut self, name: String, leaves: Leaves) {
+    pub(crate) fn add(&mut self, name: Name, leaves: Leaves) {
         self.ends = OnceCell::new();
         self.files.insert(name, Arc::new(leaves));
     }
@@ -144,7 +145,7 @@ mod tests {
         for name in names {
             let path = folder.join(name);
             let length = path.metadata().expect("it is there").len();
-            content.add((*name).to_owned(), Leaves::OnDisk(path, length));
+            content.add(Name::new(name).expect("a plain name"), Leaves::OnDisk(path, length));
         }
         content
     }
@@ -166,7 +167,7 @@ mod tests {
             assert_ne!(own, proof(&sent, receiver, tsi, edition), "{receiver} {tsi} {edition:?}");
         }
         let mut again = on_disk(there.path(), &["a", "b", "c"]);
-        again.add("b".to_owned(), Leaves::OnDisk(there.path().join("b"), 100_000));
+        again.add(Name::new("b").expect("a plain name"), Leaves::OnDisk(there.path().join("b"), 100_000));
         assert_eq!(proof(&again, 1, 7, EDITION), proof(&on_disk(there.path(), &["a", "b", "c"]), 1, 7, EDITION));
         write(there.path(), &["a", "b", "c"], 1);
         assert_ne!(own, proof(&on_disk(there.path(), &["a", "b", "c"]), 1, 7, EDITION));
@@ -183,7 +184,7 @@ mod tests {
         let own = proof(&on_disk(folder.path(), &names), 1, 7, EDITION);
         folder.close().expect("ours");
         let mut known = Content::default();
-        set.files().iter().for_each(|file| known.add(file.name.to_string(), Leaves::Known(file.leaves())));
+        set.files().iter().for_each(|file| known.add(file.name.clone(), Leaves::Known(file.leaves())));
         assert_eq!(proof(&known, 1, 7, EDITION), own);
     }
 

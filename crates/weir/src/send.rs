@@ -37,7 +37,7 @@ use crate::openings::Openings;
 use crate::progress::PROGRESS_INTERVAL;
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
-use crate::{key, sealing, standard};
+use crate::{key, left_out, sealing, standard};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
@@ -74,8 +74,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
 
-    for (path, reason) in sources.skipped() {
-        report.trouble(started, format!("{} is not sent: {reason}", path.display()), None);
+    for message in left_out::messages(sources.skipped()) {
+        report.trouble(started, message, None);
     }
     for pattern in &sources.excluded().idle {
         report.trouble(started, format!("--exclude {pattern} matches nothing in the folders that are sent"), None);

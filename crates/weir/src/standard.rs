@@ -123,7 +123,7 @@ pub(crate) fn output(
         return Err(Failure::new(Exit::Usage, message));
     }
     match first.filter(|_| exit == Exit::Done) {
-        Some(name) => print(&folder.path().join(name)).map(|()| exit),
+        Some(path) => print(&path).map(|()| exit),
         None => Ok(exit),
     }
 }
@@ -131,15 +131,15 @@ pub(crate) fn output(
 /// Passes events on, and ends the run at the second file.
 struct OnlyOne<'a> {
     inner: &'a mut dyn Observer<ReceiverEvent>,
-    first: Option<String>,
+    first: Option<PathBuf>,
     has_more: bool,
 }
 
 impl Observer<ReceiverEvent> for OnlyOne<'_> {
     fn event(&mut self, event: &ReceiverEvent) -> ControlFlow<()> {
         if let ReceiverEvent::File(file) = event {
-            self.has_more |= self.first.as_ref().is_some_and(|first| *first != file.name);
-            self.first.get_or_insert_with(|| file.name.clone());
+            self.has_more |= self.first.as_ref().is_some_and(|first| *first != file.path);
+            self.first.get_or_insert_with(|| file.path.clone());
         }
         let flow = self.inner.event(event);
         if self.has_more { ControlFlow::Break(()) } else { flow }

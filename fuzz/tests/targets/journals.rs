@@ -169,8 +169,8 @@ fn key() -> SecretKey {
 }
 
 const NAME: &str = "file";
-const PART: &str = "file.part";
-const JOURNAL: &str = "file.part.journal";
+const PART: &str = "file.weir-part";
+const JOURNAL: &str = "file.weir-journal";
 const EPOCHS: &str = ".weir-epochs";
 const LENGTH: usize = 20_000;
 const SYMBOL: u16 = 256;

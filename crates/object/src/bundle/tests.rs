@@ -55,11 +55,11 @@ fn an_index_says_what_was_put_in_and_where_it_is() {
     let (packed, entry, length) = example();
     let index = Index::read(&packed, entry, length).expect("our own");
     let files: Vec<_> =
-        index.files.iter().map(|it| (it.name.as_str(), it.start - entry.index_bytes, it.length)).collect();
-    assert_eq!(files, [("t/a", 0, 10), ("t/ab", 10, 0), ("t/d/e", 10, 5)]);
+        index.files.iter().map(|it| (it.name.as_bytes(), it.start - entry.index_bytes, it.length)).collect();
+    assert_eq!(files, [(&b"t/a"[..], 0, 10), (b"t/ab", 10, 0), (b"t/d/e", 10, 5)]);
     assert_eq!(index.files[0].attributes, modified(-1));
-    assert_eq!((index.folders[0].name.as_str(), index.folders[0].attributes.mode), ("t/c", Some(0o700)));
-    assert_eq!((index.links[0].name.as_str(), index.links[0].target.as_str()), ("t/f", "d/e"));
+    assert_eq!((index.folders[0].name.as_bytes(), index.folders[0].attributes.mode), (&b"t/c"[..], Some(0o700)));
+    assert_eq!((index.links[0].name.as_bytes(), &*index.links[0].target), (&b"t/f"[..], &b"d/e"[..]));
     let at = |from: u64, to: u64| index.files_in(&(entry.index_bytes + from..entry.index_bytes + to));
     assert_eq!([at(0, 10), at(9, 11), at(11, 12), at(15, 20)], [0..1, 0..3, 2..3, 3..3]);
 }
@@ -95,7 +95,7 @@ fn absurd_counts_and_sizes_are_refused_before_anything_is_made_of_them() {
 #[test]
 fn names_that_leave_the_folder_or_come_twice_are_refused() {
     assert_eq!(named(&["a", "b"]).expect("two names").files.len(), 2);
-    for wrong in ["../a", "/etc/passwd", "a/../../b", "a\\b", "x.part", "", "a\nb"] {
+    for wrong in ["../a", "/etc/passwd", "a/../../b", "a\0b", "x.weir-part", ""] {
         assert!(matches!(named(&[wrong]), Err(BundleError::Name(_))), "{wrong:?}");
     }
     for wrong in [["a", "a"], ["b", "a"]] {

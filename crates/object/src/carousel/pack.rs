@@ -43,7 +43,7 @@ fn bundles(
     });
     let mut entries: Vec<Entry<'_>> = files.chain(set.folders.iter().map(Entry::Folder)).collect();
     entries.extend(set.links.iter().map(Entry::Link));
-    entries.sort_by_key(|entry| entry.name().as_str());
+    entries.sort_by_key(|entry| entry.name());
     let (mut sources, mut rest) = (Vec::new(), small.iter());
     for entries in groups(&entries, bundle_bytes) {
         let count = entries.iter().filter(|entry| matches!(entry, Entry::File { .. })).count();
@@ -62,7 +62,7 @@ fn groups<'e, 'a>(entries: &'e [Entry<'a>], bundle_bytes: u64) -> Vec<&'e [Entry
         let (mut content, mut index) = (0, 0);
         let fits = |entry: &&Entry<'_>| {
             content += entry.length();
-            index += ENTRY_BYTES + entry.name().as_str().len();
+            index += ENTRY_BYTES + entry.name().as_bytes().len();
             index += if let Entry::Link(link) = entry { link.target.len() } else { 0 };
             content + index as u64 <= bundle_bytes && index <= INDEX_BYTES
         };

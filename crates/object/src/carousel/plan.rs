@@ -266,11 +266,11 @@ fn manifests(
     let mut identity = blake3::Hasher::new();
     // Folders go first, so that what is in them is never more open than they were.
     for folder in &set.folders {
-        hash_texts(&mut identity, "folder", [folder.name.as_str(), &folder.attributes.to_xml()]);
+        hash_texts(&mut identity, "folder", [folder.name.as_bytes(), folder.attributes.to_xml().as_bytes()]);
         instances.with_room(ENTRY_BYTES / 4 + folder.name.to_location().len()).folders.push(folder.clone());
     }
     for link in &set.links {
-        hash_texts(&mut identity, "link", [link.name.as_str(), &link.target]);
+        hash_texts(&mut identity, "link", [link.name.as_bytes(), &link.target]);
         let bytes = ENTRY_BYTES / 4 + link.name.to_location().len() + link.target.len();
         instances.with_room(bytes).links.push(link.clone());
     }
@@ -330,7 +330,7 @@ impl Instances {
 
 /// What makes one set of files another: names, cuts and contents.
 fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
-    hash_texts(hasher, "file", [entry.name.as_str(), &entry.attributes.to_xml()]);
+    hash_texts(hasher, "file", [entry.name.as_bytes(), entry.attributes.to_xml().as_bytes()]);
     hasher.update(&entry.toi.to_be_bytes()).update(&entry.offset.to_be_bytes());
     hasher.update(&entry.file_length.to_be_bytes());
     hasher.update(entry.digest.as_ref().expect("our entries have digests"));
@@ -338,9 +338,9 @@ fn hash_entry(hasher: &mut blake3::Hasher, entry: &FileEntry) {
 }
 
 /// Two texts of something of this kind, so that no others of any kind hash alike.
-fn hash_texts(hasher: &mut blake3::Hasher, kind: &str, texts: [&str; 2]) {
-    for text in [kind, texts[0], texts[1]] {
-        hasher.update(&(text.len() as u64).to_be_bytes()).update(text.as_bytes());
+fn hash_texts(hasher: &mut blake3::Hasher, kind: &str, texts: [&[u8]; 2]) {
+    for text in [kind.as_bytes(), texts[0], texts[1]] {
+        hasher.update(&(text.len() as u64).to_be_bytes()).update(text);
     }
 }
 
@@ -407,7 +407,7 @@ mod tests {
         let set = |name: &str, target: &str| {
             let mut set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
             let name = crate::name::Name::new(name).expect("a name");
-            set.links.push(LinkEntry { name, target: target.to_owned() });
+            set.links.push(LinkEntry { name, target: target.as_bytes().into() });
             let (_, manifests) = Plan::new(set, &CarouselOptions::default()).expect("valid");
             manifests[0].set.expect("ours have a set").id
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
@@ -10,7 +11,7 @@ use crate::attributes::{Attributes, USUAL_FOLDER};
 use crate::device;
 use crate::exclude::Exclude;
 use crate::links::{FolderEntry, LinkEntry, LinkError};
-use crate::name::Name;
+use crate::name::{Name, NameError, Reason};
 
 /// What was found.
 #[derive(Default)]
@@ -41,7 +42,7 @@ impl Walk {
                 absolute.file_name().ok_or(SourceError::NoName { path: path.to_owned() })?.to_owned()
             }
         };
-        let name = check_name(path, last.to_str())?;
+        let name = check_name(path, last.as_bytes())?;
         if metadata.is_dir() {
             let canonical = path.canonicalize().map_err(io_error)?;
             self.add_folder(&Top { path, canonical }, path, &name)
@@ -70,8 +71,7 @@ impl Walk {
     /// Takes a link below `root` as it is, if it leads to something there.
     fn add_link(&mut self, root: &Path, path: &Path, name: Name) -> io::Result<()> {
         let target = fs::read_link(path)?;
-        let link = target.to_str().ok_or(LinkError::Unusable).and_then(|target| LinkEntry::new(name, target));
-        let reason = match (link, path.canonicalize()) {
+        let reason = match (LinkEntry::new(name, target.as_os_str().as_bytes()), path.canonicalize()) {
             (Ok(link), Ok(end)) if end.starts_with(root) => {
                 self.links.push(link);
                 return Ok(());
@@ -95,8 +95,14 @@ impl Walk {
         for entry in entries {
             let path = entry.path();
             let io_error = |source| SourceError::Io { path: path.clone(), source };
-            let component = entry.file_name();
-            let child = check_name(&path, component.to_str().map(|text| format!("{name}/{text}")).as_deref())?;
+            let child = [name.as_bytes(), b"/", entry.file_name().as_bytes()].concat();
+            let child = match Name::new(child) {
+                Err(NameError { reason: Reason::Working, .. }) => {
+                    self.skipped.push((path, "the name is that of a working file of Weir"));
+                    continue;
+                }
+                child => child.map_err(|source| SourceError::Name { path: path.clone(), source })?,
+            };
             let metadata = fs::symlink_metadata(&path).map_err(io_error)?;
             if metadata.is_symlink() {
                 self.add_link(&top.canonical, &path, child).map_err(io_error)?;
@@ -126,7 +132,6 @@ impl Walk {
     }
 }
 
-fn check_name(path: &Path, name: Option<&str>) -> Result<Name, SourceError> {
-    let name = name.ok_or_else(|| SourceError::NoName { path: path.to_owned() })?;
+fn check_name(path: &Path, name: &[u8]) -> Result<Name, SourceError> {
     Name::new(name).map_err(|source| SourceError::Name { path: path.to_owned(), source })
 }

@@ -1,6 +1,7 @@
 //! From a manifest to files on disk, and at the end from a partial file to one with its name.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -356,7 +357,7 @@ impl Store {
     pub(super) fn look_at(
         &mut self,
         parent: &OwnedFd,
-        last: &str,
+        last: &OsStr,
         length: u64,
         digest: Option<[u8; 32]>,
     ) -> io::Result<Target> {
@@ -520,5 +521,5 @@ const BUNDLED_MEMORY: u64 = 24;
 
 /// What an entry of this name takes in a map.
 fn name_memory(name: &Name) -> u64 {
-    NAME_MEMORY + name.as_str().len() as u64
+    NAME_MEMORY + name.as_bytes().len() as u64
 }

@@ -1,6 +1,6 @@
 //! Which start of a sender was the last one heard: a receiver never goes back to an earlier one.
 //!
-//! The highest epoch of each key and TSI is remembered in the file [`STATE`] next to what is received, one line each: the key as
+//! The highest epoch of each key and TSI is remembered in the file [`EPOCHS`] next to what is received, one line each: the key as
 //! 64 hexadecimal digits, the TSI, the epoch. Several receivers may use one folder. Not here: whether a table is signed.
 
 use std::io::{self, Read};
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::folder::{How, OutFolder};
 use crate::keys::{PublicKey, encode_hex};
+use crate::name::EPOCHS;
 
 /// What is remembered of one key and TSI.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Epochs {
         let own = format!("{}{}", self.line, self.highest).into_bytes();
         let others = lines.into_iter().filter(|line| self.own(line).is_none());
         let text = std::iter::once(own).chain(others).flat_map(|line| [line, vec![b'\n']].concat());
-        folder.replace_own(STATE, &text.collect::<Vec<u8>>())
+        folder.replace_own(EPOCHS, &text.collect::<Vec<u8>>())
     }
 
     /// The epoch in a line of this key and TSI.
@@ -86,7 +87,7 @@ impl EpochMemory {
 /// The lines of the file.
 fn read(folder: &OutFolder) -> io::Result<Vec<Vec<u8>>> {
     let mut text = Vec::new();
-    if let Some(file) = folder.open_own(STATE, How::Read)? {
+    if let Some(file) = folder.open_own(EPOCHS, How::Read)? {
         file.take(MAX_STATE).read_to_end(&mut text)?;
     }
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -94,7 +95,6 @@ fn read(folder: &OutFolder) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// The name of the file. No file that is received can have it.
-pub(crate) const STATE: &str = ".weir-epochs";
 /// Ten thousand lines; more are not looked at.
 const MAX_STATE: u64 = 1 << 20;
 
@@ -115,7 +115,7 @@ mod tests {
         }
         assert_eq!([open(&a, 7, 0), open(&b, 7, 0), open(&a, 8, 0)].map(|epochs| epochs.highest()), [12, 20, u64::MAX]);
         assert_eq!(open(&a, 7, 99).highest(), 99);
-        let text = std::fs::read_to_string(temporary.path().join(STATE)).expect("readable");
+        let text = std::fs::read_to_string(temporary.path().join(EPOCHS)).expect("readable");
         assert_eq!(text.split_whitespace().count(), 3 * 3, "{text}");
         assert_eq!(std::fs::read_dir(temporary.path()).expect("a folder").count(), 1, "nothing is left over");
     }
@@ -127,7 +127,7 @@ mod tests {
         let key = SecretKey::from_seed([1; 32]).public();
         let raise = |epoch| Epochs::open(&folder, &key, 7, 0).and_then(|mut epochs| epochs.raise(&folder, epoch));
         raise(1).expect("writable");
-        let before = folder.open_own(STATE, How::Read).expect("readable").expect("it is there");
+        let before = folder.open_own(EPOCHS, How::Read).expect("readable").expect("it is there");
         raise(2).expect("writable");
         let mut text = String::new();
         { before }.read_to_string(&mut text).expect("text");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_damaged_state_is_no_error() {
         let temporary = tempfile::tempdir().expect("temporary folder");
-        std::fs::write(temporary.path().join(STATE), b"\xff\n\nx y z").expect("written");
+        std::fs::write(temporary.path().join(EPOCHS), b"\xff\n\nx y z").expect("written");
         let folder = OutFolder::open(temporary.path()).expect("a folder");
         let key = SecretKey::from_seed([1; 32]).public();
         let mut epochs = Epochs::open(&folder, &key, 7, 0).expect("readable");

@@ -5,9 +5,11 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -19,7 +21,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::attributes::{self, PERMISSIONS, USUAL_FOLDER};
-use crate::name::Name;
+use crate::name::{self, Name};
 
 /// The output folder.
 #[derive(Debug)]
@@ -27,10 +29,10 @@ pub(crate) struct OutFolder {
     path: PathBuf,
     root: OwnedFd,
     /// The folders below it that this process has made.
-    made: RefCell<BTreeSet<String>>,
+    made: RefCell<BTreeSet<Vec<u8>>>,
     /// Those of them that are their owner's alone, as nothing has told yet what permissions they had; and whether the set that is
     /// received now has them.
-    closed: RefCell<BTreeMap<String, bool>>,
+    closed: RefCell<BTreeMap<Vec<u8>, bool>>,
 }
 
 impl OutFolder {
@@ -46,12 +48,12 @@ impl OutFolder {
     }
 
     /// Opens the folder that `name` lies in, making what is missing, and gives the last component.
-    pub(crate) fn parent<'n>(&self, name: &'n Name) -> io::Result<(OwnedFd, &'n str)> {
-        let (folders, last) = name.split();
+    pub(crate) fn parent<'n>(&self, name: &'n Name) -> io::Result<(OwnedFd, &'n OsStr)> {
+        let (_, last) = name.split();
         let mut parent = self.root.try_clone()?;
-        let mut path = String::new();
-        for component in folders {
-            path = path + component + "/";
+        let mut path = Vec::new();
+        for component in name.components().take(name.components().count() - 1) {
+            path.extend([component.as_bytes(), b"/"].concat());
             parent = self.enter(&parent, component, &path)?;
         }
         Ok((parent, last))
@@ -62,7 +64,7 @@ impl OutFolder {
     /// are.
     pub(crate) fn make_folder(&self, name: &Name, mode: Option<u16>, umask: u32) -> io::Result<Option<io::Error>> {
         let (parent, last) = self.parent(name)?;
-        let path = format!("{name}/");
+        let path = [name.as_bytes(), b"/"].concat();
         let folder = self.enter(&parent, last, &path)?;
         if !self.made.borrow().contains(&path) {
             return Ok(None);
@@ -89,35 +91,35 @@ impl OutFolder {
         *self.closed.borrow_mut() = others;
         let opened = of_set.into_keys().map(|path| {
             let opened = self.walk(&path).and_then(|folder| permit(&folder, USUAL_FOLDER, umask));
-            (path.trim_end_matches('/').to_owned(), opened)
+            (String::from_utf8_lossy(path.strip_suffix(b"/").unwrap_or(&path)).into_owned(), opened)
         });
         opened.filter_map(|(path, opened)| Some((path, opened.err()?))).collect()
     }
 
     /// Opens a folder that is there.
-    fn walk(&self, path: &str) -> io::Result<OwnedFd> {
+    fn walk(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut folder = self.root.try_clone()?;
-        for component in path.split_terminator('/') {
+        for component in path.split(|byte| *byte == b'/').filter(|component| !component.is_empty()) {
             folder = openat(&folder, component, FOLDER, Mode::empty())?;
         }
         Ok(folder)
     }
 
     /// Makes a symbolic link, unless it is there already. With `overwrite` it replaces another link, and never anything else.
-    pub(crate) fn make_link(&self, name: &Name, target: &str, overwrite: bool) -> io::Result<()> {
+    pub(crate) fn make_link(&self, name: &Name, target: &[u8], overwrite: bool) -> io::Result<()> {
         let (parent, last) = self.parent(name)?;
         match symlinkat(target, &parent, last) {
             Err(Errno::EEXIST) => {}
             made => return Ok(made?),
         }
         match readlinkat(&parent, last) {
-            Ok(there) if there == target => Ok(()),
+            Ok(there) if there.as_bytes() == target => Ok(()),
             Ok(_) if overwrite => replace_link(&parent, last, target),
             _ => Err(Errno::EEXIST.into()),
         }
     }
 
-    fn enter(&self, parent: &OwnedFd, component: &str, path: &str) -> io::Result<OwnedFd> {
+    fn enter(&self, parent: &OwnedFd, component: &OsStr, path: &[u8]) -> io::Result<OwnedFd> {
         if let Some(is_used) = self.closed.borrow_mut().get_mut(path) {
             *is_used = true;
         }
@@ -137,7 +139,7 @@ impl OutFolder {
     }
 
     /// Opens a file of the receiver's own in the folder itself; `None` if it is not there and is not to be made.
-    pub(crate) fn open_own(&self, name: &str, how: How) -> io::Result<Option<File>> {
+    pub(crate) fn open_own(&self, name: impl AsRef<OsStr>, how: How) -> io::Result<Option<File>> {
         match open_at(&self.root, name, how) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -145,14 +147,13 @@ impl OutFolder {
         }
     }
 
-    /// The names of what is in the folder itself, in no order; not those that no file of ours can have.
-    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
-        let entries = std::fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
-        entries.filter_map(Result::transpose).collect()
+    /// The names of what is in the folder itself, in no order.
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
     /// Removes a file of the receiver's own from the folder itself, if it is there.
-    pub(crate) fn remove_own(&self, name: &str) -> io::Result<()> {
+    pub(crate) fn remove_own(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         remove_at(&self.root, name)
     }
 
@@ -171,7 +172,7 @@ impl OutFolder {
         let mut file = open_at(&self.root, &new, How::Create)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        rename_at(&self.root, &new, name, true)?;
+        rename_at(&self.root, new.as_ref(), name.as_ref(), true)?;
         sync_folder(&self.root)
     }
 
@@ -198,16 +199,16 @@ impl OutFolder {
 }
 
 /// Puts a link in the place of another. What somebody has put there meanwhile, which is none, comes back.
-fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
-    let new = format!("{name}.link.part");
+fn replace_link(parent: &OwnedFd, name: &OsStr, target: &[u8]) -> io::Result<()> {
+    let new = name::working(name, name::NEW_LINK);
     // Of a receiver that was killed; what is no link stays, and is in the way.
-    if readlinkat(parent, new.as_str()).is_ok() {
+    if readlinkat(parent, new.as_os_str()).is_ok() {
         remove_at(parent, &new)?;
     }
-    symlinkat(target, parent, new.as_str())?;
-    let exchange = || rename_with(parent, new.as_str(), name, RenameFlags::EXCHANGE);
+    symlinkat(target, parent, new.as_os_str())?;
+    let exchange = || rename_with(parent, new.as_os_str(), name, RenameFlags::EXCHANGE);
     match exchange() {
-        Ok(()) if readlinkat(parent, new.as_str()).is_ok() => remove_at(parent, &new),
+        Ok(()) if readlinkat(parent, new.as_os_str()).is_ok() => remove_at(parent, &new),
         Ok(()) => {
             exchange()?;
             remove_at(parent, &new)?;
@@ -216,7 +217,7 @@ fn replace_link(parent: &OwnedFd, name: &str, target: &str) -> io::Result<()> {
         // A file system that cannot exchange.
         Err(Errno::EINVAL) => {
             remove_at(parent, name)?;
-            Ok(rename_with(parent, new.as_str(), name, RenameFlags::empty())?)
+            Ok(rename_with(parent, new.as_os_str(), name, RenameFlags::empty())?)
         }
         Err(error) => {
             remove_at(parent, &new)?;
@@ -234,8 +235,8 @@ fn permit(folder: &OwnedFd, mode: u16, umask: u32) -> io::Result<()> {
 }
 
 /// What is at `name` in `parent`, itself, not what it links to; `None` where there is nothing.
-pub(crate) fn stat_at(parent: &OwnedFd, name: &str) -> io::Result<Option<FileStat>> {
-    match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+pub(crate) fn stat_at(parent: &OwnedFd, name: impl AsRef<OsStr>) -> io::Result<Option<FileStat>> {
+    match fstatat(parent, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::ENOENT) => Ok(None),
         Err(error) => Err(error.into()),
@@ -248,7 +249,7 @@ pub(crate) fn is_file(stat: &FileStat) -> bool {
 }
 
 /// Opens a regular file for reading and writing, or just reading; never through a link, never a device or a pipe.
-pub(crate) fn open_at(parent: &OwnedFd, name: &str, how: How) -> io::Result<File> {
+pub(crate) fn open_at(parent: &OwnedFd, name: impl AsRef<OsStr>, how: How) -> io::Result<File> {
     let flags = match how {
         How::Read => OFlag::O_RDONLY,
         How::Write => OFlag::O_RDWR,
@@ -256,14 +257,14 @@ pub(crate) fn open_at(parent: &OwnedFd, name: &str, how: How) -> io::Result<File
     };
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     // What is not complete is nobody else's to read: it gets its permissions with its name.
-    let file = File::from(openat(parent, name, flags, Mode::from_bits_truncate(0o600))?);
+    let file = File::from(openat(parent, name.as_ref(), flags, Mode::from_bits_truncate(0o600))?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Makes an empty file for writing in the place of one that was left by somebody who was killed; not of one that is being written.
-pub(crate) fn create_at(parent: &OwnedFd, name: &str) -> io::Result<File> {
+pub(crate) fn create_at(parent: &OwnedFd, name: impl AsRef<OsStr>) -> io::Result<File> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    match openat(parent, name, flags, Mode::from_bits_truncate(0o600)) {
+    match openat(parent, name.as_ref(), flags, Mode::from_bits_truncate(0o600)) {
         Err(Errno::EEXIST) => {}
         made => return Ok(File::from(made?)),
     }
@@ -283,12 +284,12 @@ pub(crate) enum How {
 }
 
 /// As rename(2) with flags, which nix has for the GNU C library alone.
-fn rename_with(parent: &OwnedFd, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+fn rename_with(parent: &OwnedFd, from: &OsStr, to: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
     renameat_with(parent, from, parent, to, flags).map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
 /// Renames within `parent`; an existing file is replaced only with `overwrite`.
-pub(crate) fn rename_at(parent: &OwnedFd, from: &str, to: &str, overwrite: bool) -> io::Result<()> {
+pub(crate) fn rename_at(parent: &OwnedFd, from: &OsStr, to: &OsStr, overwrite: bool) -> io::Result<()> {
     let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
     match rename_with(parent, from, to, flags) {
         // Some file systems cannot refuse in the same step. There was nothing when the file was begun.
@@ -300,8 +301,8 @@ pub(crate) fn rename_at(parent: &OwnedFd, from: &str, to: &str, overwrite: bool)
 }
 
 /// Removes a file; that there is none is no error.
-pub(crate) fn remove_at(parent: &OwnedFd, name: &str) -> io::Result<()> {
-    match unlinkat(parent, name, UnlinkatFlags::NoRemoveDir) {
+pub(crate) fn remove_at(parent: &OwnedFd, name: impl AsRef<OsStr>) -> io::Result<()> {
+    match unlinkat(parent, name.as_ref(), UnlinkatFlags::NoRemoveDir) {
         Ok(()) | Err(Errno::ENOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -354,21 +355,21 @@ mod tests {
         let path = temporary.path().join("link");
         let name = Name::new("link").expect("a name");
         let leads = || std::fs::read_link(&path).ok().and_then(|target| target.to_str().map(str::to_owned));
-        folder.make_link(&name, "a", false).expect("nothing is there");
+        folder.make_link(&name, b"a", false).expect("nothing is there");
         assert_eq!(
-            folder.make_link(&name, "b", false).expect_err("a link is there").kind(),
+            folder.make_link(&name, b"b", false).expect_err("a link is there").kind(),
             io::ErrorKind::AlreadyExists
         );
-        folder.make_link(&name, "b", true).expect("it may be replaced");
+        folder.make_link(&name, b"b", true).expect("it may be replaced");
         assert_eq!(leads().as_deref(), Some("b"));
         // What a killed receiver left is in nobody's way.
-        std::os::unix::fs::symlink("old", temporary.path().join("link.link.part")).expect("link");
-        folder.make_link(&name, "c", true).expect("it may be replaced");
+        std::os::unix::fs::symlink("old", temporary.path().join("link.weir-link")).expect("link");
+        folder.make_link(&name, b"c", true).expect("it may be replaced");
         assert_eq!(leads().as_deref(), Some("c"));
 
         std::fs::remove_file(&path).expect("ours");
         std::fs::write(&path, "theirs").expect("file");
-        let refused = replace_link(&folder.root, "link", "d").expect_err("it is no link any more");
+        let refused = replace_link(&folder.root, OsStr::new("link"), b"d").expect_err("it is no link any more");
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "theirs");
         assert_eq!(std::fs::read_dir(temporary.path()).expect("folder").count(), 1, "nothing is left over");

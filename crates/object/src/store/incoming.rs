@@ -1,6 +1,7 @@
 //! One file that is being received: what is known of it, its blocks, and its partial file.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use super::unpack::Unpacking;
 use crate::attributes::Attributes;
 use crate::bundle::{BundleEntry, MAX_INDEX_BYTES};
 use crate::manifest::FileEntry;
-use crate::name::Name;
+use crate::name::{self, Name};
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
 use crate::pieces::BlockDigest;
 
@@ -130,7 +131,7 @@ impl Spec {
 
     /// Bytes of memory that are left of it when it is complete, about: its name, and what became of its objects.
     pub(crate) fn lasting_memory(&self) -> u64 {
-        (FILE_OVERHEAD + 2 * self.name.as_str().len() + self.parts.len() * OBJECT_OVERHEAD) as u64
+        (FILE_OVERHEAD + 2 * self.name.as_bytes().len() + self.parts.len() * OBJECT_OVERHEAD) as u64
     }
 
     /// Whether symbols of an earlier run can be used: only if content is known to be the same.
@@ -151,12 +152,12 @@ impl Spec {
         *hasher.finalize().as_bytes()
     }
 
-    pub(crate) fn partial_name(last: &str) -> String {
-        format!("{last}.part")
+    pub(crate) fn partial_name(last: &OsStr) -> OsString {
+        name::working(last, name::PARTIAL)
     }
 
-    pub(crate) fn journal_name(last: &str) -> String {
-        format!("{last}.part.journal")
+    pub(crate) fn journal_name(last: &OsStr) -> OsString {
+        name::working(last, name::JOURNAL)
     }
 }
 
@@ -475,7 +476,7 @@ impl Incoming {
     }
 
     /// The folder of the file, and its last name.
-    pub(crate) fn parent<'a>(&'a self, out: &OutFolder) -> io::Result<(OwnedFd, &'a str)> {
+    pub(crate) fn parent<'a>(&'a self, out: &OutFolder) -> io::Result<(OwnedFd, &'a OsStr)> {
         out.parent(&self.spec.name)
     }
 }

@@ -3,6 +3,7 @@
 //! A receiver that is killed then learns from its folder, and not from the sender, which files it has. When a receiver closes whose set is
 //! complete, all working files of bundles of its session go: those of the set, and those of others that the sender offered before.
 
+use std::ffi::OsStr;
 use std::io;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -13,6 +14,7 @@ use super::journal::{BlockState, Journal, Session};
 use super::{Store, StoreError};
 use crate::bundle::BUNDLE_NAME;
 use crate::keys::PublicKey;
+use crate::name;
 
 impl Incoming {
     /// The number of blocks that hold its index.
@@ -52,13 +54,13 @@ impl Store {
             return Ok(());
         }
         let removed = self.folder.names().and_then(|names| {
-            let mut bundles = names.iter().filter_map(|name| name.strip_suffix(".part").filter(|name| is_bundle(name)));
-            bundles.try_for_each(|name| self.remove_bundle(name))
+            let partial = names.iter().filter_map(|name| name.to_str()?.strip_suffix(name::PARTIAL));
+            partial.filter(|name| is_bundle(name)).try_for_each(|name| self.remove_bundle(name.as_ref()))
         });
         removed.map_err(|source| StoreError::Folder { path: self.folder.path().to_owned(), source })
     }
 
-    fn remove_bundle(&self, name: &str) -> io::Result<()> {
+    fn remove_bundle(&self, name: &OsStr) -> io::Result<()> {
         let (partial, journal) = (Spec::partial_name(name), Spec::journal_name(name));
         let Ok(Some(data)) = self.folder.open_own(&partial, How::Read) else { return Ok(()) };
         // Somebody else is receiving it.

@@ -1,7 +1,7 @@
 //! The receiving side: symbols go to disk as they come, blocks are decoded there, and a file takes its name when its
 //! digest is right.
 //!
-//! A file NAME is received into NAME.part next to it, with a journal NAME.part.journal. Each block has a slot on disk for
+//! A file NAME is received into NAME.weir-part next to it, with a journal NAME.weir-journal. Each block has a slot on disk for
 //! each of its source symbols; repair symbols wait in the slots of missing ones. Memory holds the slot maps in use and a
 //! little staging, whatever the size of the files. Dropping a [`Store`] is like killing its process: what was flushed is
 //! continued by the next one.

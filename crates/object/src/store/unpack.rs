@@ -107,7 +107,7 @@ pub(crate) struct Bundles {
 /// The folder in which the last file was: mostly that of the next.
 #[derive(Debug, Clone)]
 pub(super) struct Parent {
-    path: String,
+    path: Vec<u8>,
     pub(super) folder: Arc<OwnedFd>,
     /// Whether it is on another file system than the output folder.
     pub(super) is_elsewhere: bool,
@@ -125,7 +125,7 @@ impl Bundles {
     }
 
     pub(super) fn parent(&mut self, out: &OutFolder, name: &Name) -> io::Result<Parent> {
-        let path = name.as_str().rsplit_once('/').map_or("", |(path, _)| path);
+        let (path, _) = name.split();
         if let Some(parent) = self.parent.as_ref().filter(|parent| parent.path == path) {
             return Ok(parent.clone());
         }

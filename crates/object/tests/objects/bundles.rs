@@ -23,9 +23,9 @@ pub(crate) fn sender(files: &[(String, Vec<u8>)], options: &CarouselOptions) -> 
     Sender::new(&files, options)
 }
 
-fn done(events: &[Event]) -> Vec<(&str, bool)> {
+fn done(events: &[Event]) -> Vec<(String, bool)> {
     let done = events.iter().filter_map(|event| match event {
-        Event::Done { name, already_there, .. } => Some((name.as_str(), *already_there)),
+        Event::Done { name, already_there, .. } => Some((name.to_string(), *already_there)),
         _ => None,
     });
     done.collect()
@@ -166,7 +166,9 @@ pub(crate) fn small_bundles() -> CarouselOptions {
 /// The working files in a folder, by name.
 fn working(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").file_name());
-    let names = names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains(".part"));
+    let names = names
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| name.contains(".weir-part") || name.contains(".weir-journal"));
     names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 

@@ -105,14 +105,14 @@ fn damaged_journals_never_stop_a_file_from_arriving_whole() {
         let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
         let out = tempfile::tempdir().expect("temporary folder");
         half(&mut sender, out.path(), 200);
-        let path = out.path().join("a.part.journal");
+        let path = out.path().join("a.weir-journal");
         let mut journal = fs::read(&path).expect("a journal");
         match damage {
             0 => journal.clear(),
             1 => journal.truncate(100),
             2 => journal.truncate(5000),
             3 => journal.extend([0; 1000]),
-            4 => fs::write(out.path().join("a.part"), b"short").expect("partial"),
+            4 => fs::write(out.path().join("a.weir-part"), b"short").expect("partial"),
             _ => {
                 let at = if damage < 10 { damage } else { 4096 + (damage * 7919) % (journal.len() - 4096) };
                 journal[at] ^= 1 << (damage % 8);
@@ -131,7 +131,7 @@ fn a_power_loss_is_told_and_the_digest_decides() {
     let mut sender = Sender::new(&[("a", &bytes)], &two_channels());
     let out = tempfile::tempdir().expect("temporary folder");
     half(&mut sender, out.path(), 200);
-    let partial = out.path().join("a.part");
+    let partial = out.path().join("a.weir-part");
     let mut data = fs::read(&partial).expect("partial");
     let last = data.iter().rposition(|byte| *byte != 0).expect("something was received");
     data[last - 100..=last].fill(0);
@@ -189,7 +189,7 @@ fn a_file_whose_permissions_and_time_are_refused_arrives_all_the_same() {
         return;
     }
     let out = tempfile::tempdir().expect("temporary folder");
-    let partial = out.path().join("a.part");
+    let partial = out.path().join("a.weir-part");
     fs::write(&partial, b"").expect("file");
     for (path, mode) in [(out.path(), 0o777), (partial.as_path(), 0o666)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");

@@ -112,7 +112,7 @@ fn half_received(sender: &mut Sender) -> tempfile::TempDir {
 /// The partial file of the bundle of which most came.
 fn partial(folder: &Path) -> PathBuf {
     let paths = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").path());
-    let partials = paths.filter(|path| path.extension().is_some_and(|extension| extension == "part"));
+    let partials = paths.filter(|path| path.extension().is_some_and(|extension| extension == "weir-part"));
     partials.max_by_key(|path| filled(path)).expect("some of it came")
 }
 

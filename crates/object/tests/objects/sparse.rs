@@ -41,7 +41,7 @@ fn an_image_that_is_mostly_holes_takes_the_room_of_its_data_also_after_a_kill() 
     store.flush().expect("the disk works");
     let before = store.progress().bytes_useful;
     drop(store);
-    assert!(room(&out.path().join("image.part")) < MOST, "no room is claimed in advance");
+    assert!(room(&out.path().join("image.weir-part")) < MOST, "no room is claimed in advance");
 
     let mut store = open(out.path(), &store_options);
     let arrived = receive(&mut sender, &mut store, 3, 0.03, 2);

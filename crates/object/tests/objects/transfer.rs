@@ -223,7 +223,7 @@ fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
     while !store.is_complete() {
         let (content, symbol) = carousel.next(0).expect("a packet");
         store.add(&content, symbol, ORIGIN).expect("the disk works");
-        let part = std::fs::metadata(out.path().join("tree/shared.part"));
+        let part = std::fs::metadata(out.path().join("tree/shared.weir-part"));
         parts += usize::from(part.is_ok_and(|part| part.mode() & 0o077 == 0));
     }
     assert!(parts > 0, "what is not complete is nobody else's to read");
@@ -241,6 +241,40 @@ fn permissions_times_and_links_travel_and_nothing_is_more_open_than_it_was() {
         assert_eq!(link.to_str(), Some(target));
     }
     assert!(!out.path().join("tree/out").exists());
+}
+
+#[test]
+fn a_tree_keeps_every_name_that_a_file_system_allows_alone_and_in_bundles() {
+    use std::os::unix::ffi::OsStrExt;
+    let longest = [&b"n".repeat(254)[..], b"1"].concat();
+    let other = [&b"n".repeat(254)[..], b"2"].concat();
+    let names: [&[u8]; 9] =
+        [b"unit\\x2d.slice", b"c:", b"two\nlines", b"\x1b[2J", b"caf\xe9", b"x", b"x.part", &longest, &other];
+    for more in [0, 40] {
+        let scratch = tempfile::tempdir().expect("temporary folder");
+        let tree = scratch.path().join("tree");
+        let path = |name: &[u8]| tree.join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir_all(path(b"folder\xff")).expect("folder");
+        names.iter().for_each(|name| std::fs::write(path(name), name).expect("file"));
+        (0..more).for_each(|i| std::fs::write(tree.join(i.to_string()), "more").expect("file"));
+        std::fs::write(path(b"folder\xff/x"), b"inside").expect("file");
+        std::os::unix::fs::symlink(path(b"caf\xe9").file_name().expect("it has one"), path(b"link")).expect("link");
+
+        let set = weir_object::SourceSet::collect(std::slice::from_ref(&tree), false).expect("readable");
+        assert_eq!(set.skipped(), [], "all of it is sent");
+        let mut carousel = weir_object::Carousel::new(set, &CarouselOptions::default()).expect("valid");
+        let out = tempfile::tempdir().expect("temporary folder");
+        let mut store = open(out.path(), &StoreOptions::default());
+        while !store.is_complete() {
+            let (content, symbol) = carousel.next(0).expect("a packet");
+            store.add(&content, symbol, ORIGIN).expect("the disk works");
+        }
+        assert_eq!(events(&mut store).iter().filter(|event| matches!(event, Event::Refused { .. })).count(), 0);
+        store.close().expect("the disk works");
+        assert_same(&tree, &out.path().join("tree"));
+        let link = std::fs::read_link(out.path().join("tree/link")).expect("a link");
+        assert_eq!(link.as_os_str().as_bytes(), b"caf\xe9");
+    }
 }
 
 #[test]

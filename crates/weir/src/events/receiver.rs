@@ -1,5 +1,7 @@
 //! What a receiver of files tells.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use weir_core::observation::LevelCause;
 
@@ -241,8 +243,11 @@ pub enum SeenWhat {
 pub struct FileDone {
     /// Seconds since the `start` event.
     pub t_s: f64,
-    /// Name, as the sender gives it, relative to the folder.
+    /// Name, as the sender gives it, relative to the folder; what is no UTF-8 in it is replaced by U+FFFD.
     pub name: String,
+    /// Where it is.
+    #[serde(skip)]
+    pub path: PathBuf,
     /// Size.
     pub bytes: u64,
     /// How much of it came in this run; the rest was there before.

@@ -14,7 +14,7 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// A name in one line.
-fn name(text: &str) -> String {
+pub(crate) fn name(text: &str) -> String {
     clean(text).replace('\n', "\u{fffd}")
 }
 

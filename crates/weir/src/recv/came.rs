@@ -92,11 +92,13 @@ impl Came {
             Event::Done { name, bytes, digest, already_there } => {
                 set.files += 1;
                 set.bytes += bytes;
-                set.held.add(name.to_string(), Leaves::OnDisk(self.out.join(name.as_str()), bytes));
+                let path = self.out.join(name.as_path());
+                set.held.add(name.clone(), Leaves::OnDisk(path.clone(), bytes));
                 let before = set.resumed.remove(&name).unwrap_or(0);
                 return Some(Said::File(FileDone {
                     t_s,
-                    name: name.to_string(),
+                    name: String::from_utf8_lossy(name.as_bytes()).into_owned(),
+                    path,
                     bytes,
                     new_bytes: if already_there { 0 } else { bytes.saturating_sub(before) },
                     seconds: t_s,
