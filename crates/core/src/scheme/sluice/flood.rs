@@ -2,6 +2,7 @@
 //!
 //! A switch that does not snoop sends every channel to every port. On a port that is slower than the ladder's top no leave helps.
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use weir_units::{Rate, Time, math};
@@ -14,6 +15,9 @@ use super::arrivals::Counts;
 /// give up. One slot is forgiven: when its host wakes the sender late, the queue falls for so long. A TCP's queue falls now and then,
 /// and for longer, and a path that has become slower loses no more once the leaves have acted. What stays is a switch that floods, or
 /// other traffic that gives way to nobody. The receiver cannot tell which; the sender finds out, by sending less for a while.
+///
+/// Where a queue is kept short (CoDel), and for who came when it was full already, there is no queue to see, and at the lowest level less is lost than
+/// at others. What was lost in all of the last seconds tells there.
 #[derive(Debug)]
 pub(super) struct Flood {
     /// For how long the path must have been full.
@@ -23,6 +27,7 @@ pub(super) struct Flood {
     /// When channels were given up last.
     left: Option<Time>,
     full: Option<Full>,
+    lately: Lately,
     cut: Option<Cut>,
     /// The latest verdict on a cut was that the network floods, so another flood is told sooner.
     is_known: bool,
@@ -32,6 +37,10 @@ pub(super) struct Flood {
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     at: Time,
+    /// So little is sent that a flood's queue must be gone.
+    is_test: bool,
+    /// The part that did not come before it, if that is what told of the flood.
+    missing_before: Option<f64>,
     /// For how long the queue must stand then to be other traffic's.
     patience: Duration,
     /// Whether the path was empty after it, and when that was known.
@@ -42,8 +51,11 @@ struct Cut {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotSeen {
     pub(super) now: Time,
-    /// Of the base channel.
+    /// Of all channels, and of the base channel.
+    pub(super) all: Counts,
     pub(super) base: Counts,
+    /// Packets that the receiver's level is sent in a second.
+    pub(super) sent: f64,
     /// More than [`Flood::much_loss`] of the last second was lost, beyond chance.
     pub(super) has_lost_much: bool,
     /// The receiver has but the lowest level.
@@ -59,26 +71,68 @@ struct Full {
     base: Counts,
     /// It was not in the last slot.
     is_interrupted: bool,
+    /// It has been for long enough, and that was told.
+    is_told: bool,
+    /// What part did not come, if that tells and not the queue.
+    missing: Option<f64>,
+}
+
+/// What came and what was lost in the last [`PATIENCE`], as far as the receiver has had one level.
+#[derive(Debug, Default)]
+struct Lately {
+    slots: VecDeque<(Time, Counts)>,
+    since: Option<Time>,
+}
+
+impl Lately {
+    fn on_slot(&mut self, now: Time, counts: Counts) {
+        self.since.get_or_insert(now);
+        self.slots.push_back((now, counts));
+        while self.slots.front().is_some_and(|(at, _)| now.since(*at) > PATIENCE) {
+            self.slots.pop_front();
+        }
+    }
+
+    fn sum(&self) -> Counts {
+        self.slots.iter().fold(Counts::default(), |sum, (_, counts)| sum.and(*counts))
+    }
+
+    /// The part of what was `sent`, in packets a second, that did not come. A channel of which next to nothing comes does not show what is lost.
+    fn part_missing(&self, sent: f64) -> f64 {
+        let counts = self.sum();
+        let expected = sent * PATIENCE.as_secs_f64();
+        counts.part_lost().max(1.0 - counts.packets as f64 / expected.max(1.0))
+    }
+
+    /// Whether it is as long as it can be.
+    fn is_whole(&self, now: Time) -> bool {
+        self.since.is_some_and(|since| now.since(since) >= PATIENCE)
+    }
 }
 
 impl Default for Flood {
     fn default() -> Flood {
-        Flood { patience: PATIENCE, flooded: None, left: None, full: None, cut: None, is_known: false }
+        let lately = Lately::default();
+        Flood { patience: PATIENCE, flooded: None, left: None, full: None, lately, cut: None, is_known: false }
     }
 }
 
 impl Flood {
-    /// Channels were given up.
-    pub(super) fn on_leave(&mut self, now: Time) {
-        self.left = Some(now);
+    /// The receiver goes to another level; by giving up channels, if it `leaves`.
+    pub(super) fn on_level(&mut self, now: Time, leaves: bool) {
+        self.lately = Lately::default();
+        if leaves {
+            self.left = Some(now);
+        }
     }
 
     /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it is known to have filled
-    /// before is told sooner. The longest queue that stood was this long.
-    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, queue: Duration) {
+    /// before is told sooner. If it sends fewer, that `is_test` if a flood must be gone then. The longest queue that stood was this long.
+    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, is_test: bool, queue: Duration) {
         let is_cut = !sends_more && self.was_flooded(now);
-        self.cut = is_cut.then(|| Cut { at: now, patience: PROOF + queue * 2, verdict: None });
-        self.full = None;
+        let missing_before = self.full.and_then(|full| full.missing);
+        self.cut = is_cut.then(|| Cut { at: now, is_test, missing_before, patience: PROOF + queue * 2, verdict: None });
+        (self.full, self.lately) = (None, Lately::default());
         self.patience = if sends_more && self.is_known { KNOWN_PATIENCE } else { PATIENCE };
     }
 
@@ -94,26 +148,45 @@ impl Flood {
 
     /// A slot has ended. Whether the path has been full for long enough, since this slot.
     pub(super) fn on_slot(&mut self, seen: &SlotSeen) -> bool {
-        let has_left = self.left.is_some_and(|at| seen.now.since(at) <= PATIENCE + SECOND);
-        let is_in_vain = seen.has_lost_much && (has_left || seen.is_lowest);
-        let is_full = is_in_vain || seen.is_queue_full;
-        if !is_full && self.full.is_none_or(|full| full.is_interrupted) {
-            self.full = None;
+        // Silence tells nothing: where hardly anything gets through, most slots are silent.
+        if seen.all.packets + seen.all.lost > 0 {
+            self.lately.on_slot(seen.now, seen.all);
+            self.look_at_path(seen);
+        }
+        if !self.is_flooded(seen.now) {
             return false;
         }
-        let begun = Full { since: seen.now, base: Counts::default(), is_interrupted: false };
+        self.flooded = Some(seen.now);
+        self.full.as_mut().is_some_and(|full| !core::mem::replace(&mut full.is_told, true))
+    }
+
+    /// Whether the path is full in this slot, or was in all of the last ones.
+    fn look_at_path(&mut self, seen: &SlotSeen) {
+        let has_left = self.left.is_some_and(|at| seen.now.since(at) <= PATIENCE + SECOND);
+        let is_in_vain = seen.has_lost_much && (has_left || seen.is_lowest);
+        let loses_on = seen.is_lowest && self.lately.sum().have_lost(LASTING_LOSS, DEVIATIONS);
+        let missing = self.lately.part_missing(seen.sent);
+        let was_in_vain = self.lately.is_whole(seen.now) && (loses_on || missing >= STARVING);
+        let is_full = is_in_vain || was_in_vain || seen.is_queue_full;
+        if !is_full && self.full.is_none_or(|full| full.is_interrupted) {
+            self.full = None;
+            return;
+        }
+        let begun =
+            Full { since: seen.now, base: Counts::default(), is_interrupted: false, is_told: false, missing: None };
         let full = self.full.get_or_insert(begun);
         full.is_interrupted = !is_full;
+        full.missing = ((is_in_vain || was_in_vain) && !seen.is_queue_full).then_some(missing);
+        if was_in_vain {
+            full.since = full.since.min(seen.now - PATIENCE);
+            if seen.is_lowest {
+                full.base = self.lately.sum();
+            }
+        }
         // At first the queue still takes what is too much.
-        if seen.now.since(full.since) >= SECOND {
+        if seen.now.since(full.since) >= SECOND && !(was_in_vain && seen.is_lowest) {
             full.base = full.base.and(seen.base);
         }
-        let is_flooded = self.is_flooded(seen.now);
-        let is_new = is_flooded && self.flooded < self.full.map(|full| full.since);
-        if is_flooded {
-            self.flooded = Some(seen.now);
-        }
-        is_new
     }
 
     /// Whether the path has been full for long enough.
@@ -121,16 +194,21 @@ impl Flood {
         self.full.is_some_and(|full| now.since(full.since) >= self.patience)
     }
 
-    /// A slot has ended, with an empty path or not. What is known since then of the sender's cut: whether it has emptied the path. Where a queue still stands
-    /// after it, other traffic keeps it up.
-    pub(super) fn judge_cut(&mut self, now: Time, is_empty: bool) -> Option<bool> {
+    /// A slot has ended, with or without a queue, and this is what came in the last second. What is known since then of the sender's cut: whether it has
+    /// emptied the path. Where a queue still stands after it, other traffic keeps it up; and where as much is lost as before, the path loses it by itself.
+    pub(super) fn judge_cut(&mut self, now: Time, has_no_queue: bool, second: Counts) -> Option<bool> {
         let cut = self.cut.as_mut().filter(|cut| cut.verdict.is_none())?;
+        let loses_less = cut.missing_before.is_none_or(|before| second.part_lost() <= before * LEFT);
+        let is_empty = has_no_queue && loses_less;
         let is_over = is_empty || now.since(cut.at) >= cut.patience;
         if !is_over {
             return None;
         }
         cut.verdict = Some((is_empty, now));
-        self.is_known = is_empty;
+        // What is sent after a cut that is no test may still fill the path.
+        if is_empty || cut.is_test {
+            self.is_known = is_empty;
+        }
         Some(is_empty)
     }
 
@@ -171,6 +249,14 @@ const KNOWN_PATIENCE: Duration = Duration::from_millis(1_500);
 const MUCH_LOSS: f64 = 0.25;
 /// Where a switch has flooded once, less tells.
 const KNOWN_MUCH_LOSS: f64 = 0.1;
+/// At the lowest level, in all of [`PATIENCE`]: behind a flooded port with CoDel or FQ-CoDel the base channel loses 0.28.
+const LASTING_LOSS: f64 = 1.0 / 6.0;
+/// At any level. A receiver leaves long before so much is missing for so long, if enough comes to tell.
+const STARVING: f64 = 0.75;
+/// What is beyond chance, in standard deviations.
+const DEVIATIONS: f64 = 2.0;
+/// A path that was flooded loses no more than this part of what it lost, once the flood is gone.
+const LEFT: f64 = 0.25;
 /// So long, and twice as long as the queue was, after a cut the queue of a flood is gone: a second to hear of the cut and one to see it.
 const PROOF: Duration = Duration::from_millis(1_500);
 /// A verdict is told for so long, as it may get lost.
@@ -190,7 +276,9 @@ mod tests {
     fn seen(millis: u64, packets: u64, lost: u64) -> SlotSeen {
         SlotSeen {
             now: Time::from_millis(millis),
+            all: Counts { packets, lost, ..Counts::default() },
             base: Counts { packets, lost, ..Counts::default() },
+            sent: (packets + lost) as f64 * 10.0,
             has_lost_much: lost * 10 > packets,
             is_lowest: false,
             is_queue_full: false,
@@ -200,7 +288,7 @@ mod tests {
     /// Slots of a receiver that leaves at 1 s, from then until `until` milliseconds.
     fn slots(until: u64, slot: impl Fn(u64) -> SlotSeen) -> Flood {
         let mut flood = Flood::default();
-        flood.on_leave(Time::from_secs(1));
+        flood.on_level(Time::from_secs(1), true);
         (1_000..=until).step_by(100).for_each(|millis| _ = flood.on_slot(&slot(millis)));
         flood
     }
@@ -253,25 +341,27 @@ mod tests {
                 .filter(|millis| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(*millis, 5, lost) }))
                 .count()
         };
-        assert_eq!([told(1_000, 9_000, 5), told(9_000, 9_300, 0), told(9_300, 20_000, 5)], [1, 0, 1]);
+        assert_eq!([told(1_000, 9_000, 5), told(9_000, 14_000, 0), told(14_000, 24_000, 5)], [1, 0, 1]);
     }
 
     #[test]
     fn under_a_new_ceiling_all_begins_again() {
         let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-        flood.on_ceiling(Time::from_millis(6_000), false, QUEUE);
+        flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
-        assert_eq!(flood.judge_cut(Time::from_millis(6_000), true), Some(true));
-        flood.on_ceiling(Time::from_millis(6_000), true, QUEUE);
+        assert_eq!(flood.judge_cut(Time::from_millis(6_000), true, Counts::default()), Some(true));
+        flood.on_ceiling(Time::from_millis(6_000), true, false, QUEUE);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
     }
 
     /// When a cut at `cut` milliseconds is judged, and how, if the path is empty from `empty` on.
     fn judged(flood: &mut Flood, cut: u64, empty: u64) -> Vec<(u64, bool)> {
-        flood.on_ceiling(Time::from_millis(cut), false, QUEUE);
-        let judge = |millis: u64| Some((millis, flood.judge_cut(Time::from_millis(millis), millis >= empty)?));
+        flood.on_ceiling(Time::from_millis(cut), false, true, QUEUE);
+        let judge = |millis: u64| {
+            Some((millis, flood.judge_cut(Time::from_millis(millis), millis >= empty, Counts::default())?))
+        };
         (cut..cut + 20_000).step_by(100).filter_map(judge).collect()
     }
 
@@ -290,7 +380,7 @@ mod tests {
         let verdicts =
             |flood: &Flood| [6_900, 7_000, 11_000, 11_100].map(|millis| flood.verdict(Time::from_millis(millis)));
         assert_eq!(verdicts(&flood)[1..], [Some(true), Some(true), None]);
-        flood.on_ceiling(Time::from_millis(7_500), true, QUEUE);
+        flood.on_ceiling(Time::from_millis(7_500), true, false, QUEUE);
         assert_eq!(verdicts(&flood), [None; 4]);
     }
 
@@ -299,7 +389,7 @@ mod tests {
         for (empty, is_known) in [(7_000, true), (20_000, false)] {
             let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
             judged(&mut flood, 6_000, empty);
-            flood.on_ceiling(Time::from_millis(8_500), true, QUEUE);
+            flood.on_ceiling(Time::from_millis(8_500), true, false, QUEUE);
             assert_eq!(flood.is_known(), is_known);
         }
     }

@@ -312,7 +312,7 @@ impl Receiver {
             self.queue.on_loss_event();
         }
         self.look_at_queue(now, slot.has_burst && cycle::shows_next_level(u64::from(place)));
-        self.look_for_flood(now, slot.base);
+        self.look_for_flood(now, slot.counts, slot.base);
         self.judge_cut(now);
         if slot.waited.1 > 0 {
             self.share.on_queue(self.queue.newest(), slot.waited.0 / slot.waited.1);
@@ -412,8 +412,8 @@ impl Receiver {
         if leaves && level > 0 {
             let packet_time = self.packet_size / self.ladder.level_rate(level);
             self.leaves.on_leave(now, self.queue.newest(), packet_time);
-            self.flood.on_leave(now);
         }
+        self.flood.on_level(now, leaves && level > 0);
         if level == self.ladder.levels() {
             // There is nothing left to look for, and start-up bursts cost others a queue.
             self.rules.end_start();

@@ -19,7 +19,9 @@ impl Receiver {
             return;
         }
         let sends_more = withheld < self.withheld;
-        self.flood.on_ceiling(now, sends_more, self.queue.longest_standing());
+        let sent = self.ladder.levels().saturating_sub(withheld).max(1);
+        let is_test = sent == 1 || self.ladder.level_rate(sent) <= self.arrivals.rate(10).scale(0.5);
+        self.flood.on_ceiling(now, sends_more, is_test, self.queue.longest_standing());
         self.withheld = withheld;
         if self.level > self.most() {
             // One ceiling may follow another.
@@ -49,8 +51,8 @@ impl Receiver {
     /// Judges whether a cut has emptied the path, and tells the sender. Where it has, the receiver begins again: what was lost in a flood tells nothing of the
     /// receiver's share.
     pub(super) fn judge_cut(&mut self, now: Time) {
-        let is_empty = self.queue.has_gone() && !self.has_lost(self.flood.much_loss());
-        let Some(is_empty) = self.flood.judge_cut(now, is_empty) else { return };
+        let has_no_queue = self.queue.has_gone() && !self.has_lost(self.flood.much_loss());
+        let Some(is_empty) = self.flood.judge_cut(now, has_no_queue, self.arrivals.second()) else { return };
         if is_empty {
             self.before_ceiling = None;
             self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
@@ -60,10 +62,12 @@ impl Receiver {
     }
 
     /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
-    pub(super) fn look_for_flood(&mut self, now: Time, base: Counts) {
+    pub(super) fn look_for_flood(&mut self, now: Time, all: Counts, base: Counts) {
         let is_new = self.flood.on_slot(&SlotSeen {
             now,
+            all,
             base,
+            sent: (self.packet_size / self.rate()).as_secs_f64().recip(),
             has_lost_much: self.has_lost(self.flood.much_loss()),
             is_lowest: self.level == 1,
             is_queue_full: if self.flood.is_known() { self.queue.is_long() } else { self.queue.is_as_long_as_ever() },
