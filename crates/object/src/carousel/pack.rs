@@ -43,7 +43,7 @@ fn bundles(
     });
     let mut entries: Vec<Entry<'_>> = files.chain(set.folders.iter().map(Entry::Folder)).collect();
     entries.extend(set.links.iter().map(Entry::Link));
-    entries.sort_by_key(|entry| entry.name());
+    entries.sort_by_key(Entry::name);
     let (mut sources, mut rest) = (Vec::new(), small.iter());
     for entries in groups(&entries, bundle_bytes) {
         let count = entries.iter().filter(|entry| matches!(entry, Entry::File { .. })).count();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_bundle_takes_what_fits_and_something_in_any_case() {
-        let names: Vec<Name> = (0..6).map(|i| Name::new(&format!("f{i}")).expect("a name")).collect();
+        let names: Vec<Name> = (0..6).map(|i| Name::new(format!("f{i}")).expect("a name")).collect();
         let lengths = [900, 10, 10, 700, 700, 5000];
         let entry = |(name, length)| Entry::File { name, attributes: Default::default(), length, digest: &[0; 32] };
         let entries: Vec<Entry<'_>> = names.iter().zip(lengths).map(entry).collect();

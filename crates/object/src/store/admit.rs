@@ -320,10 +320,10 @@ impl Store {
     /// Removes a partial file for which there was no room, unless an earlier run left something in it.
     fn remove_empty_partial(&self, name: &Name) {
         if let Ok((parent, last)) = self.folder.parent(name)
-            && let Ok(None) = folder::stat_at(&parent, &Spec::journal_name(last))
+            && let Ok(None) = folder::stat_at(&parent, Spec::journal_name(last))
         {
             // It is empty; if it cannot be removed either, that is no worse.
-            let _ = folder::remove_at(&parent, &Spec::partial_name(last));
+            let _ = folder::remove_at(&parent, Spec::partial_name(last));
         }
     }
 
@@ -427,7 +427,7 @@ impl Store {
             handles.data.sync_all()?;
         }
         folder::rename_at(&parent, &Spec::partial_name(last), last, overwrite)?;
-        folder::remove_at(&parent, &Spec::journal_name(last))?;
+        folder::remove_at(&parent, Spec::journal_name(last))?;
         if let Some(error) = refused {
             let name = incoming.spec.name.to_string();
             self.event(Event::AttributesRefused { name, error });

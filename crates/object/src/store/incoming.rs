@@ -361,8 +361,8 @@ impl Incoming {
     pub(crate) fn reopen(&mut self, out: &OutFolder) -> io::Result<()> {
         if self.handles.is_none() {
             let (parent, last) = out.parent(&self.spec.name)?;
-            let data = lock(folder::open_at(&parent, &Spec::partial_name(last), How::Write)?)?;
-            let journal = folder::open_at(&parent, &Spec::journal_name(last), How::Write)?;
+            let data = lock(folder::open_at(&parent, Spec::partial_name(last), How::Write)?)?;
+            let journal = folder::open_at(&parent, Spec::journal_name(last), How::Write)?;
             self.handles = Some(Handles { data, journal: Journal::reopen(journal, self.header) });
         }
         Ok(())
@@ -470,8 +470,8 @@ impl Incoming {
     pub(crate) fn discard(mut self, out: &OutFolder) -> io::Result<Spec> {
         self.handles = None;
         let (parent, last) = out.parent(&self.spec.name)?;
-        folder::remove_at(&parent, &Spec::journal_name(last))?;
-        folder::remove_at(&parent, &Spec::partial_name(last))?;
+        folder::remove_at(&parent, Spec::journal_name(last))?;
+        folder::remove_at(&parent, Spec::partial_name(last))?;
         Ok(self.spec)
     }
 
