@@ -42,8 +42,9 @@ pub const MOST_RECEIVER: u32 = (1 << TOLD_SHIFT) - 1;
 pub struct Flooded {
     /// Its number, at most [`MOST_RECEIVER`].
     pub receiver: u32,
-    /// The part of what is sent that the path carries, from 0 to 1. A report tells it in 4095ths.
-    pub carried: f64,
+    /// The part of what is sent that the path carries, above 0 and up to 1. A report tells it in 4095ths. `None` where the path queues each channel
+    /// apart, so that the receiver gets a flow's share in each, and cannot tell whose the others are.
+    pub carried: Option<f64>,
 }
 
 /// What a receiver wants of the sender.
@@ -100,14 +101,14 @@ pub const LEN: usize = 12;
 impl Probe {
     /// A report of a path that is full.
     pub fn flooded(flooded: Flooded) -> Probe {
-        let told = flooded.carried.clamp(0.0, 1.0) * f64::from(MOST_TOLD);
-        Probe::report(Kind::Flooded, flooded.receiver, (told + 0.5) as u16)
+        let part = |carried: f64| (carried.clamp(0.0, 1.0) * f64::from(MOST_TOLD) + 0.5) as u16;
+        Probe::report(Kind::Flooded, flooded.receiver, flooded.carried.map_or(0, |carried| part(carried).max(1)))
     }
 
     /// What the path carries, if this is a report of that.
     pub fn carried(&self) -> Option<Flooded> {
         let (receiver, told) = self.told(Kind::Flooded)?;
-        Some(Flooded { receiver, carried: f64::from(told) / f64::from(MOST_TOLD) })
+        Some(Flooded { receiver, carried: (told > 0).then(|| f64::from(told) / f64::from(MOST_TOLD)) })
     }
 
     /// A report of what a receiver wants.
@@ -221,10 +222,12 @@ mod tests {
 
     #[test]
     fn a_report_has_what_is_carried_in_twelve_bits_and_below_it_the_receiver() {
-        let report = Probe::flooded(Flooded { receiver: 0x0_1234, carried: 0.25 });
+        let report = Probe::flooded(Flooded { receiver: 0x0_1234, carried: Some(0.25) });
         assert_eq!(report.encode(0xa0b0)[4..], [1, 4, 0xa0, 0xb0, 0x40, 0x00, 0x12, 0x34]);
-        let read = |carried| Probe::flooded(Flooded { receiver: 7, carried }).carried().expect("it tells").carried;
-        assert_eq!([-1.0, 9.0].map(read), [0.0, 1.0]);
+        let told = |carried| Probe::flooded(Flooded { receiver: 7, carried }).carried().expect("it tells").carried;
+        assert_eq!(told(None), None);
+        let read = |carried| told(Some(carried)).expect("it is known");
+        assert_eq!([-1.0, 0.0, 9.0].map(read), [1.0 / 4095.0, 1.0 / 4095.0, 1.0]);
         for carried in [0.0003, 0.01, 0.25, 0.9] {
             assert!((read(carried) - carried).abs() < 0.5 / 4095.0, "{carried}: {}", read(carried));
         }

@@ -146,7 +146,7 @@ fn forged_reports_of_floods_wishes_and_starts_cost_no_session_its_rate() {
 }
 
 fn floods(receiver: u32) -> Probe {
-    Probe::flooded(Flooded { receiver, carried: 0.0 })
+    Probe::flooded(Flooded { receiver, carried: Some(0.0) })
 }
 
 fn starts(receiver: u32) -> Probe {

@@ -18,10 +18,10 @@ pub(super) enum Announcement {
 pub(super) fn field(number: u64, interval: Interval, withheld: usize, shown: Shown) -> u16 {
     let place = number % CYCLE;
     let withheld = withheld.min(MOST_TOLD) as u16;
-    let (limit, is_folded) = match shown {
-        Shown::All => (0, false),
-        Shown::UpTo(limit) => (limit, false),
-        Shown::Folded(level) => (level, true),
+    let (limit, steps) = match shown {
+        Shown::All => (0, 0),
+        Shown::UpTo(limit) => (limit, 0),
+        Shown::Folded(level, to) => (level, to.saturating_sub(level).clamp(1, MOST_STEPS)),
     };
     let limit = limit.min(MOST_TOLD) as u16;
     let announced = match place {
@@ -29,7 +29,7 @@ pub(super) fn field(number: u64, interval: Interval, withheld: usize, shown: Sho
         WITHHELD_HIGH => withheld >> 4,
         LIMIT_LOW => limit & 15,
         LIMIT_HIGH => limit >> 4,
-        FOLDED => u16::from(is_folded),
+        FOLDED => steps as u16,
         _ => interval.to_octaves(),
     };
     announced << PLACE_BITS | place as u16
@@ -75,7 +75,7 @@ impl Announced {
             FOLDED => limit.map(|limit| {
                 Announcement::Shown(match limit {
                     0 => Shown::All,
-                    limit if announced > 0 => Shown::Folded(limit),
+                    limit if announced > 0 => Shown::Folded(limit, limit + usize::from(announced)),
                     limit => Shown::UpTo(limit),
                 })
             }),
@@ -84,6 +84,8 @@ impl Announced {
     }
 }
 
+/// The most steps that a folded burst can show.
+pub(super) const MOST_STEPS: usize = 15;
 /// What eight bits can say.
 pub(super) const MOST_TOLD: usize = 255;
 const PLACE_BITS: u32 = CYCLE.trailing_zeros();
@@ -93,7 +95,7 @@ const WITHHELD_HIGH: u64 = 3;
 /// And those of the limit.
 const LIMIT_LOW: u64 = 4;
 const LIMIT_HIGH: u64 = 5;
-/// That of the slot that tells whether the burst is folded.
+/// That of the slot that tells how many steps a folded burst shows, or 0 if it is none.
 const FOLDED: u64 = 6;
 
 #[cfg(test)]
@@ -113,7 +115,7 @@ mod tests {
     fn shown(number: usize) -> Shown {
         match number % MOST_TOLD {
             0 => Shown::All,
-            level if level % 2 == 0 => Shown::Folded(level),
+            level if level % 2 == 0 => Shown::Folded(level, level + 1 + level % (MOST_STEPS - 1)),
             level => Shown::UpTo(level),
         }
     }
@@ -138,7 +140,7 @@ mod tests {
         assert!(!withheld(&[3, 4, 5]), "the lower half was not heard");
         assert!(!withheld(&[2, 4, 11]), "it was of the cycle before");
         assert_eq!(told([2, 5, 6].into_iter(), 40), [], "the upper half is of something else");
-        let shown = |slots: &[u64]| told(slots.iter().copied(), 40).contains(&Announcement::Shown(Shown::Folded(40)));
+        let shown = |slots: &[u64]| told(slots.iter().copied(), 40).contains(&Announcement::Shown(self::shown(40)));
         assert!(shown(&[4, 5, 6]) && !shown(&[4, 5, 7, 14]), "whether it is folded is of another cycle");
     }
 
@@ -148,7 +150,7 @@ mod tests {
             number,
             Interval::from_wire(u16::MAX),
             usize::MAX,
-            Shown::Folded(usize::MAX)
+            Shown::Folded(usize::MAX - 99, usize::MAX)
         ) < 128));
         assert!(
             (0..16).all(|number| u64::from(place(field(number, Interval::LEAST, 7, Shown::UpTo(7)))) == number % CYCLE)

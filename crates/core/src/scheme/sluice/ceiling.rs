@@ -4,9 +4,10 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use weir_units::{Rate, Time};
-use weir_wire::probe::{Flooded, Verdict};
+use weir_wire::probe::Verdict;
 
 use super::announce::MOST_TOLD;
+use super::flood::TEST_OF_SHARE;
 use super::reporters::{self, Reporters};
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
@@ -25,7 +26,10 @@ pub(super) struct Ceiling {
     /// Levels that are sent.
     levels: usize,
     /// A report that no other has confirmed, and when it came.
-    unconfirmed: Option<(Time, Flooded)>,
+    unconfirmed: Option<(Time, Report)>,
+    /// Until when no report of a share leads to a test, and for how long the next time.
+    tests_shares_from: Time,
+    shares_pause: Duration,
     test: Option<Test>,
     /// What tests have shown.
     reporters: Reporters,
@@ -52,6 +56,15 @@ struct Test {
     reports: BTreeMap<u32, f64>,
     /// When the first receiver found its path empty. Others judge at about that time.
     shown: Option<Time>,
+    /// It is of a receiver that gets a flow's share in each channel, and wants this level.
+    share_of: Option<usize>,
+}
+
+/// A receiver's path is full, and carries this part of what is sent.
+#[derive(Debug, Clone, Copy)]
+struct Report {
+    receiver: u32,
+    carried: f64,
 }
 
 /// The latest cut.
@@ -79,6 +92,8 @@ impl Ceiling {
             ladder: ladder.clone(),
             levels: ladder.levels(),
             unconfirmed: None,
+            tests_shares_from: Time::ZERO,
+            shares_pause: reporters::FIRST_PAUSE,
             test: None,
             reporters: Reporters::default(),
             cut: None,
@@ -95,6 +110,12 @@ impl Ceiling {
         self.levels
     }
 
+    /// The level of a receiver that is to see whether one flow gets what is sent, and the levels that are.
+    pub(super) fn tests_share_of(&self) -> Option<(usize, usize)> {
+        let test = self.test.as_ref().filter(|test| test.shown.is_none())?;
+        test.share_of.map(|level| (level, test.tested))
+    }
+
     /// The levels that are not.
     #[cfg(test)]
     fn withheld(&self) -> usize {
@@ -103,8 +124,8 @@ impl Ceiling {
 
     /// A receiver's path is full whatever it leaves, and carries only a part of what is sent. Receivers report once in an `interval`,
     /// give or take half.
-    pub(super) fn on_report(&mut self, now: Time, report: Flooded, interval: Duration) -> Change {
-        let Flooded { receiver, carried } = report;
+    pub(super) fn on_report(&mut self, now: Time, receiver: u32, carried: f64, interval: Duration) -> Change {
+        let report = Report { receiver, carried };
         let is_possible = (0.0..=1.0).contains(&carried);
         if now < self.ignores_until || !is_possible || !self.reporters.counts(now, receiver) {
             return None;
@@ -124,10 +145,7 @@ impl Ceiling {
         }
         if let Some(shown) = flooded {
             if let Some((before, _)) = self.trial.take_if(|(_, since)| now.since(*since) < TRIAL) {
-                self.cut = Some(Cut { at: now, from: self.rate(), carried });
-                self.wait = (self.wait * 2).min(reporters::LONGEST_PAUSE);
-                self.try_at = Some(now + self.wait);
-                return self.set(before, CeilingCause::Flooded);
+                return self.go_back(now, before, carried);
             }
             if now.since(shown) < PROVEN_FOR {
                 // A receiver that has not found its rate yet reports less than is carried.
@@ -136,13 +154,57 @@ impl Ceiling {
         }
         let reports = self.confirmed(now, report, interval)?;
         let (until, before) = (now + LONGEST_TEST + interval, self.levels);
-        self.test = Some(Test { since: now, until, before, tested: before, reports, shown: None });
+        self.test = Some(Test { since: now, until, before, tested: before, reports, shown: None, share_of: None });
         self.go_on_testing()
     }
 
+    /// A receiver that wants this level gets one flow's share in each channel, where so many levels are sent. If that is far more than it has, a test shows
+    /// whether their flows are those that it shares with: with twice what it has, as it would not see the end of a flood otherwise. One that has fallen since
+    /// more is tried tells that this was too much.
+    pub(super) fn on_share(
+        &mut self,
+        now: Time,
+        receiver: u32,
+        wanted: usize,
+        sent: usize,
+        interval: Duration,
+    ) -> Change {
+        if now < self.ignores_until || !self.reporters.counts(now, receiver) || self.test.is_some() {
+            return None;
+        }
+        if self.reporters.flooded(receiver).is_some()
+            && let Some((before, since)) = self.trial
+            && now.since(since) < TRIAL * 2
+            && self.ladder.level_rate(wanted.max(1)) < self.ladder.level_rate(before).scale(FALLEN)
+        {
+            return self.go_back(now, before, 0.0);
+        }
+        let [had, sent] = [wanted, sent].map(|levels| self.ladder.level_rate(levels.max(1)));
+        if now < self.tests_shares_from || sent < had.scale(FAR_MORE) {
+            return None;
+        }
+        let tested = self.highest_within(had.scale(TESTED_SHARE));
+        let carried = self.ladder.level_rate(tested).bps() as f64 / self.rate().bps() as f64 / SHARE;
+        let reports = self.confirmed(now, Report { receiver, carried }, interval)?;
+        let until = now + TEST_OF_SHARE + ROUND * 2 + interval;
+        let before = self.levels;
+        self.test = Some(Test { since: now, until, before, tested, reports, shown: None, share_of: Some(wanted) });
+        (self.try_at, self.trial) = (None, None);
+        self.set(tested, CeilingCause::Test)
+    }
+
+    /// More turned out to be too much.
+    fn go_back(&mut self, now: Time, before: usize, carried: f64) -> Change {
+        self.cut = Some(Cut { at: now, from: self.rate(), carried });
+        self.trial = None;
+        self.wait = (self.wait * 2).min(reporters::LONGEST_PAUSE);
+        self.try_at = Some(now + self.wait);
+        self.set(before, CeilingCause::Flooded)
+    }
+
     /// Others measured in the same time.
-    fn on_report_in_test(&mut self, now: Time, Flooded { receiver, carried }: Flooded) -> Change {
-        let test = self.test.as_mut().filter(|test| now.since(test.since) < ROUND)?;
+    fn on_report_in_test(&mut self, now: Time, Report { receiver, carried }: Report) -> Change {
+        let test = self.test.as_mut().filter(|test| now.since(test.since) < ROUND && test.share_of.is_none())?;
         let least = test.least();
         if test.reports.len() < MOST_IN_TEST || test.reports.contains_key(&receiver) {
             let own = test.reports.entry(receiver).or_insert(carried);
@@ -164,6 +226,14 @@ impl Ceiling {
         match test.shown {
             None if verdict.is_empty => {
                 test.shown = Some(now);
+                if test.share_of.is_some() {
+                    // It goes on with what was tested.
+                    self.cut = Some(Cut { at: now, from, carried });
+                    self.try_at = Some(now + self.wait);
+                    self.shares_pause = reporters::FIRST_PAUSE;
+                    self.tests_shares_from = now + self.shares_pause;
+                    return Some((self.rate(), CeilingCause::Flooded));
+                }
                 self.cut(now, from, carried)
             }
             Some(_) if verdict.is_empty => {
@@ -171,8 +241,12 @@ impl Ceiling {
                 self.cut(cut.at, from, carried)
             }
             None if test.reports.is_empty() => {
-                let before = test.before;
+                let (before, share_of) = (test.before, test.share_of);
                 self.test = None;
+                if share_of.is_some() {
+                    self.tests_shares_from = now + self.shares_pause;
+                    self.shares_pause = (self.shares_pause * 2).min(reporters::LONGEST_PAUSE);
+                }
                 // One that the ceiling is for would not be heard if more were too much.
                 self.try_at = Some(now + if was_flooded { reporters::FIRST_PAUSE } else { self.wait });
                 self.set(before, CeilingCause::Futile)
@@ -183,7 +257,7 @@ impl Ceiling {
 
     /// This report and the one before it, with what the milder of them says, if their distance is what receivers' probe intervals allow: not a
     /// burst of reports, and not one long after another.
-    fn confirmed(&mut self, now: Time, report: Flooded, interval: Duration) -> Option<BTreeMap<u32, f64>> {
+    fn confirmed(&mut self, now: Time, report: Report, interval: Duration) -> Option<BTreeMap<u32, f64>> {
         let since_first = self.unconfirmed.map(|(at, _)| now.since(at));
         if since_first.is_some_and(|since| since < APART) {
             return None;
@@ -270,6 +344,11 @@ const TESTED: f64 = 0.5;
 const LONGEST_TEST: Duration = Duration::from_secs(5);
 /// A receiver sends its reports at least half of the shortest probe interval apart.
 const APART: Duration = Duration::from_millis(500);
+/// More was too much for who has less than this part of what was sent before.
+pub(super) const FALLEN: f64 = 0.8;
+/// A share is tested where this many times as much is sent as the receiver has, with this many times as much as it has.
+const FAR_MORE: f64 = 4.0;
+const TESTED_SHARE: f64 = 2.0;
 /// The least report of so long counts; for as long again, reports may be of before the cut.
 const ROUND: Duration = Duration::from_secs(1);
 /// For so long after a test a report is of the flood that the test has shown. A later one may be of other traffic, and is tested again.
@@ -318,7 +397,7 @@ mod tests {
 
     /// The first receiver reports that its path carries this part.
     fn report(ceiling: &mut Ceiling, millis: u64, carried: f64) -> Change {
-        ceiling.on_report(at(millis), Flooded { receiver: 1, carried }, INTERVAL)
+        ceiling.on_report(at(millis), 1, carried, INTERVAL)
     }
 
     /// And judges the present ceiling.
@@ -368,7 +447,7 @@ mod tests {
     fn a_flood_is_found_next_to_a_receiver_whose_path_others_fill_whoever_judges_first() {
         let both = || {
             let mut ceiling = tested(0.2);
-            ceiling.on_report(at(5_500), Flooded { receiver: 2, carried: 0.1 }, INTERVAL);
+            ceiling.on_report(at(5_500), 2, 0.1, INTERVAL);
             assert_sent(&ceiling, 0.1 * 0.1 / 2.0);
             ceiling
         };
@@ -377,14 +456,14 @@ mod tests {
         assert_eq!(cause(judge_as(&mut ceiling, 8_000, 1, true)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2);
         for millis in [10_000, 11_000, 12_000] {
-            assert_eq!(ceiling.on_report(at(millis), Flooded { receiver: 2, carried: 0.5 }, INTERVAL), None);
+            assert_eq!(ceiling.on_report(at(millis), 2, 0.5, INTERVAL), None);
         }
         assert_eq!(cause(report(&mut ceiling, 13_000, 0.5)), Some(CeilingCause::Flooded), "the first one is heard");
         let mut ceiling = both();
         assert_eq!(cause(judge_as(&mut ceiling, 7_000, 1, true)), Some(CeilingCause::Flooded));
         assert_sent(&ceiling, 0.9 * 0.2);
         for millis in [10_000, 11_000] {
-            ceiling.on_report(at(millis), Flooded { receiver: 2, carried: 0.5 }, INTERVAL);
+            ceiling.on_report(at(millis), 2, 0.5, INTERVAL);
         }
         assert_sent(&ceiling, 0.9 * 0.2 * 0.5 * 0.5 / 2.0);
         assert_eq!(cause(judge_as(&mut ceiling, 13_000, 2, false)), Some(CeilingCause::Futile));
@@ -395,7 +474,7 @@ mod tests {
     fn of_two_floods_the_one_that_carries_less_decides() {
         let mut ceiling = tested(0.2);
         let withheld = {
-            ceiling.on_report(at(5_500), Flooded { receiver: 2, carried: 0.1 }, INTERVAL);
+            ceiling.on_report(at(5_500), 2, 0.1, INTERVAL);
             ceiling.withheld() as u16
         };
         judge_as(&mut ceiling, 7_000, 1, true);
@@ -419,8 +498,7 @@ mod tests {
         assert_eq!(pass(&mut ceiling, at(11_000)), Some(CeilingCause::Futile));
         assert_eq!(ceiling.withheld(), 0);
         assert_eq!(judge(&mut ceiling, 11_100, true), None, "it is too late");
-        let mut others =
-            |millis, receiver| ceiling.on_report(at(millis), Flooded { receiver, carried: 0.1 }, INTERVAL).is_some();
+        let mut others = |millis, receiver| ceiling.on_report(at(millis), receiver, 0.1, INTERVAL).is_some();
         assert_eq!([others(309_900, 2), others(310_900, 2), others(311_900, 2)], [false; 3], "nobody is heard");
         assert!(others(312_900, 3));
     }
@@ -490,6 +568,64 @@ mod tests {
         }
         assert!(report(&mut ceiling, 11_501, 0.3).is_some());
         assert_sent(&ceiling, 0.3 * 0.3 / 2.0);
+    }
+
+    /// The first receiver, which wants this level, gets a flow's share in each channel; all levels are sent that the ceiling allows.
+    fn share(ceiling: &mut Ceiling, millis: u64, wanted: usize) -> Change {
+        let sent = ceiling.levels();
+        ceiling.on_share(at(millis), 1, wanted, sent, INTERVAL)
+    }
+
+    /// A ceiling that tests since 5 s whether flows that it sends are what the share is of.
+    fn tested_share(wanted: usize) -> Ceiling {
+        let mut ceiling = Ceiling::new(&ladder());
+        assert_eq!(share(&mut ceiling, 4_000, wanted), None, "one report says nothing");
+        assert_eq!(cause(share(&mut ceiling, 5_000, wanted)), Some(CeilingCause::Test));
+        ceiling
+    }
+
+    #[test]
+    fn a_share_is_tested_with_twice_of_what_the_receiver_has_if_four_times_as_much_is_sent() {
+        let ceiling = tested_share(20);
+        let [had, sent] = [20, ceiling.levels()].map(|level| ladder().level_rate(level).bps() as f64);
+        assert!((1.7..=2.0).contains(&(sent / had)), "{}", sent / had);
+        assert_eq!(ceiling.tests_share_of(), Some((20, ceiling.levels())));
+        let mut ceiling = Ceiling::new(&ladder());
+        let below = ladder().levels() - 9;
+        assert_eq!(
+            [4_000, 5_000].map(|millis| share(&mut ceiling, millis, below)),
+            [None; 2],
+            "the top is 3.5 times that"
+        );
+    }
+
+    #[test]
+    fn where_the_share_grows_in_the_test_what_was_tested_stays_and_twice_that_is_tried() {
+        let mut ceiling = tested_share(20);
+        let tested = ceiling.levels();
+        assert_eq!(cause(judge(&mut ceiling, 8_000, true)), Some(CeilingCause::Flooded));
+        assert_eq!((ceiling.levels(), ceiling.tests_share_of()), (tested, None));
+        assert_eq!(cause(ceiling.on_time(at(15_000), usize::MAX)), Some(CeilingCause::Trial));
+        assert!(share(&mut ceiling, 16_000, tested).is_none(), "it has what it had");
+        assert_eq!(cause(share(&mut ceiling, 17_000, tested - 4)), Some(CeilingCause::Flooded), "it has fallen");
+        assert_eq!(ceiling.levels(), tested);
+    }
+
+    #[test]
+    fn where_it_does_not_no_share_of_anybody_is_tested_for_five_minutes_and_then_for_ten() {
+        let mut ceiling = tested_share(20);
+        assert_eq!(cause(judge(&mut ceiling, 10_000, false)), Some(CeilingCause::Futile));
+        assert_eq!(ceiling.withheld(), 0);
+        let sent = ceiling.levels();
+        let mut test = |from: u64| {
+            let reports = [from, from + 1_000].map(|millis| ceiling.on_share(at(millis), 2, 20, sent, INTERVAL));
+            let is_tested = reports[1].is_some();
+            if is_tested {
+                assert_eq!(cause(judge_as(&mut ceiling, from + 5_000, 2, false)), Some(CeilingCause::Futile));
+            }
+            is_tested
+        };
+        assert_eq!([test(200_000), test(310_000), test(800_000), test(920_000)], [false, true, false, true]);
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(super) enum Shown {
     All,
     /// To those up to this level.
     UpTo(usize),
-    /// To those of this level, in their topmost channel alone: all other channels pause.
-    Folded(usize),
+    /// To those of the first of these levels, in their topmost channel alone, the second one: all other channels pause.
+    Folded(usize, usize),
 }
 
 /// Whether this slot is the last of a cycle, which shows the next level. The others may have start-up bursts.
@@ -70,14 +70,19 @@ pub(super) fn shown_to(cycle: u64, levels: &[usize], owed: Option<usize>) -> Sho
     let above = levels.get(1..).unwrap_or_default();
     let foldable = |level: &usize| *level > 1;
     match cycle % 8 {
-        7 => turn(levels, cycle / 8).filter(foldable).map_or(Shown::UpTo(1), Shown::Folded),
+        7 => turn(levels, cycle / 8).filter(foldable).map_or(Shown::UpTo(1), folded),
         3 if above.is_empty() => Shown::UpTo(1),
         1 | 5 if above.is_empty() => {
-            owed.filter(|level| foldable(level) && levels == [*level]).map_or(Shown::All, Shown::Folded)
+            owed.filter(|level| foldable(level) && levels == [*level]).map_or(Shown::All, folded)
         }
         1 | 3 | 5 => turn(above, cycle / 8 * 3 + cycle % 8 / 2).map_or(Shown::All, |level| Shown::UpTo(level - 1)),
         _ => Shown::All,
     }
+}
+
+/// A burst that shows those of a level the next one in one channel.
+fn folded(level: usize) -> Shown {
+    Shown::Folded(level, level + 1)
 }
 
 /// How long a start-up burst is.
@@ -136,21 +141,21 @@ pub(super) fn start_up_rate(rate: Rate) -> Rate {
 /// Σ f(j)·c(j) over the channels j < k is m·r(k+1), but never more than the ladder's top rate, for every level k up to the limit x. A link of
 /// the sender that carries that rate and no more keeps its queue, which those of every level would see. Level x+1 sees no more than level x, as its own
 /// channel pauses, and those above what they have. The topmost channel pauses too, as there is nothing above its level. A step of the ladder that is
-/// more than [`MOST_FACTOR`] times the one below is not shown in full. In a folded burst levels from x on see m·r(x+1), and those below nothing.
+/// more than [`MOST_FACTOR`] times the one below is not shown in full. In a folded burst levels from x on see m times the rate of the level that it shows, and those below nothing.
 pub(super) fn next_level_factor(ladder: &Ladder, channel: usize, margin: f64, shown: Shown) -> Option<f64> {
     let bps = |level: usize| ladder.level_rate(level.min(ladder.levels())).bps() as f64;
     let with_margin = |level: usize| (bps(level) * margin).min(bps(ladder.levels()));
     let seen = |level: usize| match shown {
         _ if level == 0 => 0.0,
-        Shown::Folded(folded) if level < folded => 0.0,
-        Shown::Folded(folded) => with_margin(folded + 1),
+        Shown::Folded(folded, _) if level < folded => 0.0,
+        Shown::Folded(_, to) => with_margin(to),
         Shown::UpTo(limit) if level > limit + 1 => bps(level),
         Shown::UpTo(limit) if level == limit + 1 => with_margin(level),
         Shown::UpTo(_) | Shown::All => with_margin(level + 1),
     };
     let most = match shown {
         Shown::UpTo(limit) if channel > limit + 1 => return None,
-        Shown::Folded(_) => f64::INFINITY,
+        Shown::Folded(..) => f64::INFINITY,
         Shown::UpTo(_) | Shown::All => MOST_FACTOR,
     };
     let own = (seen(channel + 1) - seen(channel)).max(0.0);
@@ -165,7 +170,7 @@ pub(super) fn next_level_burst(
     shown: Shown,
     packet_size: Bytes,
 ) -> Option<(f64, Duration)> {
-    let shortest = if let Shown::Folded(level) = shown { level } else { channel + 1 };
+    let shortest = if let Shown::Folded(level, _) = shown { level } else { channel + 1 };
     let length = next_level_length(ladder.level_rate(shortest), packet_size);
     next_level_factor(ladder, channel, margin, shown).map(|factor| (factor, length))
 }
@@ -199,12 +204,12 @@ pub(super) fn plain_factor_after(
     let bps = |rate: Rate| rate.bps() as f64;
     match shown {
         Shown::All | Shown::UpTo(_) => plain_factor(factor, length),
-        Shown::Folded(level) if channel + 1 == level => {
+        Shown::Folded(level, _) if channel + 1 == level => {
             // The others' rates came through this channel, and were due.
             let due = bps(ladder.level_rate(level)) / bps(ladder.channel_rate(channel)) - 1.0;
             plain_factor(factor - due, length).max(0.0)
         }
-        Shown::Folded(_) => 1.0,
+        Shown::Folded(..) => 1.0,
     }
 }
 
@@ -282,17 +287,17 @@ mod tests {
     fn a_folded_burst_is_in_one_channel_and_the_same_to_all_that_have_it() {
         let ladder = ladder();
         let bps = |level: usize| ladder.level_rate(level).bps() as f64;
-        for folded in [2, 20, ladder.levels() - 1] {
-            let factor = |channel| next_level_factor(&ladder, channel, 1.03, Shown::Folded(folded));
-            assert!((0..ladder.levels()).all(|channel| (factor(channel) > Some(0.0)) == (channel + 1 == folded)));
+        for level_of in [2, 20, ladder.levels() - 1] {
+            let factor = |channel| next_level_factor(&ladder, channel, 1.03, folded(level_of));
+            assert!((0..ladder.levels()).all(|channel| (factor(channel) > Some(0.0)) == (channel + 1 == level_of)));
             for level in 1..=ladder.levels() {
-                let wanted = if level < folded { 0.0 } else { with_margin(&ladder, folded + 1) };
-                let seen = next_level_rate(&ladder, level, 1.03, Shown::Folded(folded)).bps() as f64;
-                assert!((seen - wanted).abs() <= 1e-5 * bps(level), "{folded}, level {level}: {seen}, not {wanted}");
+                let wanted = if level < level_of { 0.0 } else { with_margin(&ladder, level_of + 1) };
+                let seen = next_level_rate(&ladder, level, 1.03, folded(level_of)).bps() as f64;
+                assert!((seen - wanted).abs() <= 1e-5 * bps(level), "{level_of}, level {level}: {seen}, not {wanted}");
             }
-            let after = |channel| plain_factor_after(&ladder, channel, 1.03, Shown::Folded(folded), SIZE);
+            let after = |channel| plain_factor_after(&ladder, channel, 1.03, folded(level_of), SIZE);
             let all: Vec<_> = (0..ladder.levels()).map(after).collect();
-            assert!((0.7..1.0).contains(&all[folded - 1]), "{}", all[folded - 1]);
+            assert!((0.7..1.0).contains(&all[level_of - 1]), "{}", all[level_of - 1]);
             assert_eq!(all.iter().filter(|factor| **factor != 1.0).count(), 1);
         }
     }
@@ -315,26 +320,26 @@ mod tests {
 
     #[test]
     fn levels_that_are_known_take_turns_in_every_second_cycle() {
-        use Shown::{All, Folded, UpTo};
+        use Shown::{All, UpTo};
         let shown = |known: &[usize]| (0..24).map(|cycle| shown_to(cycle, known, None)).collect::<Vec<_>>();
         assert!(shown(&[12, 20, 30]).iter().step_by(2).all(|shown| *shown == All));
         let odd = |known| shown(known).into_iter().skip(1).step_by(2).collect::<Vec<_>>();
         let limits = [19, 29, 19, 29, 19, 29, 19, 29, 19].map(UpTo);
         let [a, b, c, d, e, f, g, h, i] = limits;
-        assert_eq!(odd(&[12, 20, 30]), [a, b, c, Folded(12), d, e, f, Folded(20), g, h, i, Folded(30)]);
-        assert_eq!(odd(&[12])[..4], [All, UpTo(1), All, Folded(12)], "nobody is above it");
+        assert_eq!(odd(&[12, 20, 30]), [a, b, c, folded(12), d, e, f, folded(20), g, h, i, folded(30)]);
+        assert_eq!(odd(&[12])[..4], [All, UpTo(1), All, folded(12)], "nobody is above it");
         assert_eq!(odd(&[1])[..4], [All, UpTo(1), All, UpTo(1)], "it is in one channel as it is");
         assert_eq!(odd(&[])[..4], [All, UpTo(1), All, UpTo(1)]);
     }
 
     #[test]
     fn who_is_new_to_the_only_level_is_shown_it_folded_sooner() {
-        use Shown::{All, Folded, UpTo};
+        use Shown::{All, UpTo};
         let odd = |known: &[usize], owed| [1, 3, 5, 7].map(|cycle| shown_to(cycle, known, Some(owed)));
-        assert_eq!(odd(&[12], 12), [Folded(12), UpTo(1), Folded(12), Folded(12)]);
-        assert_eq!(odd(&[12], 13), [All, UpTo(1), All, Folded(12)], "nobody has it any more");
+        assert_eq!(odd(&[12], 12), [folded(12), UpTo(1), folded(12), folded(12)]);
+        assert_eq!(odd(&[12], 13), [All, UpTo(1), All, folded(12)], "nobody has it any more");
         assert_eq!(odd(&[1], 1), [All, UpTo(1), All, UpTo(1)]);
-        assert_eq!(odd(&[12, 20], 20), [19, 19, 19].map(UpTo).into_iter().chain([Folded(12)]).collect::<Vec<_>>()[..]);
+        assert_eq!(odd(&[12, 20], 20), [19, 19, 19].map(UpTo).into_iter().chain([folded(12)]).collect::<Vec<_>>()[..]);
         assert!((0..8).step_by(2).all(|cycle| shown_to(cycle, &[12], Some(12)) == All));
     }
 

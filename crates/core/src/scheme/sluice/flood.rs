@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use weir_units::{Rate, Time, math};
 
+use super::apart::Apart;
 use super::arrivals::Counts;
 
 /// Whether the path has been full for seconds on end.
@@ -28,9 +29,12 @@ pub(super) struct Flood {
     left: Option<Time>,
     full: Option<Full>,
     lately: Lately,
+    apart: Apart,
     cut: Option<Cut>,
     /// The latest verdict on a cut was that the network floods, so another flood is told sooner.
     is_known: bool,
+    /// And a share in each channel was what had told of it: neither a queue nor losses tell of another.
+    is_known_by_share: bool,
 }
 
 /// The sender withholds levels since the receiver reported a flood.
@@ -39,12 +43,42 @@ struct Cut {
     at: Time,
     /// So little is sent that a flood's queue must be gone.
     is_test: bool,
-    /// The part that did not come before it, if that is what told of the flood.
-    missing_before: Option<f64>,
+    /// What told of the flood.
+    by: By,
     /// For how long the queue must stand then to be other traffic's.
     patience: Duration,
     /// Whether the path was empty after it, and when that was known.
     verdict: Option<(bool, Time)>,
+}
+
+/// What a slot that has ended tells of the latest cut.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CutSeen {
+    pub(super) has_no_queue: bool,
+    /// The part of the last second's packets that was lost.
+    pub(super) part_lost: f64,
+    /// Where channels queue apart, one flow gets the next level now.
+    pub(super) has_larger_share: bool,
+}
+
+/// What there is to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// The path has been full for long enough.
+    Full,
+    /// The receiver gets a flow's share in each channel.
+    Share,
+}
+
+/// What tells of a flood, and so of its end.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    /// A queue.
+    Queue,
+    /// Losses: the part that did not come.
+    Missing(f64),
+    /// A flow's share in each channel.
+    Share,
 }
 
 /// What a slot that has ended tells.
@@ -54,12 +88,15 @@ pub(super) struct SlotSeen {
     /// Of all channels, and of the base channel.
     pub(super) all: Counts,
     pub(super) base: Counts,
-    /// Packets that the receiver's level is sent in a second.
+    /// What the receiver got of its rate lately, and how many packets it is sent in a second.
+    pub(super) got: Rate,
     pub(super) sent: f64,
     /// More than [`Flood::much_loss`] of the last second was lost, beyond chance.
     pub(super) has_lost_much: bool,
     /// The receiver has but the lowest level.
     pub(super) is_lowest: bool,
+    /// Each channel has a queue of its own, and the receiver has what one flow gets there and would have more.
+    pub(super) is_held_apart: bool,
     /// The queue was as long as it ever was; half of that is enough where the path is known to be flooded.
     pub(super) is_queue_full: bool,
 }
@@ -112,8 +149,17 @@ impl Lately {
 
 impl Default for Flood {
     fn default() -> Flood {
-        let lately = Lately::default();
-        Flood { patience: PATIENCE, flooded: None, left: None, full: None, lately, cut: None, is_known: false }
+        Flood {
+            patience: PATIENCE,
+            flooded: None,
+            left: None,
+            full: None,
+            lately: Lately::default(),
+            apart: Apart::default(),
+            cut: None,
+            is_known: false,
+            is_known_by_share: false,
+        }
     }
 }
 
@@ -127,11 +173,19 @@ impl Flood {
     }
 
     /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it is known to have filled
-    /// before is told sooner. If it sends fewer, that `is_test` if a flood must be gone then. The longest queue that stood was this long.
-    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, is_test: bool, queue: Duration) {
-        let is_cut = !sends_more && self.was_flooded(now);
-        let missing_before = self.full.and_then(|full| full.missing);
-        self.cut = is_cut.then(|| Cut { at: now, is_test, missing_before, patience: PROOF + queue * 2, verdict: None });
+    /// before is told sooner. If it sends fewer, that `is_test` if a flood must be gone then. The longest queue that stood was this long, and the receiver
+    /// `got` so much.
+    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, is_test: bool, queue: Duration, got: Rate) {
+        let is_apart = !self.was_flooded(now) && self.apart.tells();
+        let by = match self.full.and_then(|full| full.missing) {
+            _ if is_apart => By::Share,
+            Some(part) => By::Missing(part),
+            None => By::Queue,
+        };
+        let patience = if is_apart { TEST_OF_SHARE } else { PROOF + queue * 2 };
+        let is_cut = !sends_more && (is_apart || self.was_flooded(now));
+        self.cut = is_cut.then_some(Cut { at: now, is_test: is_test || is_apart, by, patience, verdict: None });
+        self.apart.on_ceiling((sends_more && self.is_known_by_share).then_some((now, got)));
         (self.full, self.lately) = (None, Lately::default());
         self.patience = if sends_more && self.is_known { KNOWN_PATIENCE } else { PATIENCE };
     }
@@ -146,18 +200,21 @@ impl Flood {
         if self.is_known { KNOWN_MUCH_LOSS } else { MUCH_LOSS }
     }
 
-    /// A slot has ended. Whether the path has been full for long enough, since this slot.
-    pub(super) fn on_slot(&mut self, seen: &SlotSeen) -> bool {
+    /// A slot has ended. Whether there is something to tell since this slot.
+    pub(super) fn on_slot(&mut self, seen: &SlotSeen) -> Option<News> {
+        let is_share = self.apart.on_slot(seen.now, seen.is_held_apart, seen.got);
         // Silence tells nothing: where hardly anything gets through, most slots are silent.
         if seen.all.packets + seen.all.lost > 0 {
             self.lately.on_slot(seen.now, seen.all);
             self.look_at_path(seen);
         }
-        if !self.is_flooded(seen.now) {
-            return false;
+        if self.is_flooded(seen.now) {
+            self.flooded = Some(seen.now);
+            if self.full.as_mut().is_some_and(|full| !core::mem::replace(&mut full.is_told, true)) {
+                return Some(News::Full);
+            }
         }
-        self.flooded = Some(seen.now);
-        self.full.as_mut().is_some_and(|full| !core::mem::replace(&mut full.is_told, true))
+        is_share.then_some(News::Share)
     }
 
     /// Whether the path is full in this slot, or was in all of the last ones.
@@ -194,12 +251,16 @@ impl Flood {
         self.full.is_some_and(|full| now.since(full.since) >= self.patience)
     }
 
-    /// A slot has ended, with or without a queue, and this is what came in the last second. What is known since then of the sender's cut: whether it has
-    /// emptied the path. Where a queue still stands after it, other traffic keeps it up; and where as much is lost as before, the path loses it by itself.
-    pub(super) fn judge_cut(&mut self, now: Time, has_no_queue: bool, second: Counts) -> Option<bool> {
+    /// A slot has ended since the sender's cut. What is known since then: whether it has emptied the path. Where a queue still stands after it, other traffic
+    /// keeps it up; where as much is lost as before, the path loses it by itself; and where channels queue apart, one flow gets more than before if those
+    /// of the flood are gone.
+    pub(super) fn judge_cut(&mut self, now: Time, seen: &CutSeen) -> Option<bool> {
         let cut = self.cut.as_mut().filter(|cut| cut.verdict.is_none())?;
-        let loses_less = cut.missing_before.is_none_or(|before| second.part_lost() <= before * LEFT);
-        let is_empty = has_no_queue && loses_less;
+        let is_empty = match cut.by {
+            By::Queue => seen.has_no_queue,
+            By::Missing(before) => seen.has_no_queue && seen.part_lost <= before * LEFT,
+            By::Share => seen.has_larger_share,
+        };
         let is_over = is_empty || now.since(cut.at) >= cut.patience;
         if !is_over {
             return None;
@@ -208,6 +269,7 @@ impl Flood {
         // What is sent after a cut that is no test may still fill the path.
         if is_empty || cut.is_test {
             self.is_known = is_empty;
+            self.is_known_by_share = is_empty && matches!(cut.by, By::Share);
         }
         Some(is_empty)
     }
@@ -220,7 +282,17 @@ impl Flood {
 
     /// Whether there is something to report.
     pub(super) fn has_to_tell(&self, now: Time) -> bool {
-        self.is_flooded(now) || self.verdict(now).is_some()
+        self.is_flooded(now) || self.apart.tells() || self.verdict(now).is_some()
+    }
+
+    /// Whether a share in each channel was what told of the latest cut's flood.
+    pub(super) fn was_at_share(&self) -> bool {
+        self.cut.is_some_and(|cut| matches!(cut.by, By::Share))
+    }
+
+    /// Whether to tell that the receiver gets a flow's share where channels queue apart.
+    pub(super) const fn tells_share(&self) -> bool {
+        self.apart.tells()
     }
 
     /// Whether it was of late, so that a ceiling of which the receiver hears now is for that.
@@ -242,7 +314,7 @@ impl Flood {
 }
 
 /// Leaves act within 3.5 s, and a second after that nothing of what they were made for is among the last second's losses.
-const PATIENCE: Duration = Duration::from_millis(4_500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(4_500);
 /// Where a leave is not what is waited for, this is longer than a burst of a TCP's slow start.
 const KNOWN_PATIENCE: Duration = Duration::from_millis(1_500);
 /// More than a BBR in a short buffer makes others lose, up to a sixth.
@@ -257,6 +329,9 @@ const STARVING: f64 = 0.75;
 const DEVIATIONS: f64 = 2.0;
 /// A path that was flooded loses no more than this part of what it lost, once the flood is gone.
 const LEFT: f64 = 0.25;
+/// Where channels queue apart each cycle of a test shows whether one flow gets what is sent then, and two bursts in a row have to. Before that the queues of
+/// the flood have to drain: 10 000 packets, which FQ-CoDel has room for, take 2.2 s at 54 Mbit/s.
+pub(super) const TEST_OF_SHARE: Duration = Duration::from_secs(5);
 /// So long, and twice as long as the queue was, after a cut the queue of a flood is gone: a second to hear of the cut and one to see it.
 const PROOF: Duration = Duration::from_millis(1_500);
 /// A verdict is told for so long, as it may get lost.
@@ -271,6 +346,7 @@ mod tests {
     use alloc::vec::Vec;
 
     const SENT: Rate = Rate::from_mbps(100);
+    const EMPTY: CutSeen = CutSeen { has_no_queue: true, part_lost: 0.0, has_larger_share: false };
     const QUEUE: Duration = Duration::from_millis(250);
 
     fn seen(millis: u64, packets: u64, lost: u64) -> SlotSeen {
@@ -278,9 +354,11 @@ mod tests {
             now: Time::from_millis(millis),
             all: Counts { packets, lost, ..Counts::default() },
             base: Counts { packets, lost, ..Counts::default() },
+            got: SENT,
             sent: (packets + lost) as f64 * 10.0,
             has_lost_much: lost * 10 > packets,
             is_lowest: false,
+            is_held_apart: false,
             is_queue_full: false,
         }
     }
@@ -338,7 +416,7 @@ mod tests {
         let mut told = |from: u64, until: u64, lost: u64| {
             (from..until)
                 .step_by(100)
-                .filter(|millis| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(*millis, 5, lost) }))
+                .filter(|millis| flood.on_slot(&SlotSeen { is_lowest: true, ..seen(*millis, 5, lost) }).is_some())
                 .count()
         };
         assert_eq!([told(1_000, 9_000, 5), told(9_000, 14_000, 0), told(14_000, 24_000, 5)], [1, 0, 1]);
@@ -347,20 +425,23 @@ mod tests {
     #[test]
     fn under_a_new_ceiling_all_begins_again() {
         let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-        flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE);
+        flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE, SENT);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
-        assert_eq!(flood.judge_cut(Time::from_millis(6_000), true, Counts::default()), Some(true));
-        flood.on_ceiling(Time::from_millis(6_000), true, false, QUEUE);
+        assert_eq!(flood.judge_cut(Time::from_millis(6_000), &EMPTY), Some(true));
+        flood.on_ceiling(Time::from_millis(6_000), true, false, QUEUE, SENT);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
     }
 
     /// When a cut at `cut` milliseconds is judged, and how, if the path is empty from `empty` on.
     fn judged(flood: &mut Flood, cut: u64, empty: u64) -> Vec<(u64, bool)> {
-        flood.on_ceiling(Time::from_millis(cut), false, true, QUEUE);
+        flood.on_ceiling(Time::from_millis(cut), false, true, QUEUE, SENT);
         let judge = |millis: u64| {
-            Some((millis, flood.judge_cut(Time::from_millis(millis), millis >= empty, Counts::default())?))
+            Some((
+                millis,
+                flood.judge_cut(Time::from_millis(millis), &CutSeen { has_no_queue: millis >= empty, ..EMPTY })?,
+            ))
         };
         (cut..cut + 20_000).step_by(100).filter_map(judge).collect()
     }
@@ -380,7 +461,7 @@ mod tests {
         let verdicts =
             |flood: &Flood| [6_900, 7_000, 11_000, 11_100].map(|millis| flood.verdict(Time::from_millis(millis)));
         assert_eq!(verdicts(&flood)[1..], [Some(true), Some(true), None]);
-        flood.on_ceiling(Time::from_millis(7_500), true, false, QUEUE);
+        flood.on_ceiling(Time::from_millis(7_500), true, false, QUEUE, SENT);
         assert_eq!(verdicts(&flood), [None; 4]);
     }
 
@@ -389,8 +470,80 @@ mod tests {
         for (empty, is_known) in [(7_000, true), (20_000, false)] {
             let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
             judged(&mut flood, 6_000, empty);
-            flood.on_ceiling(Time::from_millis(8_500), true, false, QUEUE);
+            flood.on_ceiling(Time::from_millis(8_500), true, false, QUEUE, SENT);
             assert_eq!(flood.is_known(), is_known);
+        }
+    }
+
+    #[test]
+    fn at_the_lowest_level_less_loss_tells_if_it_goes_on_and_at_others_it_is_the_path_s_own() {
+        for (is_lowest, told) in [(true, Some(58.0)), (false, None)] {
+            let slot = |millis| SlotSeen { is_lowest, has_lost_much: false, ..seen(millis, 7, 3) };
+            let mut flood = Flood::default();
+            (1_000..=6_000).step_by(100).for_each(|millis| _ = flood.on_slot(&slot(millis)));
+            let carried = |millis| flood.carried(Time::from_millis(millis), SENT.scale(0.48), SENT);
+            assert_eq!(carried(6_000).map(|part| (part * 100.0).round()), told, "lowest: {is_lowest}");
+        }
+    }
+
+    #[test]
+    fn where_next_to_nothing_comes_for_four_and_a_half_seconds_it_is_a_flood_however_silent_most_slots_are() {
+        let told_with = |packets: u64| {
+            let mut flood = Flood::default();
+            let slot = |millis: u64| SlotSeen {
+                sent: 100.0,
+                ..seen(millis, u64::from(millis.is_multiple_of(500)) * packets, 0)
+            };
+            (1_000..=9_000).step_by(100).find(|millis| flood.on_slot(&slot(*millis)) == Some(News::Full))
+        };
+        assert_eq!(told_with(10), Some(5_500), "a fifth of what is sent");
+        assert_eq!(told_with(15), None, "nearly a third");
+    }
+
+    #[test]
+    fn a_path_that_loses_as_much_after_a_cut_loses_it_by_itself() {
+        for (after, verdict) in [(0.25, (9_500, false)), (0.07, (6_100, true))] {
+            let mut flood = Flood::default();
+            let slot = |millis| SlotSeen { is_lowest: true, has_lost_much: false, ..seen(millis, 7, 3) };
+            (1_000..=6_000).step_by(100).for_each(|millis| _ = flood.on_slot(&slot(millis)));
+            flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE * 4, SENT);
+            let mut judge = |millis| flood.judge_cut(Time::from_millis(millis), &CutSeen { part_lost: after, ..EMPTY });
+            let judged = (6_100..20_000).step_by(100).find_map(|millis| Some((millis, judge(millis)?)));
+            assert_eq!(judged, Some(verdict), "{after} of the packets are lost after it");
+        }
+    }
+
+    #[test]
+    fn a_cut_that_is_no_test_makes_nobody_forget_that_the_network_floods() {
+        for (is_test, is_known) in [(false, true), (true, false)] {
+            let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
+            judged(&mut flood, 6_000, 7_000);
+            assert!(flood.is_known());
+            (7_000..13_000)
+                .step_by(100)
+                .for_each(|millis| _ = flood.on_slot(&SlotSeen { is_lowest: true, ..seen(millis, 1, 9) }));
+            flood.on_ceiling(Time::from_millis(13_000), false, is_test, QUEUE, SENT);
+            let full = CutSeen { has_no_queue: false, ..EMPTY };
+            assert_eq!(flood.judge_cut(Time::from_millis(15_000), &full), Some(false));
+            assert_eq!(flood.is_known(), is_known, "a test: {is_test}");
+        }
+    }
+
+    #[test]
+    fn where_channels_queue_apart_a_larger_share_shows_the_end_of_a_flood_and_none_in_five_seconds_that_it_was_none() {
+        for (larger, verdict) in [(8_000, (8_000, true)), (30_000, (11_000, false))] {
+            let mut flood = Flood::default();
+            let slot = |millis| SlotSeen { is_held_apart: true, ..seen(millis, 10, 0) };
+            let told = (1_000..6_000).step_by(100).find(|millis| flood.on_slot(&slot(*millis)) == Some(News::Share));
+            assert_eq!((told, flood.tells_share()), (Some(5_500), true));
+            flood.on_ceiling(Time::from_millis(6_000), false, false, QUEUE, SENT);
+            assert!(flood.was_at_share() && !flood.tells_share());
+            let mut judge = |millis| {
+                let seen = CutSeen { has_larger_share: millis >= larger, ..EMPTY };
+                Some((millis, flood.judge_cut(Time::from_millis(millis), &seen)?))
+            };
+            assert_eq!((6_100..20_000).step_by(100).find_map(&mut judge), Some(verdict));
+            assert_eq!(flood.is_known(), verdict.1);
         }
     }
 }

@@ -68,9 +68,19 @@ impl Flows {
         rate <= self.most || !self.are_apart(now)
     }
 
+    /// What was counted before says nothing any more.
+    pub(super) fn count_again(&mut self) {
+        (self.too_much, self.fitted) = (0, 0);
+    }
+
+    /// Whether two bursts in a row got through as one flow.
+    pub(super) const fn fit(&self) -> bool {
+        self.fitted >= AGREEING
+    }
+
     /// Whether a start may begin.
     pub(super) fn let_start(&self, now: Time) -> bool {
-        self.fitted >= AGREEING || !self.are_apart(now)
+        self.fit() || !self.are_apart(now)
     }
 
     /// Whether the path queues channels apart.

@@ -7,6 +7,7 @@
 //! "decision n" in these files refers.
 
 mod announce;
+mod apart;
 mod arrivals;
 mod bars;
 mod burst;

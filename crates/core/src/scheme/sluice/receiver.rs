@@ -494,7 +494,8 @@ impl Receiver {
                 self.tell_start(self.level);
             }
             let receiver = self.reporter.receiver();
-            if let Some(carried) = self.carried(now) {
+            let carried = self.carried(now);
+            if carried.is_some() || self.flood.tells_share() {
                 self.actions.push(probing::report(probe::Flooded { receiver, carried }));
             }
             if let Some(is_empty) = self.flood.verdict(now) {

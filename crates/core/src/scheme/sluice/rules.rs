@@ -221,6 +221,27 @@ impl Rules {
         self.part.forget();
     }
 
+    /// Whether the receiver has what one flow gets where channels queue apart.
+    pub(super) fn is_held_apart(&self, now: Time) -> bool {
+        !self.is_starting && self.flows.are_apart(now) && self.flows.share().is_some()
+    }
+
+    /// What one flow gets is measured again.
+    pub(super) fn measure_share(&mut self) {
+        self.flows.count_again();
+    }
+
+    /// Whether one flow gets what folded bursts have shown since [`Rules::measure_share`].
+    pub(super) fn has_larger_share(&self) -> bool {
+        self.flows.fit()
+    }
+
+    /// The flows that the path was shared with have gone: the receiver looks for its rate as on a path that it does not know.
+    pub(super) fn start_afresh(&mut self) {
+        self.flows = Flows::default();
+        self.start_again();
+    }
+
     /// A slot has ended.
     pub(super) fn on_slot(&mut self, seen: &Seen) -> Change {
         if self.trying.is_some_and(|trying| seen.now.since(trying.since) >= self.trial) {

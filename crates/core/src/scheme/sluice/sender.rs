@@ -272,7 +272,10 @@ impl Sender {
                 levels.retain(|level| *level <= self.levels());
                 let is_starting = self.starters.are_there(now);
                 let owed = self.demand.as_ref().and_then(Demand::owed).filter(|_| !is_starting);
-                cycle::shown_to(number, &levels, owed)
+                match self.ceiling.tests_share_of() {
+                    Some((level, tested)) => Shown::Folded(level, tested.min(level + announce::MOST_STEPS)),
+                    None => cycle::shown_to(number, &levels, owed),
+                }
             }
             None => cycle::shown(number, self.levels().min(announce::MOST_TOLD)),
         };
@@ -282,7 +285,7 @@ impl Sender {
             Shown::All if highest < self.ladder.levels() => Shown::UpTo((highest - 1).clamp(1, announce::MOST_TOLD)),
             shown => shown,
         };
-        if let (Shown::Folded(level), Some(demand)) = (self.shown, &mut self.demand) {
+        if let (Shown::Folded(level, _), Some(demand)) = (self.shown, &mut self.demand) {
             demand.on_folded(level);
         }
         for (number, channel) in self.channels.iter_mut().enumerate() {
@@ -343,7 +346,14 @@ impl Sender {
             if self.demand.as_ref().is_some_and(|demand| !demand.is_unwanted(sent)) {
                 return;
             }
-            let change = self.ceiling.on_report(now, report, self.announcement.interval().span());
+            let interval = self.announcement.interval().span();
+            let change = match report.carried {
+                Some(carried) => self.ceiling.on_report(now, report.receiver, carried, interval),
+                None => {
+                    let wanted = self.demand.as_ref().and_then(|demand| demand.wanted_by(report.receiver));
+                    wanted.and_then(|wanted| self.ceiling.on_share(now, report.receiver, wanted, sent, interval))
+                }
+            };
             self.tell(change);
         }
     }

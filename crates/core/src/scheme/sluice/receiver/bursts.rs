@@ -22,7 +22,7 @@ impl Receiver {
             _ if !cycle::shows_next_level(u64::from(place)) => return,
             Some(Shown::All) => (Burst::NextLevel, Shown::All, None),
             Some(Shown::UpTo(limit)) if limit >= self.level => (Burst::NextLevel, Shown::UpTo(limit), Some(limit)),
-            Some(Shown::Folded(level)) if level == self.level => (Burst::Folded, Shown::Folded(level), None),
+            Some(shown @ Shown::Folded(level, _)) if level == self.level => (Burst::Folded, shown, None),
             _ => return,
         };
         let rate = cycle::next_level_rate(&self.ladder, self.level, self.config.margin, shown);

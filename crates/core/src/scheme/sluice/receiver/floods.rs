@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 
-use weir_units::Time;
+use weir_units::{Rate, Time};
 
 use super::super::arrivals::Counts;
-use super::super::flood::SlotSeen;
+use super::super::flood::{CutSeen, News, SlotSeen};
 use super::super::share::Share;
 use super::Receiver;
 use crate::endpoint::Action;
@@ -21,8 +21,11 @@ impl Receiver {
         let sends_more = withheld < self.withheld;
         let sent = self.ladder.levels().saturating_sub(withheld).max(1);
         let is_test = sent == 1 || self.ladder.level_rate(sent) <= self.arrivals.rate(10).scale(0.5);
-        self.flood.on_ceiling(now, sends_more, is_test, self.queue.longest_standing());
+        self.flood.on_ceiling(now, sends_more, is_test, self.queue.longest_standing(), self.got());
         self.withheld = withheld;
+        if self.flood.was_at_share() {
+            self.rules.measure_share();
+        }
         if self.level > self.most() {
             // One ceiling may follow another.
             let before = self.lately_before_ceiling(now).unwrap_or(self.level);
@@ -52,30 +55,51 @@ impl Receiver {
     /// receiver's share.
     pub(super) fn judge_cut(&mut self, now: Time) {
         let has_no_queue = self.queue.has_gone() && !self.has_lost(self.flood.much_loss());
-        let Some(is_empty) = self.flood.judge_cut(now, has_no_queue, self.arrivals.second()) else { return };
+        let seen = CutSeen {
+            has_no_queue,
+            part_lost: self.arrivals.second().part_lost(),
+            has_larger_share: self.rules.has_larger_share(),
+        };
+        let Some(is_empty) = self.flood.judge_cut(now, &seen) else { return };
         if is_empty {
+            if self.flood.was_at_share() {
+                self.tell_user();
+            }
             self.before_ceiling = None;
             self.share = Share::new(self.round_trip.unwrap_or(self.config.round_trip));
-            self.rules.start_again();
+            self.rules.start_afresh();
         }
         self.probe_soon(now);
     }
 
     /// Says once that the path is full whatever the receiver leaves, and reports it to the sender as long as it is.
     pub(super) fn look_for_flood(&mut self, now: Time, all: Counts, base: Counts) {
-        let is_new = self.flood.on_slot(&SlotSeen {
+        let news = self.flood.on_slot(&SlotSeen {
             now,
             all,
             base,
+            got: self.got(),
             sent: (self.packet_size / self.rate()).as_secs_f64().recip(),
             has_lost_much: self.has_lost(self.flood.much_loss()),
             is_lowest: self.level == 1,
+            is_held_apart: self.level < self.most() && self.rules.is_held_apart(now),
             is_queue_full: if self.flood.is_known() { self.queue.is_long() } else { self.queue.is_as_long_as_ever() },
         });
-        if is_new {
-            self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
+        if news == Some(News::Full) {
+            self.tell_user();
+        }
+        if news.is_some() {
             self.probe_soon(now);
         }
+    }
+
+    /// What the receiver has of its rate: a level that was joined and does not come is none.
+    fn got(&self) -> Rate {
+        self.rate().min(self.arrivals.rate(HALF_A_SECOND))
+    }
+
+    fn tell_user(&mut self) {
+        self.actions.push(Action::Observe(Observation::Flooded { received_rate: self.arrivals.rate(10) }));
     }
 
     /// The part of what is sent that the path carries, if it is full whatever the receiver leaves.
@@ -85,5 +109,7 @@ impl Receiver {
     }
 }
 
+/// Slots.
+const HALF_A_SECOND: usize = 5;
 /// A ceiling that is lifted within this time was a test, or the sender's host was busy for a moment. The path still carries what it did.
 const LONGEST_RETURN: Duration = Duration::from_secs(8);
