@@ -1,6 +1,7 @@
 //! A session of sluice on a link or two, alone or next to TCPs.
 
 mod changes;
+mod floods;
 mod flows;
 mod hosts;
 mod losses;
