@@ -68,8 +68,10 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
             report.trouble(started, "nothing has changed since the last session, and nothing is sent".to_owned(), None);
             return Ok(Exit::Done);
         }
-        let message = format!("{} files are as in the last session and are not sent", changes.unchanged);
-        report.trouble(started, message, None);
+        if changes.unchanged > 0 {
+            let message = format!("{} files are as in the last session and are not sent", changes.unchanged);
+            report.trouble(started, message, None);
+        }
     }
     let had_other_rates = has_other_rates(&args.session, &offer.description);
     write_description(args, &offer)?;
