@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::attributes::{Attributes, Modified};
 use crate::links::{FolderEntry, LinkEntry, LinkError};
-use crate::name::{Name, NameError};
+use crate::name::{Name, NameError, shorten};
 
 /// What the table says of a bundle besides what it says of any object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,10 +255,6 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, BundleError> {
         return Err(BundleError::Malformed);
     }
     Ok(out)
-}
-
-fn shorten(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).chars().take(80).collect()
 }
 
 /// Why the index of a bundle cannot be used.

@@ -5,7 +5,7 @@
 //! same rule.
 
 use crate::attributes::Attributes;
-use crate::name::Name;
+use crate::name::{self, Name};
 
 /// A folder that has to be said: one with nothing in it, or of other permissions than folders have mostly.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl LinkEntry {
             return Err(LinkError::UpAfterDown);
         }
         // The folders that the link lies in, less one, for the tree's own must stay.
-        let depth = name.components().count() - 1;
+        let depth = name::components(name.as_bytes()).count() - 1;
         if ups >= depth.max(1) {
             return Err(LinkError::Outside);
         }

@@ -6,7 +6,7 @@
 //! following links.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::{self, Write};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Name {
     pub fn new(name: impl AsRef<[u8]>) -> Result<Name, NameError> {
         let name = name.as_ref();
         let refuse = |reason| Err(NameError { name: shorten(name), reason });
-        let components = || name.split(|byte| *byte == b'/');
+        let components = || name.split(is_slash);
         if name.len() > MAX_NAME || components().count() > MAX_DEPTH {
             return refuse(Reason::Long);
         }
@@ -50,14 +50,9 @@ impl Name {
         Path::new(OsStr::from_bytes(&self.0))
     }
 
-    /// The components.
-    pub(crate) fn components(&self) -> impl Iterator<Item = &OsStr> {
-        self.0.split(|byte| *byte == b'/').map(OsStr::from_bytes)
-    }
-
     /// The folder that it lies in, empty for the outermost, and the last component.
     pub(crate) fn split(&self) -> (&[u8], &OsStr) {
-        match self.0.iter().rposition(|byte| *byte == b'/') {
+        match self.0.iter().rposition(is_slash) {
             Some(slash) => (&self.0[..slash], OsStr::from_bytes(&self.0[slash + 1..])),
             None => (&[], OsStr::from_bytes(&self.0)),
         }
@@ -138,9 +133,23 @@ pub(crate) fn working(last: &OsStr, suffix: &str) -> OsString {
 /// One line for people: U+FFFD stands for control characters and for what is no UTF-8.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-        String::from_utf8_lossy(&self.0).chars().try_for_each(|c| f.write_char(visible(c)))
+        f.write_str(&shown(&self.0))
     }
+}
+
+/// A path as [`Name`] shows it.
+pub(crate) fn shown(path: &[u8]) -> String {
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    String::from_utf8_lossy(path).chars().map(visible).collect()
+}
+
+/// The components of a path without empty ones.
+pub(crate) fn components(path: &[u8]) -> impl Iterator<Item = &OsStr> {
+    path.split(is_slash).filter(|component| !component.is_empty()).map(OsStr::from_bytes)
+}
+
+fn is_slash(byte: &u8) -> bool {
+    *byte == b'/'
 }
 
 /// A name that no file may have.
@@ -176,7 +185,8 @@ pub enum Reason {
     Escape,
 }
 
-fn shorten(name: &[u8]) -> String {
+/// What of a name can be shown in a message.
+pub(crate) fn shorten(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(80).collect()
 }
 

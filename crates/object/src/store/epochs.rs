@@ -94,7 +94,6 @@ fn read(folder: &OutFolder) -> io::Result<Vec<Vec<u8>>> {
     Ok(lines.map(<[u8]>::to_vec).collect())
 }
 
-/// The name of the file. No file that is received can have it.
 /// Ten thousand lines; more are not looked at.
 const MAX_STATE: u64 = 1 << 20;
 

@@ -49,10 +49,10 @@ impl OutFolder {
 
     /// Opens the folder that `name` lies in, making what is missing, and gives the last component.
     pub(crate) fn parent<'n>(&self, name: &'n Name) -> io::Result<(OwnedFd, &'n OsStr)> {
-        let (_, last) = name.split();
+        let (folders, last) = name.split();
         let mut parent = self.root.try_clone()?;
         let mut path = Vec::new();
-        for component in name.components().take(name.components().count() - 1) {
+        for component in name::components(folders) {
             path.extend([component.as_bytes(), b"/"].concat());
             parent = self.enter(&parent, component, &path)?;
         }
@@ -91,7 +91,7 @@ impl OutFolder {
         *self.closed.borrow_mut() = others;
         let opened = of_set.into_keys().map(|path| {
             let opened = self.walk(&path).and_then(|folder| permit(&folder, USUAL_FOLDER, umask));
-            (String::from_utf8_lossy(path.strip_suffix(b"/").unwrap_or(&path)).into_owned(), opened)
+            (name::shown(path.strip_suffix(b"/").unwrap_or(&path)), opened)
         });
         opened.filter_map(|(path, opened)| Some((path, opened.err()?))).collect()
     }
@@ -99,7 +99,7 @@ impl OutFolder {
     /// Opens a folder that is there.
     fn walk(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut folder = self.root.try_clone()?;
-        for component in path.split(|byte| *byte == b'/').filter(|component| !component.is_empty()) {
+        for component in name::components(path) {
             folder = openat(&folder, component, FOLDER, Mode::empty())?;
         }
         Ok(folder)
