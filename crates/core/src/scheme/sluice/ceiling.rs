@@ -8,7 +8,8 @@ use weir_wire::probe::Verdict;
 
 use super::announce::MOST_TOLD;
 use super::flood::TEST_OF_SHARE;
-use super::reporters::{self, Reporters};
+use super::pause::{self, Pause};
+use super::reporters::Reporters;
 use crate::layers::Ladder;
 use crate::observation::CeilingCause;
 
@@ -27,9 +28,8 @@ pub(super) struct Ceiling {
     levels: usize,
     /// A report that no other has confirmed, and when it came.
     unconfirmed: Option<(Time, Report)>,
-    /// Until when no report of a share leads to a test, and for how long the next time.
-    tests_shares_from: Time,
-    shares_pause: Duration,
+    /// In which no report of a share leads to a test.
+    shares: Pause,
     test: Option<Test>,
     /// What tests have shown.
     reporters: Reporters,
@@ -39,9 +39,8 @@ pub(super) struct Ceiling {
     wait: Duration,
     /// What was sent before more was tried, and since when more is.
     trial: Option<(usize, Time)>,
-    /// Until when reports count for nothing, and for how long the next time.
-    ignores_until: Time,
-    ignores_for: Duration,
+    /// In which reports count for nothing.
+    ignores: Pause,
 }
 
 /// Little is sent, to see whether the paths of receivers that reported are empty then.
@@ -92,16 +91,14 @@ impl Ceiling {
             ladder: ladder.clone(),
             levels: ladder.levels(),
             unconfirmed: None,
-            tests_shares_from: Time::ZERO,
-            shares_pause: reporters::FIRST_PAUSE,
+            shares: Pause::new(),
             test: None,
             reporters: Reporters::default(),
             cut: None,
             try_at: None,
             wait: FIRST_WAIT,
             trial: None,
-            ignores_until: Time::ZERO,
-            ignores_for: reporters::FIRST_PAUSE,
+            ignores: Pause::new(),
         }
     }
 
@@ -127,7 +124,7 @@ impl Ceiling {
     pub(super) fn on_report(&mut self, now: Time, receiver: u32, carried: f64, interval: Duration) -> Change {
         let report = Report { receiver, carried };
         let is_possible = (0.0..=1.0).contains(&carried);
-        if now < self.ignores_until || !is_possible || !self.reporters.counts(now, receiver) {
+        if !self.ignores.is_over(now) || !is_possible || !self.reporters.counts(now, receiver) {
             return None;
         }
         if self.test.as_ref().is_some_and(|test| test.shown.is_none()) {
@@ -169,7 +166,7 @@ impl Ceiling {
         sent: usize,
         interval: Duration,
     ) -> Change {
-        if now < self.ignores_until || !self.reporters.counts(now, receiver) || self.test.is_some() {
+        if !self.ignores.is_over(now) || !self.reporters.counts(now, receiver) || self.test.is_some() {
             return None;
         }
         if self.reporters.flooded(receiver).is_some()
@@ -180,7 +177,7 @@ impl Ceiling {
             return self.go_back(now, before, 0.0);
         }
         let [had, sent] = [wanted, sent].map(|levels| self.ladder.level_rate(levels.max(1)));
-        if now < self.tests_shares_from || sent < had.scale(FAR_MORE) {
+        if !self.shares.is_over(now) || sent < had.scale(FAR_MORE) {
             return None;
         }
         let tested = self.highest_within(had.scale(TESTED_SHARE));
@@ -197,7 +194,7 @@ impl Ceiling {
     fn go_back(&mut self, now: Time, before: usize, carried: f64) -> Change {
         self.cut = Some(Cut { at: now, from: self.rate(), carried });
         self.trial = None;
-        self.wait = (self.wait * 2).min(reporters::LONGEST_PAUSE);
+        self.wait = (self.wait * 2).min(pause::LONGEST_PAUSE);
         self.try_at = Some(now + self.wait);
         self.set(before, CeilingCause::Flooded)
     }
@@ -230,8 +227,7 @@ impl Ceiling {
                     // It goes on with what was tested.
                     self.cut = Some(Cut { at: now, from, carried });
                     self.try_at = Some(now + self.wait);
-                    self.shares_pause = reporters::FIRST_PAUSE;
-                    self.tests_shares_from = now + self.shares_pause;
+                    self.shares = Pause::first(now);
                     return Some((self.rate(), CeilingCause::Flooded));
                 }
                 self.cut(now, from, carried)
@@ -244,11 +240,10 @@ impl Ceiling {
                 let (before, share_of) = (test.before, test.share_of);
                 self.test = None;
                 if share_of.is_some() {
-                    self.tests_shares_from = now + self.shares_pause;
-                    self.shares_pause = (self.shares_pause * 2).min(reporters::LONGEST_PAUSE);
+                    self.shares.begin(now);
                 }
                 // One that the ceiling is for would not be heard if more were too much.
-                self.try_at = Some(now + if was_flooded { reporters::FIRST_PAUSE } else { self.wait });
+                self.try_at = Some(now + if was_flooded { pause::FIRST_PAUSE } else { self.wait });
                 self.set(before, CeilingCause::Futile)
             }
             _ => None,
@@ -309,9 +304,8 @@ impl Ceiling {
 
     /// Nobody judged, so the reports may be made up: what was sent before the test is sent again.
     fn ignore_all(&mut self, now: Time, before: usize) -> Change {
-        self.ignores_until = now + self.ignores_for;
-        self.ignores_for = (self.ignores_for * 2).min(reporters::LONGEST_PAUSE);
-        self.try_at = Some(self.ignores_until);
+        self.ignores.begin(now);
+        self.try_at = Some(self.ignores.until());
         self.set(before, CeilingCause::Futile)
     }
 
@@ -339,7 +333,7 @@ const SHARE: f64 = 0.9;
 /// A cut after the first one leaves at least this part of what was sent.
 const LEAST_KEPT: f64 = 0.5;
 /// A test sends this part of what arrived. That leaves at least half of the path free, so a flood's queue is gone after twice its length.
-const TESTED: f64 = 0.5;
+pub(super) const TESTED: f64 = 0.5;
 /// A receiver hears of a test within a second, and judges 1.5 s and twice the length of its queue later. It says so at once, and with each probe.
 const LONGEST_TEST: Duration = Duration::from_secs(5);
 /// A receiver sends its reports at least half of the shortest probe interval apart.

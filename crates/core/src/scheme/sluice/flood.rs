@@ -61,6 +61,15 @@ pub(super) struct CutSeen {
     pub(super) has_larger_share: bool,
 }
 
+/// What a new ceiling has the sender do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sends {
+    More,
+    Less,
+    /// So little that a flood must be gone.
+    Little,
+}
+
 /// What there is to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
@@ -172,10 +181,10 @@ impl Flood {
         }
     }
 
-    /// The sender sends more channels, or fewer: what was counted says nothing any more. If it `sends_more`, a path that it is known to have filled
-    /// before is told sooner. If it sends fewer, that `is_test` if a flood must be gone then. The longest queue that stood was this long, and the receiver
-    /// `got` so much.
-    pub(super) fn on_ceiling(&mut self, now: Time, sends_more: bool, is_test: bool, queue: Duration, got: Rate) {
+    /// The sender sends more channels, or fewer: what was counted says nothing any more. If it sends more, a path that it is known to have filled
+    /// before is told sooner. The longest queue that stood was this long, and the receiver `got` so much.
+    pub(super) fn on_ceiling(&mut self, now: Time, sends: Sends, queue: Duration, got: Rate) {
+        let sends_more = sends == Sends::More;
         let is_apart = !self.was_flooded(now) && self.apart.tells();
         let by = match self.full.and_then(|full| full.missing) {
             _ if is_apart => By::Share,
@@ -184,7 +193,8 @@ impl Flood {
         };
         let patience = if is_apart { TEST_OF_SHARE } else { PROOF + queue * 2 };
         let is_cut = !sends_more && (is_apart || self.was_flooded(now));
-        self.cut = is_cut.then_some(Cut { at: now, is_test: is_test || is_apart, by, patience, verdict: None });
+        self.cut =
+            is_cut.then_some(Cut { at: now, is_test: is_apart || sends == Sends::Little, by, patience, verdict: None });
         self.apart.on_ceiling((sends_more && self.is_known_by_share).then_some((now, got)));
         (self.full, self.lately) = (None, Lately::default());
         self.patience = if sends_more && self.is_known { KNOWN_PATIENCE } else { PATIENCE };
@@ -425,18 +435,18 @@ mod tests {
     #[test]
     fn under_a_new_ceiling_all_begins_again() {
         let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
-        flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE, SENT);
+        flood.on_ceiling(Time::from_millis(6_000), Sends::Little, QUEUE, SENT);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 10_000), per_cent(&flood, 10_600)), (None, Some(14.0)));
         assert_eq!(flood.judge_cut(Time::from_millis(6_000), &EMPTY), Some(true));
-        flood.on_ceiling(Time::from_millis(6_000), true, false, QUEUE, SENT);
+        flood.on_ceiling(Time::from_millis(6_000), Sends::More, QUEUE, SENT);
         flood.on_slot(&seen(6_100, 1, 9));
         assert_eq!((per_cent(&flood, 7_500), per_cent(&flood, 7_600)), (None, Some(14.0)));
     }
 
     /// When a cut at `cut` milliseconds is judged, and how, if the path is empty from `empty` on.
     fn judged(flood: &mut Flood, cut: u64, empty: u64) -> Vec<(u64, bool)> {
-        flood.on_ceiling(Time::from_millis(cut), false, true, QUEUE, SENT);
+        flood.on_ceiling(Time::from_millis(cut), Sends::Little, QUEUE, SENT);
         let judge = |millis: u64| {
             Some((
                 millis,
@@ -461,7 +471,7 @@ mod tests {
         let verdicts =
             |flood: &Flood| [6_900, 7_000, 11_000, 11_100].map(|millis| flood.verdict(Time::from_millis(millis)));
         assert_eq!(verdicts(&flood)[1..], [Some(true), Some(true), None]);
-        flood.on_ceiling(Time::from_millis(7_500), true, false, QUEUE, SENT);
+        flood.on_ceiling(Time::from_millis(7_500), Sends::More, QUEUE, SENT);
         assert_eq!(verdicts(&flood), [None; 4]);
     }
 
@@ -470,7 +480,7 @@ mod tests {
         for (empty, is_known) in [(7_000, true), (20_000, false)] {
             let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
             judged(&mut flood, 6_000, empty);
-            flood.on_ceiling(Time::from_millis(8_500), true, false, QUEUE, SENT);
+            flood.on_ceiling(Time::from_millis(8_500), Sends::More, QUEUE, SENT);
             assert_eq!(flood.is_known(), is_known);
         }
     }
@@ -506,7 +516,7 @@ mod tests {
             let mut flood = Flood::default();
             let slot = |millis| SlotSeen { is_lowest: true, has_lost_much: false, ..seen(millis, 7, 3) };
             (1_000..=6_000).step_by(100).for_each(|millis| _ = flood.on_slot(&slot(millis)));
-            flood.on_ceiling(Time::from_millis(6_000), false, true, QUEUE * 4, SENT);
+            flood.on_ceiling(Time::from_millis(6_000), Sends::Little, QUEUE * 4, SENT);
             let mut judge = |millis| flood.judge_cut(Time::from_millis(millis), &CutSeen { part_lost: after, ..EMPTY });
             let judged = (6_100..20_000).step_by(100).find_map(|millis| Some((millis, judge(millis)?)));
             assert_eq!(judged, Some(verdict), "{after} of the packets are lost after it");
@@ -515,17 +525,17 @@ mod tests {
 
     #[test]
     fn a_cut_that_is_no_test_makes_nobody_forget_that_the_network_floods() {
-        for (is_test, is_known) in [(false, true), (true, false)] {
+        for (sends, is_known) in [(Sends::Less, true), (Sends::Little, false)] {
             let mut flood = slots(6_000, |millis| seen(millis, 1, 9));
             judged(&mut flood, 6_000, 7_000);
             assert!(flood.is_known());
             (7_000..13_000)
                 .step_by(100)
                 .for_each(|millis| _ = flood.on_slot(&SlotSeen { is_lowest: true, ..seen(millis, 1, 9) }));
-            flood.on_ceiling(Time::from_millis(13_000), false, is_test, QUEUE, SENT);
+            flood.on_ceiling(Time::from_millis(13_000), sends, QUEUE, SENT);
             let full = CutSeen { has_no_queue: false, ..EMPTY };
             assert_eq!(flood.judge_cut(Time::from_millis(15_000), &full), Some(false));
-            assert_eq!(flood.is_known(), is_known, "a test: {is_test}");
+            assert_eq!(flood.is_known(), is_known, "{sends:?}");
         }
     }
 
@@ -536,7 +546,7 @@ mod tests {
             let slot = |millis| SlotSeen { is_held_apart: true, ..seen(millis, 10, 0) };
             let told = (1_000..6_000).step_by(100).find(|millis| flood.on_slot(&slot(*millis)) == Some(News::Share));
             assert_eq!((told, flood.tells_share()), (Some(5_500), true));
-            flood.on_ceiling(Time::from_millis(6_000), false, false, QUEUE, SENT);
+            flood.on_ceiling(Time::from_millis(6_000), Sends::Less, QUEUE, SENT);
             assert!(flood.was_at_share() && !flood.tells_share());
             let mut judge = |millis| {
                 let seen = CutSeen { has_larger_share: millis >= larger, ..EMPTY };

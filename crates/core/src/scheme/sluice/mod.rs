@@ -25,6 +25,7 @@ mod own_losses;
 mod own_queue;
 mod pace;
 mod part;
+mod pause;
 mod place;
 mod queue;
 mod receiver;

@@ -1,9 +1,10 @@
 //! What tests have shown of the receivers that report full paths.
 
 use alloc::collections::BTreeMap;
-use core::time::Duration;
 
 use weir_units::Time;
+
+use super::pause::Pause;
 
 /// Receivers by their numbers.
 #[derive(Debug, Default)]
@@ -14,14 +15,14 @@ pub(super) struct Reporters(BTreeMap<u32, Shown>);
 enum Shown {
     /// What the network floods, as a test showed then.
     Flood(Time),
-    /// Other traffic. The receiver's reports count for nothing until then, and after the next such test for twice as long.
-    Others { until: Time, pause: Duration },
+    /// Other traffic. The receiver's reports count for nothing in this pause.
+    Others(Pause),
 }
 
 impl Reporters {
     /// Whether what the receiver reports counts.
     pub(super) fn counts(&self, now: Time, receiver: u32) -> bool {
-        !matches!(self.0.get(&receiver), Some(Shown::Others { until, .. }) if now < *until)
+        !matches!(self.0.get(&receiver), Some(Shown::Others(pause)) if !pause.is_over(now))
     }
 
     /// When a test showed that the network floods the receiver's path, if the latest one did.
@@ -34,13 +35,13 @@ impl Reporters {
 
     /// In a test the receiver found its path empty or not.
     pub(super) fn on_verdict(&mut self, now: Time, receiver: u32, is_empty: bool) {
-        let shown = match self.0.get(&receiver) {
+        let shown = match self.0.get(&receiver).copied() {
             _ if is_empty => Shown::Flood(now),
-            Some(Shown::Others { pause, .. }) => {
-                let pause = (*pause * 2).min(LONGEST_PAUSE);
-                Shown::Others { until: now + pause, pause }
+            Some(Shown::Others(mut pause)) => {
+                pause.begin(now);
+                Shown::Others(pause)
             }
-            _ => Shown::Others { until: now + FIRST_PAUSE, pause: FIRST_PAUSE },
+            _ => Shown::Others(Pause::first(now)),
         };
         if self.0.len() >= MOST && !self.0.contains_key(&receiver) {
             self.0.pop_first();
@@ -49,9 +50,6 @@ impl Reporters {
     }
 }
 
-/// A test in vain takes 3 s from everybody, so a hundredth of the time for each receiver that other traffic bothers.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(300);
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// More are not remembered, and may be tested again.
 const MOST: usize = 2_000;
 

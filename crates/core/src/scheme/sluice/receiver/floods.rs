@@ -6,7 +6,8 @@ use core::time::Duration;
 use weir_units::{Rate, Time};
 
 use super::super::arrivals::Counts;
-use super::super::flood::{CutSeen, News, SlotSeen};
+use super::super::ceiling;
+use super::super::flood::{CutSeen, News, Sends, SlotSeen};
 use super::super::share::Share;
 use super::Receiver;
 use crate::endpoint::Action;
@@ -20,8 +21,13 @@ impl Receiver {
         }
         let sends_more = withheld < self.withheld;
         let sent = self.ladder.levels().saturating_sub(withheld).max(1);
-        let is_test = sent == 1 || self.ladder.level_rate(sent) <= self.arrivals.rate(10).scale(0.5);
-        self.flood.on_ceiling(now, sends_more, is_test, self.queue.longest_standing(), self.got());
+        let is_little = sent == 1 || self.ladder.level_rate(sent) <= self.arrivals.rate(10).scale(ceiling::TESTED);
+        let sends = match sends_more {
+            true => Sends::More,
+            false if is_little => Sends::Little,
+            false => Sends::Less,
+        };
+        self.flood.on_ceiling(now, sends, self.queue.longest_standing(), self.got());
         self.withheld = withheld;
         if self.flood.was_at_share() {
             self.rules.measure_share();
