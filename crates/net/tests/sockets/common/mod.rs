@@ -249,7 +249,8 @@ pub(crate) fn session(channels: u16, is_ipv4: bool) -> Description {
     } else {
         format!("ff12::{process:x}:{number:x}:0").replace("::", ":0:0:0:0:").parse().expect("a group")
     };
-    let port = 20_000 + (process % 400) as u16 * 100 + number;
+    // Below the ports of traceroute, of which tshark notes what they are, and below those that the kernel gives.
+    let port = 20_000 + (process % 120) as u16 * 100 + number;
     let base = SocketAddr::new(group, port);
     let rates = (1..=u64::from(channels)).map(Rate::from_mbps).collect();
     Description {
