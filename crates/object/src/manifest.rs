@@ -7,7 +7,7 @@
 //! grows with every start of a sender), `set` (16 bytes in hexadecimal, equal in all instances of one set of files), `objects`,
 //! `folders`, `links` and `bytes` (totals of the set, so that a receiver knows when it has seen every instance). On a `File`:
 //! `digest` (BLAKE3 of the whole file), `blocks` (the digests of the object's source blocks, 16 bytes each, in base64; not where
-//! one block is the whole file), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal),
+//! one block is the whole file; zeros in place of a digest stand for a block of zeros that is not sent), `offset` and `file-length` (where an object is one part of a file), `mode` (permissions, octal),
 //! `modified` (seconds since 1970, nine decimals). A bundle of small files ([`crate::bundle`]) is a `weir:Bundle` element with the
 //! attributes of a `File`, and `files` (how many are in it) and `index` (bytes of its index). A folder that is empty, or of other permissions than 755, is a `weir:Folder`
 //! element with a `weir:mode`, a symbolic link a `weir:Link` element with a `weir:target`, all after the `File` elements.

@@ -5,6 +5,8 @@
 //! pieces; the value of a piece that is a whole leaf is its chaining value, that of any other its own BLAKE3 hash. The block's
 //! digest is the first 16 bytes of BLAKE3, in key derivation mode with a context of its own, over the values of its pieces.
 //!
+//! A block of zeros has no digest but [`ZEROS`] in its place, where the sender leaves it out.
+//!
 //! Not here: files and what was expected.
 
 use std::ops::Range;
@@ -13,6 +15,9 @@ use blake3::hazmat::{ChainingValue, HasherExt, Mode, left_subtree_len, merge_sub
 
 /// The digest of a source block: 128 bits, which nobody but the sender can find other bytes for.
 pub type BlockDigest = [u8; 16];
+
+/// Stands for the digest of a block that is all zeros and is not sent: a receiver has it already.
+pub(crate) const ZEROS: BlockDigest = [0; 16];
 
 /// Bytes of a leaf: large enough to be hashed at full speed, and so small that those which are being filled stay in the
 /// processor's cache.

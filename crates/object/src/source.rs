@@ -53,6 +53,8 @@ pub struct SourceFile {
     stamp: Stamp,
     /// The values of its leaves, of which the digests of its blocks are made.
     leaves: Arc<[ChainingValue]>,
+    /// The numbers of the leaves that are all zeros, in ranges that do not touch; none of a bundle.
+    zeros: Arc<[Range<u64>]>,
     /// What is in it, if it is no file but a bundle of them.
     bundled: Option<Arc<Bundled>>,
 }
@@ -161,6 +163,13 @@ impl SourceFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether nothing but zeros is in these bytes of the file, by its leaves: it may be so of bytes that share theirs with others, too.
+    pub(crate) fn is_zero(&self, bytes: &Range<u64>) -> bool {
+        let leaves = bytes.start / LEAF..bytes.end.div_ceil(LEAF);
+        let after = self.zeros.partition_point(|zeros| zeros.start <= leaves.start);
+        !bytes.is_empty() && after > 0 && leaves.end <= self.zeros[after - 1].end
     }
 
     /// The digests of source blocks that take these bytes of the file. Reads little: what of a block is no whole leaf.

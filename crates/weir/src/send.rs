@@ -105,6 +105,10 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let content = hosts::content(&sources);
     let bytes = sources.bytes();
     let carousel = carousel(&offer, sources, args, skipped_cycles)?;
+    let skipped = Bytes::new(carousel.stats().skipped_bytes);
+    if skipped >= WORTH_TELLING {
+        report.trouble(started, format!("{skipped} of zeros are not sent: receivers fill them in"), None);
+    }
     let announcing = plan.map(Plan::start).transpose();
     let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
     let receipts = hosts::book(&offer, content, &carousel, &expected);
@@ -252,6 +256,8 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
 
 fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: u64) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
+    // Receivers of other makers know no bundles, and need what is zeros.
+    let is_for_others = args.no_bundle || args.md5 || args.flute_version == 1;
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
@@ -259,8 +265,8 @@ fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: 
         channel_rates: offer.channel_rates()?,
         memory_limit: args.memory.count(),
         expected_loss: args.expected_loss,
-        // These are for receivers of other makers alone, which know no bundles.
-        bundle: !(args.no_bundle || args.md5 || args.flute_version == 1),
+        bundle: !is_for_others,
+        skip_zeros: !is_for_others,
         flute_version: offer.description.flute_version,
         skipped_cycles,
         epoch: offer.description.epoch.expect("a start has an epoch"),
@@ -523,6 +529,8 @@ impl FileSender<'_> {
 const OVERFLOW: &str = "more reports and receipts come than can be looked at in time, or from more receivers than can be remembered: some receivers are \
                         heard late. Whoever has the description can send as many";
 
+/// Zeros that are not sent are told of from here on: who sends an image wants to know.
+const WORTH_TELLING: Bytes = Bytes::new(1_000_000);
 /// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
 /// receivers that have heard of no later one.
 const TABLE_LIFETIME: Duration = Duration::from_secs(24 * 3600);

@@ -74,6 +74,8 @@ pub struct CarouselOptions {
     pub max_blocks: u8,
     /// Whether small files travel in bundles, where there are many. Receivers of other makers do not get what is in bundles.
     pub bundle: bool,
+    /// Whether source blocks of zeros are not sent: the table tells of them. Receivers of other makers need them.
+    pub skip_zeros: bool,
     /// FLUTE version of the table: 2 (RFC 6726) or 1 (RFC 3926).
     pub flute_version: u8,
     /// From one turn of the file delivery table to the next. Stretched so that at most one packet in ten of channel 0 is
@@ -103,6 +105,7 @@ impl Default for CarouselOptions {
             block_symbols: 2048,
             max_blocks: 255,
             bundle: true,
+            skip_zeros: true,
             flute_version: 2,
             fdt_interval: Duration::from_secs(1),
             fdt_instance_bytes: 48 << 10,
@@ -121,8 +124,10 @@ pub struct CarouselStats {
     pub symbols: u64,
     /// Symbols of the file delivery table.
     pub fdt_symbols: u64,
-    /// Source symbols of all files: one cycle.
+    /// Source symbols of all files that are sent: one cycle.
     pub symbols_per_cycle: u64,
+    /// Bytes of files that are not sent, as they are zeros and the table tells of them.
+    pub skipped_bytes: u64,
     /// Symbols that are sent before the first cycle: the indexes of bundles.
     pub head_symbols: u64,
     /// Whole cycles.
@@ -208,13 +213,14 @@ impl Carousel {
         let [is_over, asks] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
         let skipped = options.skipped_cycles;
         let worker = Worker::new(Arc::clone(&plan), shares, skipped, Arc::clone(&asks), Arc::clone(&is_over));
-        let worker = (!plan.blocks.is_empty())
+        let worker = (!plan.windows.is_empty())
             .then(|| std::thread::Builder::new().name("weir-carousel".to_owned()))
             .map(|builder| builder.spawn(move || worker.run(&products_end, &words_end)))
             .transpose()
             .map_err(CarouselError::Thread)?;
         let stats = CarouselStats {
             symbols_per_cycle: plan.symbols,
+            skipped_bytes: plan.skipped_bytes(),
             head_symbols: plan.head_symbols(),
             ..CarouselStats::default()
         };

@@ -8,7 +8,7 @@ use super::cycle::CYCLE;
 use super::{CarouselError, CarouselOptions, pack};
 use crate::manifest::{FileEntry, Manifest, SetTotals};
 use crate::partition::Layout;
-use crate::pieces::BlockDigest;
+use crate::pieces::{BlockDigest, ZEROS};
 use crate::source::{SourceFile, SourceSet};
 
 /// Everything about a session that does not change while it is sent.
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     /// Consecutive blocks that are sent together, so that memory is bounded.
     pub(crate) windows: Vec<Range<usize>>,
     pub(crate) symbol_size: usize,
-    /// Source symbols of all blocks.
+    /// Source symbols of all blocks that are sent.
     pub(crate) symbols: u64,
     /// Symbols in a batch, about.
     pub(crate) batch_symbols: u64,
@@ -51,6 +51,8 @@ pub(crate) struct Block {
     pub(crate) length: u64,
     /// Source symbols.
     pub(crate) symbols: u32,
+    /// Those of them that are sent: all, or none of a block of zeros that the table tells of.
+    pub(crate) sent: u32,
     /// Whether its encoder is kept once it is made.
     pub(crate) is_kept: bool,
 }
@@ -63,6 +65,14 @@ struct Object {
     layout: Layout,
 }
 
+impl Object {
+    /// The bytes of its file that are in a block.
+    fn bytes_of(&self, block: u32) -> Range<u64> {
+        let end = self.layout.offset(block + 1).min(self.layout.transfer_length());
+        self.offset + self.layout.offset(block)..self.offset + end
+    }
+}
+
 impl Plan {
     /// Cuts `set` into objects and blocks and describes it.
     pub(crate) fn new(set: SourceSet, options: &CarouselOptions) -> Result<(Plan, Vec<Manifest>), CarouselError> {
@@ -72,22 +82,22 @@ impl Plan {
         let mut blocks = Vec::new();
         for object in &objects {
             for number in 0..object.layout.blocks() {
-                let offset = object.layout.offset(number);
-                let symbols = object.layout.symbols(number);
-                let padded = u64::from(symbols) * u64::from(options.symbol_size);
+                let (bytes, symbols) = (object.bytes_of(number), object.layout.symbols(number));
+                let is_skipped = options.skip_zeros && set.files[object.file].is_zero(&bytes);
                 blocks.push(Block {
                     toi: object.toi,
                     number: u8::try_from(number).expect("a RaptorQ layout has at most 255 blocks"),
                     file: u32::try_from(object.file).expect("the number of files was checked"),
-                    offset: object.offset + offset,
-                    length: padded.min(object.layout.transfer_length() - offset),
+                    offset: bytes.start,
+                    length: bytes.end - bytes.start,
                     symbols,
+                    sent: if is_skipped { 0 } else { symbols },
                     is_kept: false,
                 });
             }
         }
         let manifests = manifests(&set, bytes, &objects, options)?;
-        let symbols = blocks.iter().map(|block| u64::from(block.symbols)).sum::<u64>();
+        let symbols = blocks.iter().map(|block| u64::from(block.sent)).sum::<u64>();
         let symbol_size = u64::from(options.symbol_size);
         let kept = keep(&mut blocks, symbol_size, options.memory_limit / 2);
         let keep_encoders = kept >= 1.0;
@@ -118,6 +128,11 @@ impl Plan {
         Ok((plan, manifests))
     }
 
+    /// Bytes of files in blocks that are not sent.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        self.blocks.iter().filter(|block| block.sent == 0).map(|block| block.length).sum()
+    }
+
     /// Symbols that are sent before the first cycle.
     pub(crate) fn head_symbols(&self) -> u64 {
         self.heads.iter().map(|(_, symbols)| u64::from(*symbols)).sum()
@@ -146,7 +161,7 @@ fn repair_for(blocks: &[Block], loss: f64) -> u64 {
 /// Chooses blocks whose encoders are kept, spread evenly, in `room` bytes; the part that they are of all. Few would save little, and have
 /// their room taken from what waits to be sent.
 fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
-    let encoder_bytes = |block: &Block| u64::from(block.symbols) * symbol_size * ENCODER_PER_SOURCE / 10;
+    let encoder_bytes = |block: &Block| u64::from(block.sent) * symbol_size * ENCODER_PER_SOURCE / 10;
     let all: u64 = blocks.iter().map(encoder_bytes).sum();
     let part = if all <= room { 1.0 } else { room as f64 / all as f64 };
     if part < LEAST_KEPT {
@@ -203,19 +218,20 @@ fn cut(files: &[SourceFile], object_bytes: u64, options: &CarouselOptions) -> Re
     Ok(objects)
 }
 
+/// Cuts the blocks into windows of about so many symbols, each with something to send.
 fn windows(blocks: &[Block], window_symbols: u64) -> Vec<Range<usize>> {
     let mut windows = Vec::new();
     let mut start = 0;
     let mut symbols = 0;
     for (i, block) in blocks.iter().enumerate() {
-        if symbols > 0 && symbols + u64::from(block.symbols) > window_symbols {
+        if symbols > 0 && symbols + u64::from(block.sent) > window_symbols {
             windows.push(start..i);
             start = i;
             symbols = 0;
         }
-        symbols += u64::from(block.symbols);
+        symbols += u64::from(block.sent);
     }
-    if start < blocks.len() {
+    if symbols > 0 {
         windows.push(start..blocks.len());
     }
     windows
@@ -238,7 +254,7 @@ fn manifests(
             transfer_length: object.layout.transfer_length(),
             oti: Some(object.layout.oti()),
             digest: Some(file.digest),
-            blocks: block_digests(file, object)?,
+            blocks: block_digests(file, object, options.skip_zeros)?,
             md5: file.md5.filter(|_| object.layout.transfer_length() == file.length),
             attributes: file.attributes,
             bundle: file.bundle_entry(),
@@ -290,16 +306,21 @@ fn manifests(
     Ok(manifests)
 }
 
-/// The digests of an object's blocks; none where one block is the whole file, whose own digest is known.
-fn block_digests(file: &SourceFile, object: &Object) -> Result<Vec<BlockDigest>, CarouselError> {
-    let layout = &object.layout;
-    if layout.blocks() <= 1 && layout.transfer_length() == file.length {
+/// The digests of an object's blocks, with `skips_zeros` [`ZEROS`] for those that are not sent; none where one block is the whole file, whose
+/// own digest is known.
+fn block_digests(file: &SourceFile, object: &Object, skips_zeros: bool) -> Result<Vec<BlockDigest>, CarouselError> {
+    let is_skipped = |bytes: &Range<u64>| skips_zeros && file.is_zero(bytes);
+    let blocks: Vec<Range<u64>> = (0..object.layout.blocks()).map(|block| object.bytes_of(block)).collect();
+    if let [only] = &blocks[..]
+        && object.layout.transfer_length() == file.length
+        && !is_skipped(only)
+    {
         return Ok(Vec::new());
     }
-    let end = object.offset + layout.transfer_length();
-    let starts = (0..layout.blocks()).map(|block| object.offset + layout.offset(block));
-    let ends = (1..layout.blocks()).map(|block| object.offset + layout.offset(block)).chain([end]);
-    file.block_digests(starts.zip(ends).map(|(start, end)| start..end)).map_err(CarouselError::Source)
+    let rest = blocks.iter().filter(|bytes| !is_skipped(bytes)).cloned();
+    let mut digests = file.block_digests(rest).map_err(CarouselError::Source)?.into_iter();
+    let digest = |bytes| if is_skipped(bytes) { Some(ZEROS) } else { digests.next() };
+    Ok(blocks.iter().map_while(digest).collect())
 }
 
 /// The instances of a table while they are filled.
@@ -380,7 +401,7 @@ mod tests {
     fn plan(sizes: &[usize], options: &CarouselOptions) -> (Plan, Vec<Manifest>) {
         let folder = tempfile::tempdir().expect("temporary folder");
         for (i, size) in sizes.iter().enumerate() {
-            std::fs::write(folder.path().join(format!("f{i:03}")), vec![i as u8; *size]).expect("file");
+            std::fs::write(folder.path().join(format!("f{i:03}")), vec![i as u8 + 1; *size]).expect("file");
         }
         let set = SourceSet::collect(&[folder.path().to_owned()], false).expect("readable");
         Plan::new(set, options).expect("valid")

@@ -306,7 +306,7 @@ impl Worker {
     }
 
     fn window_symbols(&self, window: &Range<usize>) -> u64 {
-        self.plan.blocks[window.clone()].iter().map(|block| u64::from(block.symbols)).sum()
+        self.plan.blocks[window.clone()].iter().map(|block| u64::from(block.sent)).sum()
     }
 
     /// What is sent before the first cycle, in parts that are batches.
@@ -389,7 +389,7 @@ impl Worker {
     fn choose_slots(&mut self, window: usize, blocks: &Range<usize>, progress: u64, next: u64, batch: &mut Batch) {
         let run = if progress < CYCLE { self.plan.source_run } else { REPAIR_RUN };
         if self.cycle.as_ref().is_none_or(|(of, length, _)| (*of, *length) != (window, run)) {
-            let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.symbols).collect();
+            let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.sent).collect();
             self.cycle = Some((window, run, Cycle::new(&symbols, run)));
         }
         let (_, _, cycle) = self.cycle.as_ref().expect("was just made");

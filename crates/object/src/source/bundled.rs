@@ -43,13 +43,14 @@ impl SourceFile {
             attributes: Attributes::default(),
             stamp: Stamp::default(),
             leaves: Arc::new([]),
+            zeros: Arc::new([]),
             bundled: Some(Arc::new(bundled)),
         };
         let own = || Open::Bundle(None);
         let read = |open: &mut Open, bytes: &mut [u8], at| bundle.read(open, bytes, at);
         let leaves = hashing::leaves(end, own, read, &mut |_| ControlFlow::Continue(()))?;
-        bundle.digest = if end <= LEAF { bundle.digest_of_leaf()? } else { pieces::file_digest(end, &leaves) };
-        bundle.leaves = leaves.into();
+        bundle.digest = if end <= LEAF { bundle.digest_of_leaf()? } else { pieces::file_digest(end, &leaves.values) };
+        bundle.leaves = leaves.values.into();
         // By its content, so that a receiver that comes back finds what it has of it, whatever its number.
         let name = format!("{BUNDLE_NAME}{}", Hex(&bundle.digest[..16]));
         bundle.name = Name::new(&name).expect("a plain name");

@@ -7,14 +7,16 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
-use super::digest::{self, Content};
+use super::digest::{self, Content, Expected};
 use super::forged::{self, Symbol, Unknown};
 use super::incoming::{Block, Part, Recollection};
 use super::missing;
 
 use super::window::STRETCH;
 use super::{Event, FileState, Origin, Store, StoreError};
+use crate::sparse;
 
 impl Block {
     /// Whether symbols of `origin` are taken.
@@ -259,10 +261,29 @@ impl Store {
             if !std::mem::take(&mut block.unchecked) || self.is_right_in_file(file, index)? {
                 continue;
             }
+            if self.incoming(file).spec.expected(index) == Some(Expected::Zeros) {
+                // Nobody sends it.
+                self.write_zeros(file, index)?;
+                continue;
+            }
             found = true;
             self.open_wrong_block(file, index)?;
         }
         Ok(found)
+    }
+
+    /// Makes a block zeros.
+    fn write_zeros(&mut self, file: u32, index: u32) -> Result<(), StoreError> {
+        self.open_handles(file)?;
+        let incoming = self.incoming(file);
+        let (range, is_sparse) = (incoming.blocks[index as usize].range(), incoming.spec.attributes.sparse);
+        let data = &incoming.handles.as_ref().expect("was just opened").data;
+        let zeros = [0; STRETCH];
+        let written = range.clone().step_by(STRETCH).try_for_each(|at| {
+            let zeros = &zeros[..(range.end - at).min(STRETCH as u64) as usize];
+            if is_sparse { sparse::write(data, zeros, at) } else { data.write_all_at(zeros, at) }
+        });
+        written.map_err(|source| self.file_error(file, source))
     }
 
     /// Opens a block of an earlier run again, all of which is wrong.

@@ -9,12 +9,15 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use crate::pieces::{self, BlockDigest, BlockHasher, LEAF, PieceHasher};
+use crate::sparse;
 
 /// What the manifest says of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// Its own digest.
     Block(BlockDigest),
+    /// It is all zeros, and is not sent.
+    Zeros,
     /// It is the whole of a file with this digest.
     File([u8; 32]),
 }
@@ -165,6 +168,19 @@ pub(crate) fn is_block(
                 hasher.piece(&value(&piece, is_file, values, content)?);
             }
             Ok(hasher.finish() == *digest)
+        }
+        Expected::Zeros => {
+            if let Content::File(file, _) = content
+                && sparse::is_hole(file, &block)
+            {
+                return Ok(true);
+            }
+            for piece in pieces {
+                if !sparse::is_zero(content.read(piece)?) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
     }
 }

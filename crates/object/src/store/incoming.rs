@@ -20,7 +20,7 @@ use crate::bundle::{BundleEntry, MAX_INDEX_BYTES};
 use crate::manifest::FileEntry;
 use crate::name::{self, Name};
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
-use crate::pieces::BlockDigest;
+use crate::pieces::{BlockDigest, ZEROS};
 
 /// What the manifest says of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Spec {
     pub(crate) name: Name,
     pub(crate) length: u64,
     pub(crate) digest: Option<[u8; 32]>,
-    /// The digests of all its blocks, or of none.
+    /// The digests of all its blocks, [`ZEROS`] among them, or of none.
     pub(crate) block_digests: Vec<BlockDigest>,
     pub(crate) md5: Option<[u8; 16]>,
     pub(crate) attributes: Attributes,
@@ -117,6 +117,7 @@ impl Spec {
     /// What block `index` must be, where the manifest says so of blocks.
     pub(crate) fn expected(&self, index: u32) -> Option<Expected> {
         match (self.block_digests.get(index as usize), self.digest) {
+            (Some(&ZEROS), _) => Some(Expected::Zeros),
             (Some(digest), _) => Some(Expected::Block(*digest)),
             (None, Some(digest)) if self.blocks() == 1 => Some(Expected::File(digest)),
             _ => None,
@@ -335,6 +336,7 @@ impl Incoming {
                         data.set_len(incoming.spec.padded_length())?;
                     }
                     let symbols = incoming.load(&journal)?;
+                    incoming.settle_zeros(true);
                     let after_power_loss = !old.clean && old.boot_id != boot_id;
                     incoming.handles = Some(Handles { data, journal });
                     return Ok((incoming, Found::Partial { symbols, after_power_loss }));
@@ -353,6 +355,7 @@ impl Incoming {
         }
         let file = folder::open_at(&parent, &journal_name, How::Create)?;
         let journal = Journal::create(file, header, incoming.spec.slots())?;
+        incoming.settle_zeros(false);
         incoming.handles = Some(Handles { data, journal });
         Ok((incoming, found))
     }
@@ -411,6 +414,18 @@ impl Incoming {
             }
         }
         Ok(symbols)
+    }
+
+    /// Marks the blocks as done that are not sent: the partial file begins as zeros. One `is_old` may hold something else, if an earlier run
+    /// was sent symbols for it.
+    fn settle_zeros(&mut self, is_old: bool) {
+        for index in 0..self.blocks.len() {
+            let block = &mut self.blocks[index];
+            if !block.done && self.spec.expected(index as u32) == Some(Expected::Zeros) {
+                (block.have, block.unchecked) = (block.symbols, is_old);
+                self.mark_done(index);
+            }
+        }
     }
 
     /// Marks a block as done.

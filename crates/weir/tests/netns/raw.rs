@@ -69,7 +69,7 @@ fn standard_output_takes_one_verified_file_and_nothing_of_a_session_with_two() {
 }
 
 #[test]
-fn what_is_excluded_does_not_arrive_and_holes_stay_holes() {
+fn what_is_excluded_does_not_arrive_and_holes_are_not_sent_and_stay_holes() {
     if !require_root() {
         return;
     }
@@ -87,8 +87,11 @@ fn what_is_excluded_does_not_arrive_and_holes_stay_holes() {
     session.describe(network.sender());
     let receiving = session.recv(network.receiver(0), &out).args(["--link", "rate=50mbit,loss=2%"]).start();
     let sending = session.send(network.sender()).start();
-    let received = receiving.wait(MINUTE);
-    assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+    let (received, sent) = (receiving.wait(MINUTE), sending.wait(MINUTE));
+    assert!(received.is_success() && sent.is_success(), "{}", received.told());
+    assert!(sent.told().contains(" of zeros are not sent"), "{}", sent.told());
+    let bytes = received.count("received_bytes");
+    assert!(bytes < HOLES / 2, "{bytes} bytes came for an image of {HOLES} that are zeros but for one block");
 
     let there = content(&out.join("tree"));
     assert_eq!(there.keys().map(String::as_str).collect::<Vec<_>>(), ["image", "kept.txt"]);
