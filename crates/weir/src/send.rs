@@ -107,7 +107,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let carousel = carousel(&offer, sources, args, skipped_cycles)?;
     let skipped = Bytes::new(carousel.stats().skipped_bytes);
     if skipped >= WORTH_TELLING {
-        report.trouble(started, format!("{skipped} of zeros are not sent: receivers fill them in"), None);
+        let message =
+            format!("{skipped} of zeros are not sent: Weir's receivers fill them in (others need --plain-flute)");
+        report.trouble(started, message, None);
     }
     let announcing = plan.map(Plan::start).transpose();
     let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
@@ -257,7 +259,7 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
 fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: u64) -> Result<Carousel, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     // Receivers of other makers know no bundles, and need what is zeros.
-    let is_for_others = args.no_bundle || args.md5 || args.flute_version == 1;
+    let is_for_others = args.plain_flute || args.md5 || args.flute_version == 1;
     let options = CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,

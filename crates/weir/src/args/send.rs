@@ -401,9 +401,9 @@ pub struct SendFile {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "Session")]
     pub flute_version: u8,
 
-    /// Send small files each by itself, and blocks of zeros, as receivers of other makers need them: Weir's own get 32 and more small files in bundles, much sooner, and fill in zeros themselves. --md5 and --flute-version 1 say the same.
-    #[arg(long, help_heading = "Session")]
-    pub no_bundle: bool,
+    /// Send what receivers of other makers need: each small file by itself, and blocks of zeros. Weir's own get 32 and more small files in bundles, much sooner, and fill in zeros themselves. --md5 and --flute-version 1 say the same.
+    #[arg(long, alias = "no-bundle", help_heading = "Session")]
+    pub plain_flute: bool,
 
     /// Add MD5 digests for receivers of other makers; Weir's own verify BLAKE3 and the signature in any case.
     #[arg(long, help_heading = "Session")]
