@@ -86,7 +86,8 @@ impl Spec {
         }
         if let Some(BundleEntry { index_bytes, .. }) = spec.bundle {
             // Nothing reads an index that no digest tells of.
-            let has_digests = (0..blocks).all(|block| spec.expected(block).is_some());
+            let is_sent = |expected| !matches!(expected, None | Some(Expected::Zeros));
+            let has_digests = (0..blocks).all(|block| is_sent(spec.expected(block)));
             let has_index = (1..=spec.length.min(MAX_INDEX_BYTES as u64)).contains(&index_bytes);
             if entries.len() > 1 || !has_digests || !has_index {
                 return Err(SpecError::Bundle);
@@ -175,8 +176,8 @@ pub enum SpecError {
     /// Some blocks have digests and others do not, or there are more digests than blocks.
     #[error("it has another number of blocks than digests of blocks")]
     BlockDigests,
-    /// A bundle is cut into several objects, has no digests, or an index that cannot be.
-    #[error("it is a bundle that is cut in two, has no digests, or an index that cannot be")]
+    /// A bundle is cut into several objects, is not sent or has no digests, or an index that cannot be.
+    #[error("it is a bundle that is cut in two, is not sent or has no digests, or an index that cannot be")]
     Bundle,
 }
 
@@ -538,3 +539,35 @@ const OBJECT_OVERHEAD: usize = 64;
 
 /// With two symbols more than it has source symbols, a block cannot be decoded once in a million times (RFC 6330, section 1).
 const SPARE_SYMBOLS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_of_which_a_block_is_not_sent_is_refused() {
+        let layout = Layout::choose(10_000, 1_000, 4, 255).expect("two blocks and more");
+        let entry = |second: BlockDigest| {
+            let mut blocks = vec![[7; 16]; layout.blocks() as usize];
+            blocks[1] = second;
+            FileEntry {
+                toi: 1,
+                name: Name::new("bundle").expect("a name"),
+                offset: 0,
+                file_length: 10_000,
+                transfer_length: 10_000,
+                oti: Some(layout.oti()),
+                digest: Some([1; 32]),
+                blocks,
+                md5: None,
+                attributes: Attributes::default(),
+                bundle: Some(BundleEntry { files: 40, index_bytes: 900, index_digest: [3; 32] }),
+            }
+        };
+        let error = |second| Spec::new(&[entry(second)]).err();
+        assert_eq!((error([8; 16]), error(ZEROS)), (None, Some(SpecError::Bundle)));
+        let plain = FileEntry { bundle: None, ..entry(ZEROS) };
+        let spec = Spec::new(&[plain]).expect("a file may have one");
+        assert_eq!(spec.expected(1), Some(Expected::Zeros));
+    }
+}
