@@ -56,7 +56,7 @@ const DIGESTS: &[(&str, &str)] = &[
     ("mtcp", "b0d47ed187cb37f8"),
     ("plm", "9bd4edc5e87ce765"),
     ("rap", "a817cecf30d23112"),
-    ("sluice", "6f46104e9fc6e494"),
+    ("sluice", "e9e5926d3a60ee91"),
     ("stair", "0cd997188f93c17e"),
     ("fglm", "33b082e94dd6d140"),
 ];

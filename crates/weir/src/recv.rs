@@ -379,8 +379,8 @@ impl FileReceiver<'_> {
         let is_unanswered = control_received == 0 && probes_sent >= PROBES_TO_WAIT_FOR;
         if let Some(address) = self.probes_to.take_if(|_| is_unanswered) {
             let message = format!(
-                "the sender answers no round-trip probes at {address}, so the rate goes by a round trip of initial_rtt; \
-                 firewalls on the way must let UDP port {} through",
+                "the sender answers no round-trip probes at {address}: it may not hear this host, and then sends little, and the rate goes by a \
+                 round trip that is assumed; firewalls on the way, and the sender's own, must let UDP port {} through",
                 address.port()
             );
             self.trouble(now, message, None);

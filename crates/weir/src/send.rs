@@ -122,7 +122,8 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         expected,
         complete: (0, 0),
         duration: args.duration,
-        ends: None,
+        begun: None,
+        control_port: offer.description.control_address.map(|address| address.port()),
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
@@ -338,9 +339,11 @@ struct FileSender<'a> {
     expected: Vec<Expected>,
     /// Receivers that had everything when it was last looked who of the expected does, and how many those are.
     complete: (u64, u64),
-    /// How long to send, from the first packet on, and when that is over.
+    /// When the first packet was sent, and how long to send from then on.
+    begun: Option<Time>,
     duration: Option<Duration>,
-    ends: Option<Time>,
+    /// Where receivers are heard; `None` once one was, or it has been told that none is.
+    control_port: Option<u16>,
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
@@ -353,7 +356,7 @@ struct FileSender<'a> {
 
 impl Application<Content> for FileSender<'_> {
     fn payload(&mut self, now: Time, channel: Option<ChannelId>) -> Option<(Content, &[u8])> {
-        self.ends = self.ends.or_else(|| self.duration.map(|duration| now + duration));
+        self.begun.get_or_insert(now);
         let ChannelId(channel) = channel?;
         if let Some(asks) = self.asks.as_mut().filter(|_| self.carousel.is_waiting()) {
             asks.look(now, &mut self.carousel);
@@ -372,6 +375,9 @@ impl Application<Content> for FileSender<'_> {
             }
             Observation::Audience(audience) => {
                 self.audience = *audience;
+                if audience.is_some_and(|audience| audience.receivers > 0) {
+                    self.control_port = None;
+                }
                 self.asks.iter_mut().for_each(|asks| asks.on_audience(now, *audience));
             }
             Observation::Reached { level } => {
@@ -416,6 +422,7 @@ impl Application<Content> for FileSender<'_> {
         if let Some(message) = self.ceilings.on_time(now) {
             self.report.trouble(now, message, None);
         }
+        self.look_for_receivers(now);
         if let Some(asks) = &mut self.asks {
             asks.look(now, &mut self.carousel);
         }
@@ -440,6 +447,22 @@ impl Application<Content> for FileSender<'_> {
 }
 
 impl FileSender<'_> {
+    /// Tells, once, that no receiver was heard, where the scheme would know.
+    fn look_for_receivers(&mut self, now: Time) {
+        let is_late = self.begun.is_some_and(|begun| now.since(begun) >= UNHEARD);
+        if self.audience.is_some()
+            && is_late
+            && let Some(port) = self.control_port.take()
+        {
+            let message = format!(
+                "no receiver has been heard for {} s, so little is sent; if there are any, this host's firewall and those on the way must let \
+                 UDP port {port} in, or send everything to receivers that cannot be heard: --cc-set offer=all",
+                UNHEARD.as_secs()
+            );
+            self.report.trouble(now, message, None);
+        }
+    }
+
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
         if let Some(failure) = self.carousel.failure() {
             let message = failure.to_string();
@@ -447,7 +470,7 @@ impl FileSender<'_> {
             return Some(Exit::Files);
         }
         let has_receipts = self.wanted.is_some_and(|wanted| self.receivers() >= wanted);
-        let is_over = self.ends.is_some_and(|ends| now >= ends);
+        let is_over = self.begun.zip(self.duration).is_some_and(|(begun, duration)| now >= begun + duration);
         if has_receipts {
             Some(Exit::Done)
         } else if is_over {
@@ -531,6 +554,8 @@ impl FileSender<'_> {
 const OVERFLOW: &str = "more reports and receipts come than can be looked at in time, or from more receivers than can be remembered: some receivers are \
                         heard late. Whoever has the description can send as many";
 
+/// Receivers that are there report within a fraction of a second.
+const UNHEARD: Duration = Duration::from_secs(60);
 /// Zeros that are not sent are told of from here on: who sends an image wants to know.
 const WORTH_TELLING: Bytes = Bytes::new(1_000_000);
 /// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before

@@ -143,7 +143,7 @@ fn a_sender_tells_who_receives_where_it_knows() {
     assert!(shown(Some(12), mbps(8), mbps(90)).contains("12 receivers at 8.00 Mbit/s to 90.0 Mbit/s · receipts"));
     assert!(shown(Some(2), mbps(8), mbps(8)).contains("· 2 receivers at 8.00 Mbit/s ·"));
     assert!(shown(Some(1), mbps(8), mbps(8)).contains("· 1 receiver at 8.00 Mbit/s ·"));
-    assert!(shown(Some(0), Some(0), Some(0)).contains("nobody receives"));
+    assert!(shown(Some(0), Some(0), Some(0)).contains("no receiver is heard"));
     let unknown = shown(None, None, None);
     assert!(!unknown.contains("receive") && unknown.contains("receipts"), "{unknown}");
 }

@@ -222,7 +222,7 @@ fn audience(p: &SenderProgress) -> String {
     let rate = |bps: Option<u64>| Rate::from_bps(bps.unwrap_or_default());
     match p.receivers {
         None => String::new(),
-        Some(0) => "nobody receives · ".to_owned(),
+        Some(0) => "no receiver is heard · ".to_owned(),
         Some(1) => format!("1 receiver at {} · ", rate(p.highest_bps)),
         Some(count) if p.lowest_bps == p.highest_bps => format!("{count} receivers at {} · ", rate(p.highest_bps)),
         Some(count) => format!("{count} receivers at {} to {} · ", rate(p.lowest_bps), rate(p.highest_bps)),

@@ -1,5 +1,6 @@
 //! The program's commands as a user runs them on one machine, without any privilege.
 
+mod alone;
 mod demo;
 mod dissect;
 mod lab;

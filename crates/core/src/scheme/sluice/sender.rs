@@ -182,10 +182,10 @@ impl Sender {
         self.tell_audience(now);
     }
 
-    /// Tells which receivers there are, when that has changed: at once if none was known, as an application may ask them what they lack, else now and then.
+    /// Tells which receivers there are, when that has changed: at once if there was none, as an application may ask them what they lack, else now and then.
     fn tell_audience(&mut self, now: Time) {
         let (looked, told) = self.told_audience;
-        if told.is_some() && now.since(looked) < AUDIENCE_INTERVAL {
+        if told.is_some_and(|told| told.receivers > 0) && now.since(looked) < AUDIENCE_INTERVAL {
             return;
         }
         let audience = self.demand.as_ref().and_then(Demand::audience);
