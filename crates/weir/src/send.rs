@@ -43,6 +43,11 @@ use crate::{key, left_out, sealing, standard};
 pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Result<Exit, Failure> {
     let choice = session::interface_choice(args.iface.as_deref());
     let interface = Interface::choose(&choice, args.to.ip()).map_err(Failure::of(Exit::Network, "cannot send"))?;
+    if args.describe && key::file(args.key.as_deref()).is_none() {
+        let message = "cannot describe a session that nobody could send: its key would be made for this run alone; make one that lasts \
+                       (weir key new), or name one (--key FILE)";
+        return Err(Failure::new(Exit::Usage, message.to_owned()));
+    }
     let offer = session::offer(args, &interface)?;
     if args.describe {
         write_description(args, &offer)?;

@@ -82,6 +82,22 @@ fn groups_of_others_are_refused_and_odd_ones_are_warned_of() {
 }
 
 /// The description of a session that this key signs. The key is made if it is not there.
+#[test]
+fn a_session_whose_key_nobody_will_have_again_is_not_described() {
+    let scratch = Scratch::new();
+    let (file, description) = (scratch.join("input"), scratch.join("weir.sdp"));
+    generated_file(&file, 1_000, 1);
+    let describe = || {
+        let command = Command::here(WEIR).args(["send", "file"]).arg(&file).args(["--describe", "--iface", "lo"]);
+        command.args(["--to", "239.255.78.1:5004"]).arg("--session").arg(&description)
+    };
+    let refused = describe().start().wait(LIMIT);
+    assert!(refused.code() == Some(2) && refused.told().contains("weir key new"), "{}", refused.told());
+    assert!(!description.exists());
+    let described = describe().arg("--key").arg(scratch.join("key")).start().wait(LIMIT);
+    assert!(described.is_success() && description.exists(), "{}", described.told());
+}
+
 fn describe(scratch: &Scratch, key: &str) -> String {
     let (file, key) = (scratch.join("input"), scratch.join(key));
     if !file.exists() {
