@@ -238,6 +238,35 @@ fn a_sender_that_expects_hosts_ends_with_what_became_of_each() {
     assert!(done.is_success() && done.events("result").len() == 1, "{}", done.told());
 }
 
+/// Its reports go to a host that is not there, as they end at a firewall elsewhere.
+#[test]
+fn a_receiver_that_the_sender_cannot_hear_has_the_file_slowly_and_says_why() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().receivers(1).build();
+    let scratch = Scratch::new();
+    let file = scratch.join("input");
+    generated_file(&file, 4_000_000, 1);
+    let session = Session::new(Path::new(WEIR), &file, scratch.path()).words(["--rates", "256k..1G", "--for", "60s"]);
+    session.describe(network.sender());
+    let host = network.receiver(0);
+    let to = format!("ip neigh replace {} lladdr 02:00:00:00:00:99 dev e0 nud permanent", network.sender().ipv4());
+    let done = host.command("sh").args(["-c", &to]).start().wait(LIMIT);
+    assert!(done.is_success(), "{}", done.told());
+    let sender = session.send(network.sender()).start();
+    sender.event("progress", LIMIT, |progress| progress["t_s"].as_f64() > Some(1.0));
+    let received = session.recv(host, &scratch.folder("out")).start().wait(LIMIT);
+    assert!(received.is_success() && same_content(&file, &scratch.join("out/input")), "{}", received.told());
+    let troubles = received.events("error");
+    let is_told = |trouble: &Value| message(trouble).contains("it may not hear this host, and then sends little");
+    assert!(troubles.iter().any(is_told), "{}", received.told());
+    let told = sender.event("progress", LIMIT, |progress| progress["t_s"].as_f64() > Some(3.0));
+    assert_eq!(told["receivers"], 0, "{told}");
+    let mbps = received.last_event("end")["seconds"].as_f64().map(|seconds| 32.0 / seconds);
+    assert!(mbps < Some(5.0), "{mbps:?} Mbit/s from a sender that hears nobody");
+}
+
 fn message(told: &Value) -> &str {
     told["message"].as_str().unwrap_or_default()
 }
