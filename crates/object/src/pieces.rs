@@ -5,7 +5,7 @@
 //! pieces; the value of a piece that is a whole leaf is its chaining value, that of any other its own BLAKE3 hash. The block's
 //! digest is the first 16 bytes of BLAKE3, in key derivation mode with a context of its own, over the values of its pieces.
 //!
-//! A block of zeros has no digest but [`ZEROS`] in its place, where the sender leaves it out.
+//! Where the sender leaves out a block of zeros, 16 zero bytes stand in the place of its digest.
 //!
 //! Not here: files and what was expected.
 
