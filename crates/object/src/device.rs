@@ -1,13 +1,63 @@
-//! Block devices as what is sent: a disk or a partition, from its first byte to its last.
+//! Block devices as what is sent, a disk or a partition from its first byte to its last, and as where a file is written to.
 //!
-//! A device that is mounted so that it can be written changes while it is read, and what would arrive is no file system.
+//! A device that is mounted so that it can be written changes while it is read, and what would arrive is no file system. One that anything uses
+//! is not written to.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use nix::sys::stat::{major, minor};
+
+/// Why a device cannot be written to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// It cannot be opened, read or written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is something else.
+    #[error("it is no block device")]
+    Other,
+    /// The system does not give it to one program alone.
+    #[error(
+        "it is in use: it, or a partition of it, is mounted or swapped to, or is part of a RAID or of logical volumes, or another program has \
+         it for itself; lsblk shows which"
+    )]
+    InUse,
+    /// The file is longer.
+    #[error("it has {length} bytes, and the file {needed}")]
+    TooSmall {
+        /// Bytes of the device.
+        length: u64,
+        /// Bytes of the file.
+        needed: u64,
+    },
+    /// It takes one file, and nothing else has a place.
+    #[error(
+        "a device takes a session of one file, and this one has folders, links or several files: name a folder for it"
+    )]
+    NotOneFile,
+}
+
+/// Opens a device of which all is to be written over, and gives its length in bytes. Nothing else has it as long as it is open.
+pub(crate) fn open_alone(path: &Path) -> Result<(File, u64), DeviceError> {
+    if !is_one(&fs::metadata(path)?) {
+        return Err(DeviceError::Other);
+    }
+    let opened = File::options().read(true).write(true).custom_flags(OFlag::O_EXCL.bits()).open(path);
+    let mut file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => DeviceError::InUse,
+        _ => DeviceError::Io(error),
+    })?;
+    if !is_one(&file.metadata()?) {
+        return Err(DeviceError::Other);
+    }
+    let length = length(&mut file)?;
+    Ok((file, length))
+}
 
 /// Whether it is one.
 pub(crate) fn is_one(metadata: &Metadata) -> bool {

@@ -38,6 +38,23 @@ pub(crate) fn write(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes these bytes zeros, of a device by its own means where it has some.
+pub(crate) fn fill(file: &File, range: Range<u64>) -> io::Result<()> {
+    let zeros = vec![0; FILLED_AT_ONCE as usize];
+    let write = |range: Range<u64>| {
+        range
+            .clone()
+            .step_by(FILLED_AT_ONCE as usize)
+            .try_for_each(|at| file.write_all_at(&zeros[..(range.end - at).min(FILLED_AT_ONCE) as usize], at))
+    };
+    let pages = range.start.next_multiple_of(PAGE)..range.end / PAGE * PAGE;
+    if pages.is_empty() || !becomes_hole(file, &pages) {
+        return write(range);
+    }
+    write(range.start..pages.start)?;
+    write(pages.end..range.end)
+}
+
 /// Cuts `bytes` into runs of pages that are zero and of pages that are not, as far as these bytes tell.
 fn runs(bytes: &[u8], at: u64) -> Vec<(Range<u64>, bool)> {
     let mut runs: Vec<(Range<u64>, bool)> = Vec::new();
@@ -80,6 +97,10 @@ fn is_or_becomes_hole(file: &File, range: &Range<u64>) -> bool {
     if range.start.next_multiple_of(PAGE) + PAGE > range.end {
         return false;
     }
+    becomes_hole(file, range)
+}
+
+fn becomes_hole(file: &File, range: &Range<u64>) -> bool {
     let (Ok(start), Ok(length)) = (i64::try_from(range.start), i64::try_from(range.end - range.start)) else {
         return false;
     };
@@ -89,6 +110,8 @@ fn is_or_becomes_hole(file: &File, range: &Range<u64>) -> bool {
 
 /// What file systems mostly give out room by.
 const PAGE: u64 = 4096;
+/// Bytes of zeros that are written at a time.
+const FILLED_AT_ONCE: u64 = 1 << 20;
 /// Compared at a time, which is faster than to look at each byte.
 static ZEROS: [u8; 1024] = [0; 1024];
 /// The unit of [`MetadataExt::blocks`], whatever the file system.
@@ -127,6 +150,19 @@ mod tests {
         assert!(!is_sparse(), "zeros are data, too");
         file.set_len(1 << 30).expect("it is ours");
         assert!(is_sparse());
+    }
+
+    #[test]
+    fn what_is_filled_is_zeros_and_what_lies_next_to_it_stays() {
+        let file = tempfile::tempfile().expect("temporary file");
+        for range in [10..20, 100..9_000, 4_096..8_192, 5_000..2_500_001, 0..3_000_000] {
+            file.write_all_at(&[7; 3_000_000], 0).expect("it can be written");
+            fill(&file, range.clone()).expect("it can be written");
+            let mut content = vec![1; 3_000_000];
+            file.read_exact_at(&mut content, 0).expect("readable");
+            let is_right = |(at, byte): (u64, u8)| byte == if range.contains(&at) { 0 } else { 7 };
+            assert!((0..).zip(content).all(is_right), "{range:?}");
+        }
     }
 
     proptest! {

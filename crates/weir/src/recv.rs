@@ -2,6 +2,7 @@
 
 mod answers;
 mod came;
+mod disk;
 mod pace;
 mod wanted;
 pub(crate) mod words;
@@ -53,6 +54,10 @@ pub(crate) fn files_of(
     wanted: Wanted,
     observer: &mut dyn Observer<ReceiverEvent>,
 ) -> Result<Exit, Failure> {
+    if let Some(device) = disk::of(args)? {
+        let wanted = Wanted { out: disk::working_folder(&device)?, device: Some(device), ..wanted };
+        return receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer));
+    }
     if !standard::is_output(args) {
         return receive(args, &wanted, &mut Hooked::new(Hook::of(args), observer));
     }
@@ -93,7 +98,7 @@ pub(crate) fn sender_key(description: &Description) -> Option<String> {
 }
 
 fn start_event(args: &Recv, wanted: &Wanted) -> ReceiverStart {
-    let Wanted { description, levels, interface, out, .. } = wanted;
+    let Wanted { description, levels, interface, .. } = wanted;
     let control = description.control.as_ref();
     ReceiverStart {
         role: Role::Receiver,
@@ -105,7 +110,7 @@ fn start_event(args: &Recv, wanted: &Wanted) -> ReceiverStart {
         address: description.channels[0].to_string(),
         interface: Some(interface.name.clone()),
         link_bps: args.link.as_ref().and_then(|link| link.rate).map(Rate::bps),
-        out: out.display().to_string(),
+        out: wanted.place().display().to_string(),
         sender_key: sender_key(description),
     }
 }
@@ -314,7 +319,7 @@ impl<'a> FileReceiver<'a> {
             silence: Silence::new(description, &wanted.interface, number, started),
             probes_to: description.control_address.filter(|_| has_probes(description)),
             statistics: Statistics::default(),
-            came: Came::new(wanted.out.clone(), description.public_key.is_some() && !args.any_sender),
+            came: Came::new(wanted, description.public_key.is_some() && !args.any_sender),
             completed: None,
             only_decodes: false,
             has_left: false,

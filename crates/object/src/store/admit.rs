@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use md5::Digest;
 use weir_wire::alc::Content;
@@ -16,6 +17,7 @@ use super::folder::{self, How};
 use super::incoming::{Found, Incoming, Spec};
 use super::{Event, FileState, Object, Origin, RefuseReason, RestartReason, Store, StoreError};
 use crate::bundle::BundleEntry;
+use crate::device::{self, DeviceError};
 use crate::limits::MAX_BUNDLED;
 use crate::links::{FolderEntry, LinkEntry};
 use crate::manifest::{EntryKind, FileEntry, Manifest, Refused};
@@ -24,6 +26,9 @@ use crate::name::Name;
 impl Store {
     /// Takes a manifest that is believed.
     pub(super) fn admit(&mut self, manifest: Manifest) -> Result<(), StoreError> {
+        if let Some(path) = self.folder.device() {
+            check_device(path, &manifest).map_err(|source| StoreError::Device { path: path.to_owned(), source })?;
+        }
         if let Some(set) = manifest.set
             && self.set.is_none_or(|known| known.id != set.id)
         {
@@ -289,6 +294,7 @@ impl Store {
         if is_bundle {
             self.resume_bundle(file)?;
         }
+        self.have_filled(file)?;
         self.finish_if_whole(file)
     }
 
@@ -346,7 +352,7 @@ impl Store {
     }
 
     fn look_at_target(&mut self, spec: &Spec) -> io::Result<Target> {
-        if spec.bundle.is_some() {
+        if spec.bundle.is_some() || self.folder.device().is_some() {
             return Ok(Target::Missing);
         }
         let (parent, last) = self.folder.parent(&spec.name)?;
@@ -421,6 +427,10 @@ impl Store {
         let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
         let (parent, last) = incoming.parent(&self.folder)?;
         let handles = incoming.handles.as_ref().expect("was opened to be checked");
+        if self.folder.device().is_some() {
+            handles.data.sync_all()?;
+            return folder::remove_at(&parent, Spec::journal_name(last));
+        }
         handles.data.set_len(incoming.spec.length)?;
         let refused = incoming.spec.attributes.apply(&handles.data, self.umask)?;
         if sync {
@@ -475,6 +485,22 @@ fn is_file_right(incoming: &mut Incoming, scratch: &mut Vec<u8>) -> io::Result<b
         }
         _ => Ok(true),
     }
+}
+
+/// A device takes a session of one file, if it is long enough.
+fn check_device(path: &Path, manifest: &Manifest) -> Result<(), DeviceError> {
+    let is_one = manifest.set.is_some_and(|set| {
+        set.objects == manifest.files.len() as u64 && set.folders == 0 && set.links == 0 && manifest.refused.is_empty()
+    });
+    let [first, rest @ ..] = &manifest.files[..] else { return Err(DeviceError::NotOneFile) };
+    if !is_one || first.bundle.is_some() || first.file_length == 0 || rest.iter().any(|part| part.name != first.name) {
+        return Err(DeviceError::NotOneFile);
+    }
+    let length = device::length(&mut File::open(path)?)?;
+    if length < first.file_length {
+        return Err(DeviceError::TooSmall { length, needed: first.file_length });
+    }
+    Ok(())
 }
 
 fn md5_of(file: &File, length: u64) -> io::Result<[u8; 16]> {

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use super::digest::{self, Content, Expected};
 use super::forged::{self, Symbol, Unknown};
@@ -16,7 +15,6 @@ use super::missing;
 
 use super::window::STRETCH;
 use super::{Event, FileState, Origin, Store, StoreError};
-use crate::sparse;
 
 impl Block {
     /// Whether symbols of `origin` are taken.
@@ -281,7 +279,7 @@ impl Store {
         let zeros = [0; STRETCH];
         let written = range.clone().step_by(STRETCH).try_for_each(|at| {
             let zeros = &zeros[..(range.end - at).min(STRETCH as u64) as usize];
-            if is_sparse { sparse::write(data, zeros, at) } else { data.write_all_at(zeros, at) }
+            data.write(zeros, at, is_sparse)
         });
         written.map_err(|source| self.file_error(file, source))
     }

@@ -7,14 +7,13 @@
 //! Not here: what becomes of a block (`receive.rs`, `blocks.rs`).
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::data::Reader;
 use super::digest::{self, Content, Expected, Values};
 use super::forged::Symbol;
 use super::incoming::{Job, Part};
@@ -22,9 +21,10 @@ use super::missing;
 use super::{FileState, Store, StoreError};
 use crate::pieces::LEAF;
 
-/// A block to be decoded, or checked: it has as many symbols as it needs.
+/// A block to be decoded, or checked: it has as many symbols as it needs. Or one to be filled, which needs none.
 #[derive(Debug)]
 pub(super) struct Task {
+    job: Job,
     file: u32,
     index: u32,
     part: Part,
@@ -32,9 +32,9 @@ pub(super) struct Task {
     set: u64,
     /// Where in the file its slots are.
     start: u64,
-    /// The symbols to decode; `None` if it has its source symbols.
+    /// The symbols to decode.
     symbols: Option<Symbols>,
-    data: File,
+    data: Reader,
     /// The bytes of the file in it, what they must be, and what of that is known.
     length: u64,
     expected: Option<Expected>,
@@ -92,7 +92,10 @@ impl Task {
     fn outcome(&self) -> io::Result<Outcome> {
         match &self.symbols {
             Some(symbols) => self.decode(symbols),
-            None => self.is_right(&mut Content::File(&self.data, &mut Vec::new())).map(Outcome::Checked),
+            None if self.job == Job::Fill => {
+                self.data.fill(self.start..self.start + self.length).map(|()| Outcome::Checked(true))
+            }
+            None => self.is_right(&mut Content::File(self.data.file(), &mut Vec::new())).map(Outcome::Checked),
         }
     }
 
@@ -105,7 +108,7 @@ impl Task {
     fn decode(&self, Symbols { slots, extra }: &Symbols) -> io::Result<Outcome> {
         let size = self.part.layout.symbol_size();
         let mut bytes = vec![0; slots.len() * size];
-        self.data.read_exact_at(&mut bytes, self.start)?;
+        self.data.read(&mut bytes, self.start)?;
         let in_slots = slots.iter().copied().zip(bytes.chunks_exact(size));
         let extra = extra.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
         let Some(codec) = self.part.layout.codec() else { return Ok(Outcome::TooFew) };
@@ -299,6 +302,17 @@ impl Store {
         self.settle_checked(file, index, part, is_right)
     }
 
+    /// Has the blocks filled that are to become zeros.
+    pub(super) fn have_filled(&mut self, file: u32) -> Result<(), StoreError> {
+        let FileState::Incoming(incoming) = &self.files[file as usize] else { return Ok(()) };
+        let is_waiting = |block: u32| incoming.blocks[block as usize].job == Some(Job::Fill);
+        for part in &incoming.spec.parts {
+            let blocks = part.first_block..part.first_block + part.layout.blocks();
+            self.decoders.waiting.extend(blocks.filter(|block| is_waiting(*block)).map(|block| (file, block, *part)));
+        }
+        self.begin_decoding()
+    }
+
     fn have_done(&mut self, job: Job, file: u32, index: u32, part: &Part) -> Result<(), StoreError> {
         let block = &mut self.incoming(file).blocks[index as usize];
         if block.job.replace(job).is_none() {
@@ -354,24 +368,30 @@ impl Store {
         self.open_handles(file)?;
         let set = self.decoders.set;
         let incoming = self.incoming(file);
-        let data = incoming.handles.as_ref().expect("was just opened").data.try_clone();
+        let data = incoming.handles.as_ref().expect("was just opened").data.reader();
         let expected = incoming.spec.expected(index);
         let block = &mut incoming.blocks[index as usize];
         let slots = || block.slots.as_ref().expect("was just loaded").symbols().to_vec();
         let symbols = (job == Job::Decode).then(|| Symbols { slots: slots(), extra: block.extra.clone() });
         let (start, length, values) = (block.start, block.length, block.values.take());
         let data = data.map_err(|source| self.file_error(file, source))?;
-        Ok(Some(Task { file, index, part, set, start, symbols, data, length, expected, values }))
+        Ok(Some(Task { job, file, index, part, set, start, symbols, data, length, expected, values }))
     }
 
     /// A block has been decoded or checked, or could not be decoded.
     fn settle_decoded(&mut self, decoded: Decoded) -> Result<(), StoreError> {
         let Decoded { file, index, part, set, extras, values, outcome, .. } = decoded;
         let Some(FileState::Incoming(incoming)) = self.files.get_mut(file as usize) else { return Ok(()) };
-        if set != self.decoders.set || incoming.blocks[index as usize].job.take().is_none() {
+        if set != self.decoders.set {
             return Ok(());
         }
+        let Some(job) = incoming.blocks[index as usize].job.take() else { return Ok(()) };
         let outcome = outcome.map_err(|source| self.file_error(file, source))?;
+        if job == Job::Fill {
+            let block = &mut self.incoming(file).blocks[index as usize];
+            block.have = block.symbols;
+            return self.take_block(file, index);
+        }
         self.keep_slots(file, index, &part)?;
         self.incoming(file).blocks[index as usize].values = values;
         match outcome {

@@ -27,6 +27,8 @@ use crate::name::{self, Name};
 #[derive(Debug)]
 pub(crate) struct OutFolder {
     path: PathBuf,
+    /// The device that the bytes of the file go to.
+    device: Option<PathBuf>,
     root: OwnedFd,
     /// The folders below it that this process has made.
     made: RefCell<BTreeSet<Vec<u8>>>,
@@ -40,11 +42,32 @@ impl OutFolder {
     pub(crate) fn open(path: &Path) -> io::Result<OutFolder> {
         std::fs::create_dir_all(path)?;
         let root = openat(nix::fcntl::AT_FDCWD, path, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(OutFolder { path: path.to_owned(), root, made: RefCell::default(), closed: RefCell::default() })
+        Ok(OutFolder {
+            path: path.to_owned(),
+            device: None,
+            root,
+            made: RefCell::default(),
+            closed: RefCell::default(),
+        })
+    }
+
+    /// Has the bytes of the file go to this device.
+    pub(crate) fn with_device(self, device: Option<PathBuf>) -> OutFolder {
+        OutFolder { device, ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The device that the bytes of the file go to, if they do not stay in the folder.
+    pub(crate) fn device(&self) -> Option<&Path> {
+        self.device.as_deref()
+    }
+
+    /// Where what is received ends up.
+    pub(crate) fn place(&self) -> &Path {
+        self.device().unwrap_or(&self.path)
     }
 
     /// Opens the folder that `name` lies in, making what is missing, and gives the last component.

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 
 use nix::fcntl::{Flock, FlockArg};
 
+use super::data::Data;
 use super::digest::{Expected, Values};
 use super::folder::{self, How, OutFolder};
 use super::journal::{BlockState, Header, Journal, Session, Unusable};
@@ -17,6 +18,7 @@ use super::slots::Slots;
 use super::unpack::Unpacking;
 use crate::attributes::Attributes;
 use crate::bundle::{BundleEntry, MAX_INDEX_BYTES};
+use crate::device;
 use crate::manifest::FileEntry;
 use crate::name::{self, Name};
 use crate::partition::{Layout, LayoutError, MAX_FILE_BYTES};
@@ -222,6 +224,8 @@ pub(crate) enum Job {
     /// It has its source symbols: what was not hashed from memory is read back.
     Check,
     Decode,
+    /// It is not sent, and its place on a device is to become zeros.
+    Fill,
 }
 
 impl Block {
@@ -233,7 +237,7 @@ impl Block {
     /// Whether more symbols would be of no use: its own are enough, or there are spare ones should they not be.
     pub(crate) fn only_decodes(&self) -> bool {
         match self.job {
-            Some(Job::Check) => true,
+            Some(Job::Check | Job::Fill) => true,
             Some(Job::Decode) => self.extra.len() >= SPARE_SYMBOLS,
             None => false,
         }
@@ -270,7 +274,7 @@ pub(crate) struct Recollection {
 /// The open files of an incoming file.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    pub(crate) data: Flock<File>,
+    pub(crate) data: Data,
     pub(crate) journal: Journal,
 }
 
@@ -319,13 +323,14 @@ impl Incoming {
         let journal_name = Spec::journal_name(last);
         let partial_name = Spec::partial_name(last);
         let there = folder::stat_at(&parent, &journal_name)?.is_some();
-        let partial_there = folder::stat_at(&parent, &partial_name)?.is_some();
-        let data = lock(folder::open_at(&parent, &partial_name, How::Create)?)?;
+        let is_device = out.device().is_some();
+        let partial_there = !is_device && folder::stat_at(&parent, &partial_name)?.is_some();
+        let data = incoming.open_data(out, &parent, How::Create)?;
         let mut found = match (there, partial_there) {
             (false, false) => Found::Nothing,
             _ => Found::Unusable(Unusable::Corrupt),
         };
-        let length = data.metadata()?.len();
+        let length = if is_device { incoming.spec.padded_length() } else { data.metadata()?.len() };
         let is_cut = incoming.is_index(length);
         let full_length = is_cut || length == incoming.spec.padded_length();
         if there && full_length && incoming.spec.can_resume() {
@@ -336,8 +341,8 @@ impl Incoming {
                         // Mostly nothing more is written to it.
                         data.set_len(incoming.spec.padded_length())?;
                     }
-                    let symbols = incoming.load(&journal)?;
-                    incoming.settle_zeros(true);
+                    let symbols = incoming.load(&journal, is_device)?;
+                    incoming.settle_zeros(is_device, true);
                     let after_power_loss = !old.clean && old.boot_id != boot_id;
                     incoming.handles = Some(Handles { data, journal });
                     return Ok((incoming, Found::Partial { symbols, after_power_loss }));
@@ -349,14 +354,16 @@ impl Incoming {
         }
         // Truncated first: old symbols must not be taken for zeros, nor the other way round.
         folder::remove_at(&parent, &journal_name)?;
-        data.set_len(0)?;
-        match incoming.spec.attributes.sparse {
-            true => data.set_len(incoming.spec.padded_length())?,
-            false => folder::allocate(&data, incoming.spec.padded_length())?,
+        if !is_device {
+            data.set_len(0)?;
+            match incoming.spec.attributes.sparse {
+                true => data.set_len(incoming.spec.padded_length())?,
+                false => folder::allocate(&data, incoming.spec.padded_length())?,
+            }
         }
         let file = folder::open_at(&parent, &journal_name, How::Create)?;
         let journal = Journal::create(file, header, incoming.spec.slots())?;
-        incoming.settle_zeros(false);
+        incoming.settle_zeros(is_device, false);
         incoming.handles = Some(Handles { data, journal });
         Ok((incoming, found))
     }
@@ -365,19 +372,33 @@ impl Incoming {
     pub(crate) fn reopen(&mut self, out: &OutFolder) -> io::Result<()> {
         if self.handles.is_none() {
             let (parent, last) = out.parent(&self.spec.name)?;
-            let data = lock(folder::open_at(&parent, Spec::partial_name(last), How::Write)?)?;
+            let data = self.open_data(out, &parent, How::Write)?;
             let journal = folder::open_at(&parent, Spec::journal_name(last), How::Write)?;
             self.handles = Some(Handles { data, journal: Journal::reopen(journal, self.header) });
         }
         Ok(())
     }
 
-    /// Reads from the journal what is there; gives the number of symbols.
-    fn load(&mut self, journal: &Journal) -> io::Result<u64> {
-        let mut symbols = 0;
+    /// Opens what its bytes go to.
+    fn open_data(&self, out: &OutFolder, parent: &OwnedFd, how: How) -> io::Result<Data> {
+        let Some(device) = out.device() else {
+            let (_, last) = self.spec.name.split();
+            return Ok(Data::of_file(lock(folder::open_at(parent, Spec::partial_name(last), how)?)?));
+        };
+        let (opened, _) = device::open_alone(device).map_err(io::Error::other)?;
+        Ok(Data::of_device(lock(opened)?, &self.spec))
+    }
+
+    /// Reads from the journal what is there; gives the number of symbols. What lay beyond the end of a file that goes to a device is gone.
+    fn load(&mut self, journal: &Journal, is_device: bool) -> io::Result<u64> {
+        let (mut symbols, blocks) = (0, self.blocks.len());
         for part in self.spec.parts.clone() {
             for number in 0..part.layout.blocks() {
                 let index = part.first_block + number;
+                if is_device && self.spec.expected(index) == Some(Expected::Zeros) {
+                    // To fill it again is less work than to look at it.
+                    continue;
+                }
                 let state = journal.state(index)?;
                 let block = &mut self.blocks[index as usize];
                 if state == BlockState::Done {
@@ -388,9 +409,10 @@ impl Incoming {
                     let limit = part.layout.esi_limit(number);
                     let bytes = journal.read_slots(block.first_slot, block.symbols)?;
                     // A block that was being written over: only what was not to change is known.
-                    let interrupted = state == BlockState::WritingBack;
+                    let is_last = index as usize + 1 == blocks;
+                    let only_in_place = state == BlockState::WritingBack || is_device && is_last;
                     let read =
-                        Slots::read(&bytes, limit, interrupted).filter(|_| !interrupted || part.layout.in_order());
+                        Slots::read(&bytes, limit, only_in_place).filter(|_| !only_in_place || part.layout.in_order());
                     let Some((slots, have)) = read else {
                         journal.write_slots(block.first_slot, &vec![0; bytes.len()])?;
                         journal.set_state(index, BlockState::Open)?;
@@ -417,12 +439,17 @@ impl Incoming {
         Ok(symbols)
     }
 
-    /// Marks the blocks as done that are not sent: the partial file begins as zeros. One `is_old` may hold something else, if an earlier run
-    /// was sent symbols for it.
-    fn settle_zeros(&mut self, is_old: bool) {
+    /// Marks the blocks as done that are not sent: a partial file begins as zeros. One `is_old` may hold something else, if an earlier run was sent
+    /// symbols for them. A device holds anything, so they are to be filled there.
+    fn settle_zeros(&mut self, is_device: bool, is_old: bool) {
         for index in 0..self.blocks.len() {
             let block = &mut self.blocks[index];
-            if !block.done && self.spec.expected(index as u32) == Some(Expected::Zeros) {
+            if block.done || self.spec.expected(index as u32) != Some(Expected::Zeros) {
+                continue;
+            }
+            if is_device {
+                block.job = Some(Job::Fill);
+            } else {
                 (block.have, block.unchecked) = (block.symbols, is_old);
                 self.mark_done(index);
             }

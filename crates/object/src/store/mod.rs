@@ -27,6 +27,7 @@ mod believe;
 mod blocks;
 mod budget;
 mod commit;
+mod data;
 mod decoders;
 mod digest;
 mod epochs;
@@ -74,11 +75,12 @@ use self::senders::Senders;
 use self::unpack::Bundles;
 use self::window::Window;
 use self::writeback::Writeback;
-use crate::attributes;
+pub use crate::device::DeviceError;
 use crate::keys::PublicKey;
 use crate::limits::MAX_TABLE_ENTRIES;
 use crate::manifest::{FileEntry, SetTotals};
 use crate::name::Name;
+use crate::{attributes, device};
 
 /// How to receive.
 #[derive(Debug, Clone)]
@@ -91,6 +93,9 @@ pub struct StoreOptions {
     pub least_epoch: u64,
     /// Replace existing files of other content.
     pub overwrite: bool,
+    /// The block device that the one file of the session is written to, in place of a file in the folder, which then has what is needed to go on
+    /// with it. Whatever is on the device is lost.
+    pub device: Option<PathBuf>,
     /// Bytes of memory in all.
     pub memory_limit: u64,
     /// Most files, and most objects, in a session, besides those in bundles.
@@ -115,6 +120,7 @@ impl Default for StoreOptions {
             key: None,
             least_epoch: 0,
             overwrite: false,
+            device: None,
             memory_limit: 256_000_000,
             max_files: MAX_TABLE_ENTRIES,
             max_fdt_bytes: 8 << 20,
@@ -137,6 +143,14 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The device cannot be used.
+    #[error("cannot write to {}: {source}", path.display())]
+    Device {
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        source: DeviceError,
     },
     /// There is no room.
     #[error(
@@ -267,7 +281,7 @@ impl Store {
     /// [`StoreError::Folder`] if it cannot be made or opened.
     pub fn open(path: &Path, mut options: StoreOptions) -> Result<Store, StoreError> {
         let folder_error = |source| StoreError::Folder { path: path.to_owned(), source };
-        let folder = OutFolder::open(path).map_err(folder_error)?;
+        let folder = OutFolder::open(path).map_err(folder_error)?.with_device(options.device.clone());
         let epochs = options.key.map(|key| Epochs::open(&folder, &key, options.tsi, options.least_epoch));
         let epochs = epochs.transpose().map_err(folder_error)?;
         if options.key.is_none() {
@@ -481,7 +495,7 @@ impl Store {
     }
 
     fn io_error(&self, name: Name, source: io::Error) -> StoreError {
-        let path = self.folder.path().to_owned();
+        let path = self.folder.place().to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 let free = self.folder.free_bytes().unwrap_or(0);
@@ -494,6 +508,14 @@ impl Store {
             _ => StoreError::Io { path, name, source },
         }
     }
+}
+
+/// The bytes of a block device that can be written over: nothing uses it.
+///
+/// # Errors
+/// [`DeviceError`], for a device that is in use or none.
+pub fn look_at_device(path: &Path) -> Result<u64, DeviceError> {
+    device::open_alone(path).map(|(_, length)| length)
 }
 
 /// The kernel's identity of this start of the system; zeros where it cannot be read.

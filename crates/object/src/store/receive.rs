@@ -1,7 +1,6 @@
 //! The life of a symbol: slot, window, disk, decoding.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use weir_wire::alc::Content;
 
@@ -14,7 +13,6 @@ use super::slots::{ENTRY, Slots};
 use super::window::STRETCH;
 use super::{FileState, Origin, Store, StoreError};
 use crate::name::Name;
-use crate::sparse;
 
 impl Incoming {
     /// Bytes of the file that are there.
@@ -59,7 +57,7 @@ impl Store {
         }
         let index = part.first_block + content.payload_id.block;
         let block = &mut incoming.blocks[index as usize];
-        if block.done {
+        if block.done || block.job == Some(Job::Fill) {
             self.counts.surplus_symbols += 1;
             return Ok(());
         }
@@ -301,7 +299,7 @@ impl Store {
         let is_searched = block.wanted_extra.is_some();
         let is_decoding = block.job.is_some();
         let is_enough = match block.job {
-            Some(Job::Check) => true,
+            Some(Job::Check | Job::Fill) => true,
             Some(Job::Decode) => block.extra.len() >= MAX_EXTRA,
             None => false,
         };
@@ -345,7 +343,7 @@ impl Store {
         let slots = block.slots.as_ref().expect("a block that is full has its map in memory");
         let size = part.layout.symbol_size();
         let mut bytes = vec![0; block.symbols as usize * size];
-        handles.data.read_exact_at(&mut bytes, block.start)?;
+        handles.data.read(&mut bytes, block.start)?;
         let in_slots = slots.symbols().iter().zip(bytes.chunks_exact(size));
         let in_slots = in_slots.map(|(symbol, bytes)| (*symbol, bytes.to_vec()));
         Ok(in_slots.chain(block.extra.iter().cloned()).collect())
@@ -452,7 +450,7 @@ impl Store {
         let mut written = 0;
         let result = self.window.write(place, |bytes, offset| {
             written += bytes.len() as u64;
-            if is_sparse { sparse::write(data, bytes, offset) } else { data.write_all_at(bytes, offset) }
+            data.write(bytes, offset, is_sparse)
         });
         if self.options.sync {
             self.writeback.on_written(data, written);

@@ -99,6 +99,8 @@ the agent sends it to the group: one such agent serves a whole site.";
 pub(super) const RECV_EXAMPLES: &str = "\
 Examples:
   weir recv weir.sdp --out /srv/images
+  weir recv weir.sdp --out /dev/sdb --overwrite
+      the image of a disk to a disk that nothing uses, as it comes
   weir recv https://updates.example.org/weir.sdp --out . --for 1h --json
   weir recv weir.sdp --sender-key sender.key.pub --out .
   ssh sender cat weir.sdp | weir recv - --out .

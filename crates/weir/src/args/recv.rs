@@ -62,7 +62,7 @@ pub struct Recv {
     #[arg(long)]
     pub leaf: bool,
 
-    /// Folder to put the files in, made if missing [default: .]; - writes the one file of a session to standard output once it is verified; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
+    /// Folder to put the files in, made if missing [default: .]; a block device (with --overwrite) for the one file of a session, all of whose content is lost; - writes that file to standard output once it is verified; of a live stream: - for standard output [default: -], a file, rtp://ADDR:PORT for a player, or udp://ADDR:PORT for bare payloads.
     #[arg(long, value_name = "DIR|STREAM")]
     pub out: Option<PathBuf>,
 

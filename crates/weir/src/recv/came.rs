@@ -8,7 +8,7 @@ use weir_object::name::Name;
 use weir_object::store::{Event, RefuseReason};
 use weir_units::Bytes;
 
-use super::words;
+use super::{Wanted, words};
 use crate::events::FileDone;
 use crate::exit::Exit;
 use crate::proof::{About, Content as Held, Leaves};
@@ -17,6 +17,8 @@ use crate::proof::{About, Content as Held, Leaves};
 #[derive(Debug)]
 pub(super) struct Came {
     out: PathBuf,
+    /// The device that the only file is written to, and not the folder.
+    device: Option<PathBuf>,
     /// Only what the sender's key has signed is taken.
     is_signed: bool,
     set: Set,
@@ -55,9 +57,10 @@ pub(super) enum Said {
 }
 
 impl Came {
-    /// Nothing, into the folder `out`.
-    pub(super) fn new(out: PathBuf, is_signed: bool) -> Came {
-        Came { out, is_signed, set: Set::default(), told: Told::default() }
+    /// Nothing of this session.
+    pub(super) fn new(wanted: &Wanted, is_signed: bool) -> Came {
+        let Wanted { out, device, .. } = wanted;
+        Came { out: out.clone(), device: device.clone(), is_signed, set: Set::default(), told: Told::default() }
     }
 
     /// Whether only what the sender's key has signed is taken.
@@ -92,7 +95,7 @@ impl Came {
             Event::Done { name, bytes, digest, already_there } => {
                 set.files += 1;
                 set.bytes += bytes;
-                let path = self.out.join(name.as_path());
+                let path = self.device.clone().unwrap_or_else(|| self.out.join(name.as_path()));
                 set.held.add(name.clone(), Leaves::OnDisk(path.clone(), bytes));
                 let before = set.resumed.remove(&name).unwrap_or(0);
                 return Some(Said::File(FileDone {

@@ -29,8 +29,10 @@ pub(crate) struct Wanted {
     pub(crate) interface: Interface,
     /// What the user is to know of how far it can be believed.
     pub(crate) told: Vec<String>,
-    /// The folder for its files.
+    /// The folder for its files, or for what is needed to go on with a file on a device.
     pub(crate) out: PathBuf,
+    /// The device that its only file is written to.
+    pub(crate) device: Option<PathBuf>,
 }
 
 impl Wanted {
@@ -67,7 +69,12 @@ impl Wanted {
         let interface = Interface::choose(&choice, group).map_err(Failure::of(Exit::Network, "cannot receive"))?;
         let levels = description.control.as_ref().map_or(Ok(Vec::new()), Control::levels);
         let levels = levels.map_err(Failure::of(Exit::Session, &source))?;
-        Ok(Wanted { source, description, levels, interface, told, out })
+        Ok(Wanted { source, description, levels, interface, told, out, device: None })
+    }
+
+    /// Where its files are to be.
+    pub(crate) fn place(&self) -> &Path {
+        self.device.as_deref().unwrap_or(&self.out)
     }
 
     /// The session cannot be received as it is described.
@@ -127,6 +134,7 @@ pub(crate) fn open_store(args: &Recv, wanted: &Wanted) -> Result<Store, Failure>
         least_epoch: description.epoch.unwrap_or(0),
         memory_limit: memory(args) - memory(args) / QUEUE_SHARE,
         overwrite: args.overwrite,
+        device: wanted.device.clone(),
         decoding_threads: std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_DECODERS),
         ..StoreOptions::default()
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_testkit::netns::{Command, Finished, Host, Network, Scratch, Session, generated_file, require_root};
@@ -98,6 +98,100 @@ fn what_is_excluded_does_not_arrive_and_holes_are_not_sent_and_stay_holes() {
     assert_eq!(there["image"], fs::read(tree.join("image")).expect("it is there"));
     let on_disk = fs::metadata(out.join("tree/image")).expect("it is there").blocks() * 512;
     assert!(on_disk < HOLES / 8, "the hole takes {on_disk} bytes");
+}
+
+/// The device is longer than the image, which ends within a symbol and has blocks of zeros in the middle.
+#[test]
+fn an_image_goes_to_a_device_as_it_comes_also_after_a_kill_and_nothing_else_is_touched() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let (image, backing) = (scratch.join("image"), scratch.join("backing"));
+    generated_file(&image, IMAGE, 1);
+    let zeros = File::options().write(true).open(&image).and_then(|file| file.write_all_at(&vec![0; 7 << 20], 4 << 20));
+    zeros.expect("it is ours");
+    fs::write(&backing, vec![0xaa; 20 << 20]).expect("a file");
+    let Some(device) = Loop::over(&backing) else { return };
+    let session = Session::new(Path::new(WEIR), &image, scratch.path());
+    let session = session.words(["--rates", "1M..20M", "--receipts", "1"]);
+    session.describe(network.sender());
+    let recv = |words: &[&str]| {
+        let link = ["--link", "rate=50mbit,loss=2%"];
+        session.recv(network.receiver(0), &device.path).args(link).args(words).start()
+    };
+    let refused = recv(&[]).wait(MINUTE);
+    assert!(refused.code() == Some(2) && refused.told().contains("--overwrite"), "{}", refused.told());
+    let held = File::options()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_EXCL.bits())
+        .open(&device.path)
+        .expect("nobody uses it");
+    let refused = recv(&["--overwrite"]).wait(MINUTE);
+    assert!(refused.told().contains("in use"), "{}", refused.told());
+    drop(held);
+
+    let sending = session.send(network.sender()).start();
+    let killed = recv(&["--overwrite"]);
+    killed.event("progress", MINUTE, |progress| progress["useful_bytes"].as_u64() > Some(IMAGE * 2 / 3));
+    killed.kill();
+    let received = recv(&["--overwrite"]).wait(MINUTE);
+    assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+    assert!(received.told().contains("goes on from"), "{}", received.told());
+    drop(device);
+    let (on_device, sent) = (fs::read(&backing).expect("there"), fs::read(&image).expect("there"));
+    assert!(on_device[..sent.len()] == sent[..], "the image is on the device");
+    assert!(on_device[sent.len()..].iter().all(|byte| *byte == 0xaa), "what lies behind it is as it was");
+}
+
+#[test]
+fn a_device_takes_no_folder_and_no_image_that_is_longer() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let (tree, image, backing) = (scratch.folder("tree"), scratch.join("image"), scratch.join("backing"));
+    ["one", "other"].iter().for_each(|name| generated_file(&tree.join(name), 100_000, 1));
+    generated_file(&image, 2_000_000, 2);
+    fs::write(&backing, vec![0xaa; 1 << 20]).expect("a file");
+    let Some(device) = Loop::over(&backing) else { return };
+    for (path, why) in [(&tree, "a session of one file"), (&image, "1048576 bytes, and the file 2000000")] {
+        let session = Session::new(Path::new(WEIR), path, scratch.path()).words(["--rates", "1M..20M", "--for", "60s"]);
+        session.describe(network.sender());
+        let sending = session.send(network.sender()).start();
+        let refused = session.recv(network.receiver(0), &device.path).arg("--overwrite").start().wait(MINUTE);
+        assert!(!refused.is_success() && refused.told().contains(why), "{}", refused.told());
+        drop(sending);
+    }
+    drop(device);
+    assert!(fs::read(&backing).expect("there").iter().all(|byte| *byte == 0xaa), "nothing was written");
+}
+
+/// A block device whose content is a file's.
+struct Loop {
+    path: PathBuf,
+}
+
+impl Loop {
+    /// `None`, and said so, on a host that has none.
+    fn over(file: &Path) -> Option<Loop> {
+        let done = Command::here("losetup").args(["--find", "--show"]).arg(file).start().wait(MINUTE);
+        let path = done.out.first().filter(|_| done.is_success()).map(|line| PathBuf::from(&line.text));
+        if path.is_none() {
+            eprintln!("SKIPPED: this host has no loop devices: {}", done.told());
+        }
+        path.map(|path| Loop { path })
+    }
+}
+
+impl Drop for Loop {
+    /// Waits until all that was written is in the file.
+    fn drop(&mut self) {
+        Command::here("blockdev").arg("--flushbufs").arg(&self.path).start().wait(MINUTE);
+        Command::here("losetup").arg("--detach").arg(&self.path).start().wait(MINUTE);
+    }
 }
 
 #[test]
@@ -231,3 +325,4 @@ fn content_of(folders: &[&Path], root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 const HOLES: u64 = 16 << 20;
+const IMAGE: u64 = (14 << 20) + 77;
