@@ -28,7 +28,7 @@ pub(super) fn of(args: &Recv) -> Result<Option<PathBuf>, Failure> {
     fs::canonicalize(path).map(Some).map_err(|error| refused(error.to_string()))
 }
 
-/// What a receiver has written that was just killed goes to the device before that is free.
+/// Bytes of a device that can be written over. A receiver that was just killed holds it until all that it wrote is there.
 #[expect(clippy::disallowed_methods, reason = "it is waited for another process, which tells nobody when it ends")]
 fn look_at(path: &Path) -> Result<u64, DeviceError> {
     for _ in 0..LOOKS {
