@@ -116,7 +116,7 @@ fn what_a_receiver_loses_is_asked_for_and_sent_again_sealed_or_not() {
         let passes = sent.last_event("end")["passes"].as_f64().expect("a number");
         assert!(passes < 1.4, "{seals:?}: {passes} times the file's packets were sent");
     }
-    // One session in some sixty has a single question, for a reason that is not known.
+    // One session of 153 had a single question, for a reason that is not known.
     let more_than_one = questions.iter().filter(|asked| **asked >= 2).count();
     assert!(more_than_one >= 2, "something was lost, and some of that again: {questions:?}");
 }
