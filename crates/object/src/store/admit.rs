@@ -271,6 +271,10 @@ impl Store {
     fn begin_file(&mut self, spec: Spec) -> Result<(), StoreError> {
         let name = spec.name.clone();
         let length = spec.length;
+        if self.folder.device().is_some() {
+            // Threads may still fill the device for the file before, and have it open.
+            self.finish_decoding()?;
+        }
         let (incoming, found) = match Incoming::open(&self.folder, spec, self.boot_id, self.session) {
             Ok(opened) => opened,
             Err(error) => return self.cannot_begin(name, length, error),

@@ -145,6 +145,38 @@ fn an_image_goes_to_a_device_as_it_comes_also_after_a_kill_and_nothing_else_is_t
     assert!(on_device[sent.len()..].iter().all(|byte| *byte == 0xaa), "what lies behind it is as it was");
 }
 
+/// The sender is started again with another image while the first one is on its way to the device.
+#[test]
+fn a_device_has_the_image_that_the_sender_changes_to() {
+    if !require_root() {
+        return;
+    }
+    let network = Network::new().links([Rate::from_mbps(50)]).build();
+    let scratch = Scratch::new();
+    let (first, second, backing) = (scratch.join("first"), scratch.join("second"), scratch.join("backing"));
+    File::create(&first).and_then(|file| file.set_len(400 << 20)).expect("a hole");
+    let data = File::options().write(true).open(&first).and_then(|file| file.write_all_at(&[7; 3 << 20], 0));
+    data.expect("it is ours");
+    generated_file(&second, IMAGE, 2);
+    File::create(&backing).and_then(|file| file.set_len(401 << 20)).expect("a hole");
+    let Some(device) = Loop::over(&backing) else { return };
+    let of = |image: &Path| {
+        let session = Session::new(Path::new(WEIR), image, scratch.path());
+        session.words(["--name", "image", "--rates", "1M..20M", "--receipts", "1"])
+    };
+    of(&first).describe(network.sender());
+    let sending = of(&first).send(network.sender()).start();
+    let receiving = of(&first).recv(network.receiver(0), &device.path).arg("--overwrite").start();
+    receiving.event("progress", MINUTE, |progress| progress["needed_bytes"].as_u64() == Some(400 << 20));
+    sending.kill();
+    let sending = of(&second).send(network.sender()).start();
+    let received = receiving.wait(MINUTE);
+    assert!(received.is_success() && sending.wait(MINUTE).is_success(), "{}", received.told());
+    drop(device);
+    let sent = fs::read(&second).expect("there");
+    assert!(fs::read(&backing).expect("there")[..sent.len()] == sent[..], "the second image is on the device");
+}
+
 #[test]
 fn a_device_takes_no_folder_and_no_image_that_is_longer() {
     if !require_root() {
