@@ -218,7 +218,7 @@ fn cut(files: &[SourceFile], object_bytes: u64, options: &CarouselOptions) -> Re
     Ok(objects)
 }
 
-/// Cuts the blocks into windows of about so many symbols, each with something to send.
+/// Cuts the blocks into windows of about `window_symbols` symbols that are sent. No window is empty.
 fn windows(blocks: &[Block], window_symbols: u64) -> Vec<Range<usize>> {
     let mut windows = Vec::new();
     let mut start = 0;

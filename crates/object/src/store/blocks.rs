@@ -276,11 +276,7 @@ impl Store {
         let incoming = self.incoming(file);
         let (range, is_sparse) = (incoming.blocks[index as usize].range(), incoming.spec.attributes.sparse);
         let data = &incoming.handles.as_ref().expect("was just opened").data;
-        let zeros = [0; STRETCH];
-        let written = range.clone().step_by(STRETCH).try_for_each(|at| {
-            let zeros = &zeros[..(range.end - at).min(STRETCH as u64) as usize];
-            data.write(zeros, at, is_sparse)
-        });
+        let written = data.write(&vec![0; (range.end - range.start) as usize], range.start, is_sparse);
         written.map_err(|source| self.file_error(file, source))
     }
 

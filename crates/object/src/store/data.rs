@@ -1,7 +1,7 @@
 //! The bytes of a file that is received: its partial file, or a block device that it is written to.
 //!
 //! A file's last block ends with a whole symbol, beyond the file's end, and until it is decoded another symbol may lie there. A partial file is
-//! cut when it is complete. What lies behind the file on a device is somebody else's, so for a device that end is in memory.
+//! cut when it is complete. On a device the bytes behind the file are not ours to change, so the end of the last symbol stays in memory.
 
 use std::fs::File;
 use std::io;

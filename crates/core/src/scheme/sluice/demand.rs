@@ -16,8 +16,9 @@ use crate::probing::Interval;
 
 /// The sender's side: what receivers have told.
 ///
-/// While nobody is heard, it sends little: whoever comes tells. At the session's beginning its receivers may be there before it has heard them,
-/// so for a moment it opens its ladder as fast as one that starts can climb it. In a group so large that each receiver speaks seldom, all is sent.
+/// While no receiver is heard, the sender sends only the levels that a receiver can use at first; a receiver that joins reports what it wants.
+/// At the start of a session receivers may be present before their first reports arrive, so for 0.4 s the sender opens the ladder as fast as a
+/// starting receiver can climb. In a group so large that each receiver reports seldom, the sender sends the whole ladder.
 #[derive(Debug)]
 pub(super) struct Demand {
     ladder: Ladder,
@@ -139,12 +140,13 @@ impl Demand {
         core::mem::replace(&mut self.levels, levels) != levels
     }
 
-    /// The highest level that somebody may have by now whom nothing was heard of.
+    /// The highest level that a receiver may have by now of which nothing has been heard.
     pub(super) fn opened_before(&self, now: Time) -> usize {
         self.opened(now, 0)
     }
 
-    /// As far as somebody may climb in this part of a slot and `more` who began with the session, while that has just begun; and else in that many.
+    /// The highest level that a receiver can reach `more` parts of a slot from now. It may have begun with the session, if that has just begun; else
+    /// it begins now.
     fn opened(&self, now: Time, more: u32) -> usize {
         let since = now.since(self.begun);
         let parts = if self.heard.is_none() && since < OPENS_FOR { parts_of(since) } else { 0 };
