@@ -3,8 +3,8 @@
 //!
 //! A receiver decides in the channels that it already has. The sender sends now and then, for a tenth of a second, what the next
 //! level would be, and receivers whose queue stays as it was may join it. Where a queue stands, a receiver takes what a TCP
-//! would. After a leave it waits until the leave has acted. `docs/papers/sluice.md` has the equations, and the decisions to which
-//! "decision n" in these files refers.
+//! would. After a leave it waits until the leave has acted. `docs/papers/sluice.md` has the equations and the terms,
+//! `docs/papers/sluice-results.md` the figures.
 
 mod announce;
 mod apart;
