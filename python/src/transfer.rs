@@ -113,7 +113,7 @@ impl<'a, E> Of<'a, E> {
 impl<E: Serialize> Observer<E> for Of<'_, E> {
     fn event(&mut self, event: &E) -> ControlFlow<()> {
         let text = serde_json::to_string(event).expect("events are plain data");
-        // Who is gone hears of nothing more.
+        // A caller that is gone hears of nothing more.
         match self.events.tell.send(text) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

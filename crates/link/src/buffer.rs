@@ -1,4 +1,4 @@
-//! How much may wait. Who goes when it is too much is up to the discipline.
+//! How much may wait. Which packet goes when it is too much is up to the discipline.
 
 use core::fmt;
 use core::str::FromStr;

@@ -91,7 +91,7 @@ impl Described for LinkConfig {
         ),
         Key::new("loss", way::LOSS, "Which packets are lost on the way."),
         Key::new("jitter", way::JITTER, "How the delay varies from packet to packet."),
-        Key::new("queue", queue::QUEUE, "Who waits, who goes first, and who is dropped."),
+        Key::new("queue", queue::QUEUE, "Which packets wait, which goes first, and which is dropped."),
     ];
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {

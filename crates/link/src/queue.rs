@@ -53,7 +53,7 @@ impl<P> Queued<P> {
 /// Where a queue hands the packets that it drops.
 pub type Drops<'a, P> = &'a mut dyn FnMut(Dropped<P>);
 
-/// A queueing discipline: decides who waits, who goes first, and who is dropped.
+/// A queueing discipline: decides which packets wait, which goes first, and which is dropped.
 ///
 /// Every packet that comes is given back once, by `dequeue` or to `drops`. Times do not go back.
 pub trait Queue<P> {
@@ -78,7 +78,7 @@ pub trait Queue<P> {
 /// Which discipline a queue follows, with its parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum QueueConfig {
-    /// First come, first served; who finds the buffer full is dropped.
+    /// First come, first served; a packet that finds the buffer full is dropped.
     #[default]
     DropTail,
     /// Random early detection.

@@ -3,11 +3,11 @@
 //! A receiver tells now and then how far it is. One that has everything waits for a random part of a spread, so that a thousand of
 //! them do not answer at once, and then sends its receipt until it is acknowledged, at most five times. Each has a key of its
 //! own, by which it is known, and signs; a receipt proves that its receiver has the content. So it counts once a receiver, nobody
-//! who has the description alone can make one, and one of an earlier session counts for nothing. An answer says what it answers, so that
+//! whoever has the description alone can make one, and one of an earlier session counts for nothing. An answer says what it answers, so that
 //! nobody can give one that was given before. A keyed BLAKE3 tag under the description's key keeps others out before any signature is
 //! looked at, and of what bears it a second takes only so much time.
 //!
-//! How often receivers report is the sender's word: all of them together send at most [`REPORTS_PER_SEC`]. Who hears nothing reports half as
+//! How often receivers report is the sender's word: all of them together send at most [`REPORTS_PER_SEC`]. A receiver that hears nothing reports half as
 //! often each time.
 //!
 //! A sender of few receivers also asks what they lack, in its packets, so that it sends that and nothing else ([`Asking`]). Receivers answer a

@@ -283,7 +283,7 @@ impl Stamp {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// Who watched it wanted no more.
+    /// Its watcher wanted no more.
     #[error("stopped while the files were hashed")]
     Stopped,
     /// There is nothing in the set.

@@ -136,7 +136,7 @@ const ENCODED_PER_SEC: f64 = 400e6;
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// More receivers are not asked.
 const MOST_RECEIVERS: u16 = 32;
-/// Receivers are not asked if one has more than this many times the rate of another: who has half of the rate gets half of what it lacks each time it
+/// Receivers are not asked if one has more than this many times the rate of another: a receiver that has half of the rate gets half of what it lacks each time it
 /// is asked, and the others get that in vain.
 const MOST_UNLIKE: f64 = 1.5;
 /// How long a host counts as busy that did not keep up.
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(sender.question(at(3_000)).receivers, 1);
         sender.asks.on_audience(at(3_010), audience(0));
         assert!((3_010..8_000).step_by(10).all(|millis| !sender.repairs(at(millis))));
-        assert!(sender.repairs(at(8_100)), "who comes later and cannot tell gets what is encoded");
+        assert!(sender.repairs(at(8_100)), "a receiver that comes later and cannot tell gets what is encoded");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl<'a> Hooked<'a> {
 
     fn run(&mut self, end: &ReceiverEnd) -> Option<HookDone> {
         let hook = self.hook.clone()?;
-        // Who interrupts a receiver wants it to end, and will receive the rest later.
+        // A user who interrupts a receiver wants it to end, and will receive the rest later.
         if end.exit_code == Exit::Interrupted.code() {
             return None;
         }

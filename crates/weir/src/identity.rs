@@ -83,7 +83,7 @@ fn kept(path: &Path) -> Result<SecretKey, String> {
     SecretKey::load(path).map_err(|error| error.to_string())
 }
 
-/// Another receiver may do the same at the same moment: who is first has made it, whole.
+/// Another receiver may do the same at the same moment: the first has made it, whole.
 fn make(path: &Path) -> Result<(), String> {
     folders::make_for(path).map_err(|error| failed(path, &error))?;
     let random = session::random::<32>().map_err(|failure| failure.message)?;

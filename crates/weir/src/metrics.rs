@@ -155,7 +155,7 @@ impl Standings {
     }
 }
 
-/// How all sessions stand, shared by who writes and who reads.
+/// How all sessions stand, shared by those who write and those who read.
 #[derive(Debug, Clone, Default)]
 struct Board(Arc<Mutex<Standings>>);
 

@@ -1,4 +1,4 @@
-//! The proof that a receiver has the content: a digest of a few leaves of it, at places that follow from the receiver's key. Who has only
+//! The proof that a receiver has the content: a digest of a few leaves of it, at places that follow from the receiver's key. Whoever has only
 //! the description and the table cannot make one, and one receiver's is no other's.
 //!
 //! A leaf is 32 KiB of a file, or what is left of it. The leaves of all files stand one behind the other in the order of the files' names.
@@ -121,7 +121,7 @@ impl Leaves {
     }
 }
 
-/// Who lacks a tenth of the content lacks one of them with a chance of four in five.
+/// A receiver that lacks a tenth of the content lacks one of them with a chance of four in five.
 const LEAVES: u16 = 16;
 
 #[cfg(test)]

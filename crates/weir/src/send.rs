@@ -561,9 +561,9 @@ const OVERFLOW: &str = "more reports and receipts come than can be looked at in 
 
 /// Receivers that are there report within a fraction of a second.
 const UNHEARD: Duration = Duration::from_secs(60);
-/// Zeros that are not sent are told of from here on: who sends an image wants to know.
+/// Zeros that are not sent are told of from here on: a user who sends an image wants to know.
 const WORTH_TELLING: Bytes = Bytes::new(1_000_000);
-/// How long a table is good for. Clocks that differ by less do no harm; who plays a session again has no longer, before
+/// How long a table is good for. Clocks that differ by less do no harm; whoever plays a session again has no longer, before
 /// receivers that have heard of no later one.
 const TABLE_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// A clock that is set back by so many seconds, as clocks are that are kept right, is no reason to sign a table again.

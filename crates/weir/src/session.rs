@@ -104,7 +104,7 @@ pub(crate) fn offer(args: &SendFile, interface: &Interface) -> Result<Offer, Fai
 /// Writes the description that receivers need, signed.
 pub(crate) fn write_description(path: &Path, description: &Description, secret: &SecretKey) -> Result<(), Failure> {
     let text = trust::signed(&description.to_string(), secret);
-    // Who reads the key of packets can read and forge them. A receiver never reads half of it.
+    // Whoever reads the key of packets can read and forge them. A receiver never reads half of it.
     let mode = if description.sealing.key.is_some() { 0o600 } else { 0o666 };
     folders::replace(path, text.as_bytes(), mode)
         .map_err(Failure::of(Exit::Files, format!("cannot write the session description {}", path.display())))

@@ -40,7 +40,7 @@ pub struct Specimen {
     pub tsi: u16,
     /// RTP payload type.
     pub payload_type: u8,
-    /// SSRC of who sends the packet.
+    /// SSRC of the packet's sender.
     pub from_ssrc: u32,
     /// SSRC of whom feedback is about.
     pub to_ssrc: u32,

@@ -40,7 +40,7 @@ pub(crate) struct Party {
     most: usize,
     /// How far its clock is ahead.
     ahead: Duration,
-    /// Who it may write to: its first peer, if it knows one from the start, and who is up.
+    /// Who it may write to: its first peer, if it knows one from the start, and those that are up.
     pub(crate) peers: BTreeSet<u32>,
     /// Peers that were up and have gone down.
     pub(crate) gone: BTreeSet<u32>,

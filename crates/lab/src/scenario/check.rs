@@ -255,7 +255,7 @@ impl TreeStream {
                 unless_set(TREE, "given".to_owned());
                 unless_set(CHILDREN, self.children(node).len().to_string());
             }
-            // Who comes later than the first packet is late, and late members are not part of the scenario.
+            // A member that comes later than the first packet is late, and late members are not part of the scenario.
             None => unless_set(RECEIVERS, self.members.count.0.to_string()),
         }
         settings

@@ -22,7 +22,7 @@ pub(super) struct Discipline {
 pub(super) const DISCIPLINES: &[Discipline] = &[
     Discipline {
         name: "droptail",
-        about: "First in, first out; who finds the buffer full is dropped.",
+        about: "First in, first out; a packet that finds the buffer full is dropped.",
         keys: &[],
         read: |inside| if inside.is_empty() { Ok(QueueConfig::DropTail) } else { Err(None) },
     },
@@ -288,7 +288,7 @@ fn yes_no(value: bool) -> &'static str {
 const DROP: Key = Key::new(
     "drop",
     "longest or own",
-    "Who loses a packet when the buffer is full: the flow with the longest queue, or the flow of the packet that comes.",
+    "Which flow loses a packet when the buffer is full: the one with the longest queue, or the flow of the packet that comes.",
 );
 const TARGET: Key = Key::new("target", "a span above 0, such as 5ms", "How long packets may wait without end.");
 const INTERVAL: Key = Key::new(

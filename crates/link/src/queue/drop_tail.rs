@@ -1,4 +1,4 @@
-//! First come, first served; who finds the buffer full is dropped. For links that are not `fifo`'s, which does the same
+//! First come, first served; a packet that finds the buffer full is dropped. For links that are not `fifo`'s, which does the same
 //! without a queue.
 
 use alloc::collections::VecDeque;

@@ -13,7 +13,7 @@ use crate::{Buffer, DropReason, LinkState};
 pub struct DrrConfig {
     /// Bytes that a flow may send in a round, above zero. With at least the largest packet, each turn sends one.
     pub quantum: Bytes,
-    /// Who goes when the buffer is full. The longest queue loses its first packet, as in ns-2.
+    /// Which packet goes when the buffer is full. The longest queue loses its first packet, as in ns-2.
     pub drop: DropFrom,
 }
 

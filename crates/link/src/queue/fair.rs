@@ -12,7 +12,7 @@ use crate::{Buffer, DropReason, LinkState};
 /// Parameters of fair queueing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FairConfig {
-    /// Who goes when the buffer is full. The longest queue loses its last packet; `Own` is ns-2's `FQ` with a drop-tail
+    /// Which packet goes when the buffer is full. The longest queue loses its last packet; `Own` is ns-2's `FQ` with a drop-tail
     /// queue for each flow.
     pub drop: DropFrom,
 }

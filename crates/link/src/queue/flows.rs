@@ -9,7 +9,7 @@ use weir_units::Bytes;
 use crate::queue::Queued;
 use crate::{Buffer, LinkState};
 
-/// Who has to go when the buffer of a fair queue is full.
+/// Which packet has to go when the buffer of a fair queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DropFrom {
     /// A packet of the flow with the most bytes waiting; the buffer is for all flows together.

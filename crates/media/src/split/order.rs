@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(needs(&mut numbering, 0, Role::Skipped), 2);
         assert_eq!(needs(&mut numbering, 1, Role::Skipped), 1);
         assert_eq!(needs(&mut numbering, 0, Role::Decodable), 3);
-        // What follows needs the key picture, for who joins there gets no leading pictures.
+        // What follows needs the key picture, for a receiver that joins there gets no leading pictures.
         assert_eq!(needs(&mut numbering, 0, Role::Plain), 4);
     }
 

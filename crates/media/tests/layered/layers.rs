@@ -126,7 +126,7 @@ fn any_one_loss_about_the_join_of_open_groups_leaves_clean_frames() {
         arrived.remove(lost);
         what_is_shown_is_clean(Codec::Hevc, &arrived, &whole);
     }
-    // And who joins there sees all from the key picture on, but for what leads it.
+    // And a receiver that joins there sees all from the key picture on, but for what leads it.
     assert_eq!(what_is_shown_is_clean(Codec::Hevc, &pictures[key..], &whole), 1);
 }
 

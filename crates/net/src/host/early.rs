@@ -31,7 +31,7 @@ impl Early {
         }
     }
 
-    /// The next question of which who asked still waits for an answer.
+    /// The next question whose asker still waits for an answer.
     pub(super) fn next(&mut self, now: Time) -> Option<Question> {
         while let Some(question) = self.0.pop_front() {
             if is_open(&question, now) {
@@ -47,7 +47,7 @@ impl Early {
     }
 }
 
-/// Who does not ask again has gone.
+/// A peer that does not ask again has gone.
 fn is_open(question: &Question, now: Time) -> bool {
     now.since(question.asked) < OPEN_FOR
 }

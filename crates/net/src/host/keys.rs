@@ -65,7 +65,7 @@ impl Keys {
     }
 
     /// A sender offers a stream on these terms; if it is encrypted, this host has the keys, too. Whether the offer can be taken: one with keys
-    /// that are of no use cannot, and who has begun with a sender's keys takes neither another sender's nor none.
+    /// that are of no use cannot, and a receiver that has begun with a sender's keys takes neither another sender's nor none.
     pub(super) fn agree_with_sender(&mut self, peer: PeerId, offered: &Terms, ids: Ids) -> bool {
         let known = self.shared.get(&peer).map(|shared| &shared.about);
         let Some(own) = self.own.as_ref().filter(|_| offered.is_encrypted()) else { return known.is_none() };

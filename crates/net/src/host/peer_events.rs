@@ -20,7 +20,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         if self.seats.is_per_peer() { PeerId(0) } else { peer }
     }
 
-    /// Starts the session once every peer of the configuration has been there. Who has gone or come in the meantime is told
+    /// Starts the session once every peer of the configuration has been there. A peer that has gone or come in the meantime is told
     /// at once. Where each peer has an endpoint, its session starts with it.
     pub(super) fn start(&mut self, now: Time) -> Result<()> {
         if self.stage != Stage::Waiting || !self.peers.are_all_up() {

@@ -157,7 +157,7 @@ impl<A: Copy> Peers<A> {
         }
     }
 
-    /// A server that was contacted is gone: contacts it as from the beginning, as `ssrc`. Only who proves the key that it had, if it had
+    /// A server that was contacted is gone: contacts it as from the beginning, as `ssrc`. Only a server that proves the key that it had, if it had
     /// one, can answer in its place.
     pub(super) fn contact_again(&mut self, now: Time, id: PeerId, ssrc: u32) {
         let Some((socket, address)) = self.address(id) else { return };
@@ -487,7 +487,7 @@ impl<A: Copy> Peers<A> {
         self.all.values().filter_map(due).min()
     }
 
-    /// It is `now`: questions and goodbyes go out, and who is silent is gone.
+    /// It is `now`: questions and goodbyes go out, and a silent peer is declared gone.
     pub(super) fn on_time(&mut self, now: Time) {
         if self.deadline().is_some_and(|due| due <= now) {
             let all: Vec<PeerId> = self.all.keys().copied().collect();

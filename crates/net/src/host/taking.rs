@@ -58,7 +58,7 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         result
     }
 
-    /// Takes a datagram to a unicast socket, which is sealed if this host shares keys with who sent it.
+    /// Takes a datagram to a unicast socket, which is sealed if this host shares keys with its sender.
     fn take_from_peer(&mut self, datagram: &Datagram<'_>) -> Result<()> {
         let mut opened = std::mem::take(&mut self.opened);
         let result = match self.peers.open(datagram.from, datagram.bytes, &mut opened) {

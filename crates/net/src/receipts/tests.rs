@@ -12,7 +12,7 @@ const EPOCH: u64 = 5;
 /// What the sender signs with here: a tag that its own secret makes.
 const SENDER: [u8; 32] = [9; 32];
 
-/// A signature for these tests: nobody has the secret but who has it here.
+/// A signature for these tests: nobody has the secret but whoever has it here.
 fn sign(secret: [u8; 32]) -> Sign {
     Box::new(move |bytes| {
         let hash = *blake3::keyed_hash(&secret, bytes).as_bytes();
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// Who records what passes on the wire can give it again, to another session of the same key and number.
+/// Whoever records what passes on the wire can give it again, to another session of the same key and number.
 #[test]
 fn what_was_said_in_another_session_counts_for_nothing() {
     let (mut before, mut book) = (finished(1), book());

@@ -1,6 +1,6 @@
 //! Merkle trees of bursts: one signature vouches for up to 64 packets, each of which is checked by itself.
 //!
-//! A packet carries the signature over the root and the values next to its way there. Values are 16 bytes: who wants to put another packet
+//! A packet carries the signature over the root and the values next to its way there. Values are 16 bytes: an attacker that wants to put another packet
 //! in the place of one has to find a second text for a given value, 2^128 tries. Finding two texts of one value takes
 //! 2^64, and helps the sender alone.
 

@@ -225,7 +225,7 @@ fn a_tenant_says_goodbye_over_half_a_second_and_sleeps_in_between() {
     let mut impatient = Impatient { has_stopped: false, asked: Cell::new(0), time };
     let started = Instant::now();
     let statistics = Host::run_one(sender, &mut impatient).expect("it runs");
-    assert!(started.elapsed() >= Duration::from_millis(500), "who changes channels meanwhile hears of it");
+    assert!(started.elapsed() >= Duration::from_millis(500), "a tenant that changes channels meanwhile hears of it");
     assert_eq!(statistics.sent.packets, 6, "closing packets");
     assert!(impatient.asked.get() < 100, "asked {} times", impatient.asked.get());
 }

@@ -83,7 +83,7 @@ impl Encoding {
         let more = encoders.clamp(1, benches.len()) - 1;
         let (own, others) = benches.split_first_mut().expect("there is one at least");
         let helped = |bench| {
-            // For who else wants the processor: a receiver on the same machine, and the thread that sends.
+            // For others that want the processor: a receiver on the same machine, and the thread that sends.
             _ = rustix::process::setpriority_process(None, HELPERS_NICENESS);
             work(bench)
         };

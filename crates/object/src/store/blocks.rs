@@ -172,7 +172,7 @@ impl Store {
         let kept = block.have;
         self.budget.give(block.extra_bytes());
         block.extra = Vec::new();
-        // Who sent nothing but what is thrown away is not asked for more of it.
+        // A sender of nothing but what is thrown away is not asked for more of it.
         let only = keep.or(proven).filter(|only| !block.tried().contains(only));
         block.prefer(only, proven);
         let was_told = block.wanted_extra.take().is_some();

@@ -79,7 +79,7 @@ impl Task {
     }
 
     fn run(self) -> Decoded {
-        // Who waits for it must not wait for ever. A panic has been reported by the panic hook.
+        // Whoever waits for it must not wait for ever. A panic has been reported by the panic hook.
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.outcome()));
         let outcome =
             outcome.unwrap_or_else(|_| Err(io::Error::other("decoding failed, which is a fault of this program")));
@@ -267,7 +267,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes so much of it, waiting for others to be done. Who is alone may take more than there is.
+    /// Takes so much of it, waiting for others to be done. Whoever is alone may take more than there is.
     fn take(&self, bytes: u64) {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let is_too_much = |used: &mut u64| *used > 0 && *used + bytes > self.limit;

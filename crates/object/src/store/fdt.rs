@@ -1,8 +1,8 @@
 //! Puts FDT instances together from the packets of TOI 0.
 //!
 //! Not here: what is in them. Everything is bounded: the memory of all together, which is a share of its own, instances at a
-//! time, their size, what is remembered of old ones. Packets of different senders never meet in one instance, and who takes more
-//! memory than others loses it first, so that who sends others under the sender's numbers keeps nobody from putting the right
+//! time, their size, what is remembered of old ones. Packets of different senders never meet in one instance, and one that takes more
+//! memory than others loses it first, so that an attacker that sends others under the sender's numbers keeps nobody from putting the right
 //! ones together.
 
 use std::cmp::Reverse;

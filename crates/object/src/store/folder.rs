@@ -187,7 +187,7 @@ impl OutFolder {
     }
 
     /// Writes a file of the receiver's own in the folder itself: whoever reads it, and whatever happens, all of it is there or what was
-    /// before. For who has the folder locked.
+    /// before. For whoever has the folder locked.
     pub(crate) fn replace_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("new{name}");
         // One that was left by somebody who was killed.

@@ -206,7 +206,7 @@ pub(crate) struct Block {
     pub(crate) slots: Option<Box<Slots>>,
     /// The values of pieces that were hashed from memory; none where the block has no digest.
     pub(crate) values: Option<Box<Values>>,
-    /// Whether memory is taken for them: they may be with who decodes the block.
+    /// Whether memory is taken for them: they may be with the decoder of the block.
     pub(crate) has_values: bool,
     /// Whether they stay when the map leaves memory.
     pub(crate) keeps_values: bool,

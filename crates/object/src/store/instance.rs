@@ -1,7 +1,7 @@
 //! One FDT instance that is being put together: its symbols as they come, or a decoder for them.
 //!
 //! Source symbols that contradict each other are kept side by side, a few of each number. The instance is then made of those
-//! that came most often: a sender repeats its own, and who forges others under its address has to send them as often. Not here:
+//! that came most often: a sender repeats its own, and a forger of others under its address has to send them as often. Not here:
 //! how much memory all instances may take.
 
 use std::collections::{BTreeMap, HashMap};

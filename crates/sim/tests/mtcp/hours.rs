@@ -143,7 +143,7 @@ fn run(seed: u64, low_mark: bool) -> Result<(), String> {
 }
 
 const RECEIVERS: usize = 100;
-/// Who comes while the stream is under way.
+/// A receiver that comes while the stream is under way.
 const LATE: usize = 30;
 /// Members that leave, that die, and whose links are cut for up to 20 s.
 const EACH: usize = 15;

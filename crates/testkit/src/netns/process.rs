@@ -94,7 +94,7 @@ impl Command {
     }
 }
 
-/// Neither the keys of who runs the tests count in them, nor what the tests learn for him.
+/// Neither the keys of the user who runs the tests count in them, nor what the tests learn for him.
 fn keep_apart(command: &mut Program) {
     let folder = std::env::temp_dir().join("weir-tests");
     command.env("XDG_STATE_HOME", folder.join("state")).env("XDG_CONFIG_HOME", folder.join("config"));

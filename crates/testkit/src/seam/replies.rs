@@ -1,4 +1,4 @@
-//! Who is not accepted as a peer is of unverified origin: it can be replied to at once, and is not remembered.
+//! An endpoint that is not accepted as a peer is of unverified origin: it can be replied to at once, and is not remembered.
 
 use weir_core::{Destination, Event, Origin, PeerId};
 

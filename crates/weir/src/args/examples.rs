@@ -70,8 +70,9 @@ ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3 \\
       to viewers who ask (weir recv HOST:5004), each as many layers as its path
       carries; a file goes ahead of its time, by up to 20 s
 
-The layers are what the stream has, whatever the encoder was told. Who joins late
-begins with the next key picture: let the encoder make one every second or two (-g).";
+The layers are what the stream has, whatever the encoder was told. A receiver
+that joins late begins with the next key picture: let the encoder make one every
+second or two (-g).";
 
 pub(super) const STREAM_EXAMPLES: &str = "\
 Examples:
@@ -80,12 +81,12 @@ Examples:
       ends when all have everything
   weir recv stream://192.0.2.7:5005/239.255.0.1:5004/4711/1456 > copy
   weir send stream --to 239.255.0.1:5004 --in dump.sql --keep 1G --min-rate 1M
-      who comes late gets up to 1 GB from before, and who takes less than
+      a late receiver gets up to 1 GB from before, and one that takes less than
       1 Mbit/s for a minute is waited for no more
 
-All receivers get at the rate of the slowest, and none loses a byte. Each finds
-the nearest node with room for it, the sender or another receiver or an agent,
-and another one if that is lost. Nothing is encrypted.";
+Every receiver gets every byte, at the rate of the slowest. Each finds the
+nearest node with room for it, the sender or another receiver or an agent, and
+another one if that is lost. Nothing is encrypted.";
 
 pub(super) const AGENT_EXAMPLES: &str = "\
 Examples:

@@ -470,14 +470,14 @@ impl SendMedia {
         SendMedia { input, ..defaults(["weir", "--to", &to.to_string()]) }
     }
 
-    /// To serve `input` to who asks at `listen`, in all else as the command line does by default.
+    /// To serve `input` to whoever asks at `listen`, in all else as the command line does by default.
     pub fn serving(input: media::Input, listen: SocketAddr) -> SendMedia {
         SendMedia { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
     }
 }
 
 impl SendLive {
-    /// To send `input` to who asks at `listen`, in all else as the command line does by default.
+    /// To send `input` to whoever asks at `listen`, in all else as the command line does by default.
     pub fn new(input: Input, listen: SocketAddr) -> SendLive {
         SendLive { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
     }

@@ -1,4 +1,4 @@
-//! What viewers of a live stream are fed with: the input, and what was read of it lately. Says whether who makes the stream waits for
+//! What viewers of a live stream are fed with: the input, and what was read of it lately. Says whether the program that makes the stream waits for
 //! those who view it.
 
 use std::os::fd::BorrowedFd;

@@ -34,7 +34,7 @@ impl Resume {
     pub(super) fn on_gone(&mut self, why: Departure, last_packet: Time) -> bool {
         let is_asked = matches!(why, Departure::Silent | Departure::Refused | Departure::Forgotten);
         if is_asked {
-            // Who went before a packet came went when it first did.
+            // A sender that went before a packet came went when it first did.
             let (_, last_packet) = self.gone.unwrap_or((why, last_packet));
             self.gone = Some((why, last_packet));
         }

@@ -307,7 +307,7 @@ impl<C: Content> Application<Rtp> for LiveSender<'_, C> {
             // An input without an end is ended so.
             self.outcome = Some(if self.service.is_endless { Exit::Done } else { Exit::Interrupted });
         }
-        // Who has gone before the end is not waited for once another viewer has got everything.
+        // A viewer that has gone before the end is not waited for once another viewer has got everything.
         let is_left = self.finished == 0 && self.content.waiting_in_all() > 0;
         let is_sent = self.viewers.is_empty() && self.content.is_over() && !is_left;
         if self.outcome.is_some() || self.is_unheard || is_sent { Progress::Stop } else { Progress::Continue }

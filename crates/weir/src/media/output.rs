@@ -1,5 +1,5 @@
 //! Where the pictures of a programme go: to a file or a pipe as a decoder reads them, or as RTP to a player. A thread of its own
-//! writes, so that who reads slowly does not hold up what comes.
+//! writes, so that a slow reader does not hold up what comes.
 
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, UdpSocket};

@@ -1,6 +1,6 @@
 //! One page over HTTP/1.1, for scrapers. One connection at a time, each for a few seconds at most.
 //!
-//! Not here: TLS, passwords, keep-alive. Who may read is who reaches the address.
+//! Not here: TLS, passwords, keep-alive. Whoever reaches the address may read.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ pub(super) fn start(address: SocketAddr, page: impl Fn() -> String + Send + 'sta
     std::thread::Builder::new().name("metrics".into()).spawn(move || {
         loop {
             match listener.accept() {
-                // Who does not ask, or does not listen, gets no answer.
+                // A client that does not ask, or does not listen, gets no answer.
                 Ok((stream, _)) => drop(answer(stream, &page)),
                 // No descriptors are left, say. Others may be let go.
                 Err(_) => std::thread::park_timeout(PAUSE),

@@ -55,7 +55,7 @@ fn what_a_receiver_shows_ends_when_everything_is_here() {
     sender.terminate();
 }
 
-/// Who reads along gives to the next session what was said in the one before: the same key, the same number, the same files.
+/// Whoever reads along gives to the next session what was said in the one before: the same key, the same number, the same files.
 #[test]
 fn a_receipt_of_an_earlier_start_of_the_sender_counts_for_nothing() {
     let scratch = Scratch::new();

@@ -213,7 +213,7 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     eprintln!("{} old tables came to nothing in {:.2} s", done.count("old_tables"), done.seconds());
     assert!(done.count("old_tables") > 0, "no old table came: {}", done.told());
 
-    // All of the old session: to who knows its description and nothing else; to who has heard of the new one since; and to who
+    // All of the old session: to a receiver that knows its description and nothing else; to one that has heard of the new one since; and to one that
     // has the new one's description.
     let gap = Duration::from_micros(500);
     let stranger =
@@ -225,7 +225,7 @@ fn a_session_of_yesterday_played_again_displaces_nothing_and_is_not_received() {
     };
     let folders = ["innocent", "warned", "described"].map(|name| scratch.folder(name));
     std::fs::copy(new.out.join(".weir-epochs"), folders[1].join(".weir-epochs")).expect("what was heard last");
-    // Who takes it ends when it has it all; the others hear nothing but old tables until their time is up.
+    // A receiver that takes it ends when it has it all; the others hear nothing but old tables until their time is up.
     let innocent = recv(0, &old_description, &folders[0], "50s");
     let warned = recv(1, &old_description, &folders[1], "8s");
     let described = recv(2, &new.session.description(), &folders[2], "8s");

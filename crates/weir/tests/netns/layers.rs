@@ -146,7 +146,7 @@ impl View {
     }
 
     fn with(network: &Network, sender: Process, out: &Path) -> View {
-        // Who was seen at the address before had another key.
+        // The sender seen at the address before had another key.
         let start = sender.event("start", Duration::from_secs(30), |_| true);
         let key = start["key"].as_str().map(|key| ["--sender-key".to_owned(), key.to_owned()]);
         let address = format!("{}:5004", network.sender().ipv4());

@@ -1,5 +1,5 @@
 //! Layered media between hosts of their own: what each receiver's decoder gets over links of different rates, over a path that loses packets,
-//! and who joins late. Needs root and ffmpeg; see `weir_testkit::netns::require_root`.
+//! and a receiver that joins late. Needs root and ffmpeg; see `weir_testkit::netns::require_root`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;

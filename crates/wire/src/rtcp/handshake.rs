@@ -52,7 +52,7 @@ pub struct Terms {
     pub pictures: Option<Pictures>,
     /// Name of the congestion control scheme, filled up with zeros.
     pub scheme: [u8; SCHEME_LEN],
-    /// The public key for this run (X25519) of who sends the message; zeros if the stream is not encrypted.
+    /// The public key for this run (X25519) of the message's sender; zeros if the stream is not encrypted.
     pub ephemeral: [u8; KEY_LEN],
     /// The sender's lasting public key (Ed25519); zeros if the stream is not encrypted.
     pub identity: [u8; KEY_LEN],

@@ -321,7 +321,7 @@ impl Member {
         if self.heard.is_some() { self.update_after + jitter } else { ATTACH.mul_f64(0.1 + self.random.unit()) }
     }
 
-    /// Who is to report changes soon also repeats them soon. The paper spaces all repetitions alike (§3.11).
+    /// A member that is to report changes soon also repeats them soon. The paper spaces all repetitions alike (§3.11).
     fn repeats_soon(&self) -> bool {
         self.config.report_within.is_some()
     }

@@ -253,7 +253,7 @@ impl Search {
         None
     }
 
-    /// Whether not even the sender keeps what the member needs. Another node may; but who has not answered again and again is gone.
+    /// Whether not even the sender keeps what the member needs. Another node may; but one that has not answered again and again is gone.
     fn is_too_late(&self, wish: &Wish) -> bool {
         let offers = self.candidates.iter().filter_map(|candidate| candidate.offer);
         let of_sender = offers.map(|(_, offer)| offer).find(|offer| offer.level == 0);

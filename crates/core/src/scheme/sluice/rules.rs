@@ -66,7 +66,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Whether the latest congestion is over: its loss event is three mean intervals ago, or no queue has stood since for longer than a TCP
-    /// leaves one empty. Who was hit by few events would wait longer than those that were hit by many, and find no room any more.
+    /// leaves one empty. A receiver that was hit by few events would wait longer than one that was hit by many, and find no room any more.
     fn is_over_congestion(&self) -> bool {
         let Some(lost) = self.latest_loss_event else { return true };
         let pause = self.mean_interval.unwrap_or_default() * 3;

@@ -143,7 +143,7 @@ fn who_tells_what_it_has_in_its_start_has_a_burst_at_once_until_it_tells_that_th
     assert_eq!(start_up_bursts(&second), [8_070, 8_075, 8_080, 8_085]);
     let seen = share(&second, 20, 8_070, 8_090);
     assert!((2.5..3.3).contains(&seen), "{seen} of the rate");
-    // Who tells no more has others, as its level may be joined by now.
+    // A receiver that tells no more has others, as its level may be joined by now.
     let third = start_up_bursts(&sent(&mut sender, Time::from_millis(8_200)));
     assert!(third.first().is_some_and(|at| (8_150..8_175).contains(at)), "{third:?}");
     tell(&mut sender, 8_200, 0);
