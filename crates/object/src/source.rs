@@ -123,6 +123,13 @@ impl SourceSet {
         self.files.retain(wanted);
     }
 
+    /// Leaves out the file at this path, if it is one of them, and all that changed since they were hashed or cannot be opened any more.
+    /// Returns them, in the order of their names.
+    pub fn leave_out_changed(&mut self, path: &Path) -> Vec<SourceFile> {
+        let is_lost = |file: &mut SourceFile| file.path == path || file.open_file().is_err();
+        self.files.extract_if(.., is_lost).collect()
+    }
+
     /// The files, in the order of their names.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
@@ -356,6 +363,16 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// The file that cannot be sent any more, where the error is that of one file that was hashed.
+    pub fn lost(&self) -> Option<&Path> {
+        match self {
+            SourceError::Changed { path } | SourceError::Io { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::hashing::LARGE;
@@ -479,6 +496,19 @@ mod tests {
         };
         let stopped = SourceSet::collect_without(&paths, &[], false, &mut stop);
         assert!(matches!(stopped, Err(SourceError::Stopped)) && calls == 2);
+    }
+
+    #[test]
+    fn files_that_changed_or_vanished_since_they_were_hashed_are_left_out_with_the_one_that_is_named() {
+        let temporary = tempfile::tempdir().expect("temporary folder");
+        let path = |name: &str| temporary.path().join(name);
+        ["a", "b", "c", "d"].iter().for_each(|name| fs::write(path(name), name).expect("file"));
+        let mut set = SourceSet::collect(&["a", "b", "c", "d"].map(path), false).expect("readable");
+        fs::write(path("b"), "longer").expect("ours");
+        fs::remove_file(path("d")).expect("ours");
+        let left_out = set.leave_out_changed(&path("a"));
+        assert_eq!(left_out.iter().map(|file| file.name.to_string()).collect::<Vec<_>>(), ["a", "b", "d"]);
+        assert_eq!(names(&set), ["c"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weir_object::source::SourceSet;
+use weir_object::source::{SourceFile, SourceSet};
 use weir_units::Hex;
 
 use crate::exit::{Exit, Failure};
@@ -45,8 +45,9 @@ impl Changes {
         Ok(Changes { file: file.to_owned(), unchanged: all - sources.files().len(), set })
     }
 
-    /// The set has been sent: what differs from it is what changed.
-    pub(crate) fn remember(&self) -> Result<(), Failure> {
+    /// The set has been sent, but for these files: what differs from it is what changed.
+    pub(crate) fn remember_without(&mut self, left_out: &[SourceFile]) -> Result<(), Failure> {
+        left_out.iter().for_each(|file| _ = self.set.files.remove(&file.name.to_location()));
         let text = serde_json::to_string_pretty(&self.set).expect("names and digests are plain data");
         let failed = format!("cannot remember what was sent in {}", self.file.display());
         folders::replace(&self.file, text.as_bytes(), 0o666).map_err(Failure::of(Exit::Files, failed))
@@ -83,15 +84,15 @@ mod tests {
             let changes = Changes::since(&state, &mut set).expect("readable");
             (set.files().iter().map(|file| file.name.to_string()).collect::<Vec<_>>(), changes)
         };
-        let (first, changes) = names();
+        let (first, mut changes) = names();
         assert_eq!((first.len(), changes.unchanged), (2, 0));
-        changes.remember().expect("room");
+        changes.remember_without(&[]).expect("room");
         fs::write(tree.join("b"), "other").expect("room");
         fs::write(tree.join("c"), "c").expect("room");
-        let (second, changes) = names();
+        let (second, mut changes) = names();
         assert_eq!((second, changes.unchanged), (vec!["tree/b".to_owned(), "tree/c".to_owned()], 1));
         assert_eq!(names().0.len(), 2, "nothing is remembered of a session that did not end");
-        changes.remember().expect("room");
+        changes.remember_without(&[]).expect("room");
         assert!(names().0.is_empty());
 
         fs::write(&state, "{\"file\": {}}").expect("room");

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_net::receipts::{Entry, ReceiptBook, Verdicts};
-use weir_object::carousel::Carousel;
-use weir_object::keys::PublicKey;
+use weir_object::keys::{PublicKey, SecretKey};
+use weir_object::manifest::Edition;
 use weir_object::source::SourceSet;
 use weir_units::Time;
 use weir_wire::receipt::{Kind, NAME_LEN, Receipt};
@@ -36,26 +37,40 @@ pub(crate) fn content(sources: &SourceSet) -> Content {
     content
 }
 
+/// A set of files that a session sends, or sent before some of them were lost.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) content: Content,
+    pub(crate) edition: Edition,
+}
+
 /// The book of receipts, if the session asks for them.
-pub(crate) fn book(offer: &Offer, content: Content, carousel: &Carousel, expected: &[Expected]) -> Option<ReceiptBook> {
+pub(crate) fn book(offer: &Offer, sending: Arc<Sending>, expected: &[Expected]) -> Option<ReceiptBook> {
     let key = offer.description.receipt_key?;
-    let (tsi, edition, secret) = (offer.description.tsi, carousel.edition(), offer.secret.clone());
+    let (tsi, epoch) = (offer.description.tsi, sending.edition.epoch);
+    Some(ReceiptBook::new(key, tsi, epoch, verdicts(tsi, offer.secret.clone(), vec![sending], expected)))
+}
+
+/// What the book of session `tsi` is to go by: a receiver has everything if it has all of one of these sets.
+pub(crate) fn verdicts(tsi: u16, secret: SecretKey, sets: Vec<Arc<Sending>>, expected: &[Expected]) -> Verdicts {
     let is_of_content = move |receipt: &Receipt| {
-        let about = About { receiver: &receipt.receiver, tsi, edition };
-        match receipt.kind {
-            Kind::Receipt => content.proof(&about).is_ok_and(|own| own == receipt.proof),
-            // Before the table has come, a receiver has nothing.
-            Kind::Report => receipt.proof == about.mark() || (receipt.proof == [0; 32] && receipt.share == 0),
-        }
+        let is_of = |set: &Arc<Sending>| {
+            let about = About { receiver: &receipt.receiver, tsi, edition: set.edition };
+            match receipt.kind {
+                Kind::Receipt => set.content.proof(&about).is_ok_and(|own| own == receipt.proof),
+                // Before the table has come, a receiver has nothing.
+                Kind::Report => receipt.proof == about.mark() || (receipt.proof == [0; 32] && receipt.share == 0),
+            }
+        };
+        sets.iter().any(is_of)
     };
     let names = Names::of(expected);
-    let verdicts = Verdicts {
+    Verdicts {
         is_signed: |key, bytes, signature| PublicKey::from_bytes(key).is_ok_and(|key| key.verifies(bytes, signature)),
         is_of_content: Box::new(is_of_content),
         is_expected: Box::new(move |receipt| names.has(receipt)),
         sign: Box::new(move |bytes| secret.sign(bytes)),
-    };
-    Some(ReceiptBook::new(key, tsi, edition.epoch, verdicts))
+    }
 }
 
 /// A host a line: its name, and perhaps its public key. What follows a number sign is for people.

@@ -39,6 +39,7 @@ mod openings;
 mod progress;
 mod proof;
 mod recv;
+mod remainder;
 mod report;
 mod schemes;
 mod sealing;

@@ -13,13 +13,13 @@
 //!
 //! A report bears a mark instead: BLAKE3, in the same mode for `weir report`, of the prefix.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use weir_object::manifest::Edition;
 use weir_object::name::Name;
@@ -41,7 +41,7 @@ pub(crate) struct About<'a> {
 pub(crate) struct Content {
     files: BTreeMap<Name, Arc<Leaves>>,
     /// For each file the number of leaves up to its end, once they have been counted.
-    ends: OnceCell<Vec<(u64, Arc<Leaves>)>>,
+    ends: OnceLock<Vec<(u64, Arc<Leaves>)>>,
 }
 
 /// The leaves of one file.
@@ -70,7 +70,7 @@ impl About<'_> {
 impl Content {
     /// Adds a file, or puts it in the place of the one that had its name.
     pub(crate) fn add(&mut self, name: Name, leaves: Leaves) {
-        self.ends = OnceCell::new();
+        self.ends = OnceLock::new();
         self.files.insert(name, Arc::new(leaves));
     }
 

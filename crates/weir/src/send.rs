@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_core::ChannelId;
@@ -31,10 +32,11 @@ use crate::events::{
     Hashing, Reading, ReceiptReceived, Role, SenderEnd, SenderEvent, SenderProgress, SenderStart, Top, Trouble,
 };
 use crate::exit::{Exit, Failure};
-use crate::hosts::{self, Expected};
+use crate::hosts::{self, Expected, Sending};
 use crate::observer::Observer;
 use crate::openings::Openings;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::remainder::{Made, Remainder};
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
 use crate::{key, left_out, sealing, standard};
@@ -67,7 +69,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let mut report = Report { observer, started, is_unheard: false };
     let input = read_standard_input(args, &clock, &mut report)?;
     let mut sources = collect(args, &input.paths, &clock, &mut report)?;
-    let changes = args.changes.as_deref().map(|file| Changes::since(file, &mut sources)).transpose()?;
+    let mut changes = args.changes.as_deref().map(|file| Changes::since(file, &mut sources)).transpose()?;
     if let Some(changes) = &changes {
         if sources.files().is_empty() {
             report.trouble(started, "nothing has changed since the last session, and nothing is sent".to_owned(), None);
@@ -109,7 +111,9 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     let skipped_cycles = sent.as_ref().map_or(0, Sent::before);
     let content = hosts::content(&sources);
     let bytes = sources.bytes();
-    let carousel = carousel(&offer, sources, args, skipped_cycles)?;
+    let options = options(&offer, args, skipped_cycles)?;
+    let remainder = Remainder::new(sources.clone(), options.clone(), key::file(args.key.as_deref()));
+    let carousel = Carousel::new(sources, &options).map_err(Failure::of(Exit::Files, "cannot send"))?;
     let skipped = Bytes::new(carousel.stats().skipped_bytes);
     if skipped >= WORTH_TELLING {
         let message =
@@ -118,11 +122,14 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     }
     let announcing = plan.map(Plan::start).transpose();
     let announcing = announcing.map_err(Failure::of(Exit::Internal, "cannot announce the session"))?;
-    let receipts = hosts::book(&offer, content, &carousel, &expected);
+    let sending = Arc::new(Sending { content, edition: carousel.edition() });
     let mut run = FileSender {
         report,
-        receipts,
-        asks: offer.description.receipt_key.map(|key| Asks::new(offer.description.tsi, key, bytes)),
+        receipts: hosts::book(&offer, Arc::clone(&sending), &expected),
+        asks: asks(&offer, bytes),
+        offer: &offer,
+        sets: vec![sending],
+        remainder,
         wanted,
         expected,
         complete: (0, 0),
@@ -132,6 +139,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         shown: started,
         shown_bytes: 0,
         symbols_per_pass: carousel.stats().symbols_per_cycle,
+        earlier: (0.0, 0),
         carousel,
         openings: Openings::new(&offer.channel_rates()?, Bytes::new(offer.symbol_size.into())),
         ceilings: Ceilings::default(),
@@ -143,10 +151,10 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
     };
     let statistics = Host::run_one(tenant, &mut run).map_err(Failure::of(Exit::Network, "cannot send"))?;
     let exit = run.end(clock.now(), &statistics);
-    match &changes {
-        Some(changes) if exit == Exit::Done => changes.remember().map(|()| exit),
-        _ => Ok(exit),
+    if let Some(changes) = changes.as_mut().filter(|_| run.outcome == Some(Exit::Done)) {
+        changes.remember_without(run.remainder.left_out())?;
     }
+    Ok(exit)
 }
 
 /// Reads standard input, if it is among the paths, and tells how far that is where it takes a while.
@@ -262,11 +270,11 @@ fn stated(speed: LinkSpeed) -> Option<Rate> {
     }
 }
 
-fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: u64) -> Result<Carousel, Failure> {
+fn options(offer: &Offer, args: &SendFile, skipped_cycles: u64) -> Result<CarouselOptions, Failure> {
     let control = offer.description.control.as_ref().expect("an offer has congestion control");
     // Receivers of other makers know no bundles, and need what is zeros.
     let is_for_others = args.plain_flute || args.md5 || args.flute_version == 1;
-    let options = CarouselOptions {
+    Ok(CarouselOptions {
         tsi: offer.description.tsi,
         symbol_size: offer.symbol_size,
         base_channel: control.has_base_channel(),
@@ -281,8 +289,12 @@ fn carousel(offer: &Offer, sources: SourceSet, args: &SendFile, skipped_cycles: 
         expires: expires(date()),
         key: Some(offer.secret.clone()),
         ..CarouselOptions::default()
-    };
-    Carousel::new(sources, &options).map_err(Failure::of(Exit::Files, "cannot send"))
+    })
+}
+
+/// The questions of what receivers lack, if the session has them speak at all.
+fn asks(offer: &Offer, bytes: u64) -> Option<Asks> {
+    offer.description.receipt_key.map(|key| Asks::new(offer.description.tsi, key, bytes))
 }
 
 /// Seconds of the NTP era, which wrap, by the wall clock as it stands now.
@@ -329,7 +341,12 @@ impl Report<'_> {
 /// A running sender.
 struct FileSender<'a> {
     report: Report<'a>,
+    offer: &'a Offer,
     carousel: Carousel,
+    /// What goes on being sent if a file is lost.
+    remainder: Remainder,
+    /// The set that is sent, and those that were before.
+    sets: Vec<Arc<Sending>>,
     openings: Openings,
     ceilings: Ceilings,
     /// The receivers, where the scheme knows them.
@@ -352,6 +369,8 @@ struct FileSender<'a> {
     shown: Time,
     shown_bytes: u64,
     symbols_per_pass: u64,
+    /// Passes over the sets that were sent before this one, and their packets.
+    earlier: (f64, u64),
     /// That there are more reports and receipts than can be looked at has been told.
     is_told_of_overflow: bool,
     /// The session is announced as long as this is here.
@@ -433,9 +452,7 @@ impl Application<Content> for FileSender<'_> {
         }
         let cycles = self.carousel.stats().cycles;
         if let Some(error) = self.sent.as_mut().and_then(|sent| sent.note(cycles).err()) {
-            self.sent = None;
-            let message = format!("what is sent cannot be noted any more next to the key: {error}");
-            self.report.trouble(now, message, None);
+            self.cannot_note(now, &error);
         }
         if let Some(trouble) = self.announcing.as_ref().and_then(Announcing::trouble) {
             self.report.trouble(now, trouble, None);
@@ -443,6 +460,9 @@ impl Application<Content> for FileSender<'_> {
         let date = date();
         if is_due(self.carousel.expires(), date) {
             self.carousel.renew(expires(date));
+        }
+        if let Some(made) = self.remainder.take() {
+            self.go_on_with(now, made, statistics);
         }
         if self.outcome.is_none() {
             self.outcome = self.reason_to_stop(now);
@@ -468,8 +488,15 @@ impl FileSender<'_> {
         }
     }
 
+    fn cannot_note(&mut self, now: Time, error: &std::io::Error) {
+        self.sent = None;
+        let message = format!("what is sent cannot be noted any more next to the key: {error}");
+        self.report.trouble(now, message, None);
+    }
+
     fn reason_to_stop(&mut self, now: Time) -> Option<Exit> {
-        if let Some(failure) = self.carousel.failure() {
+        let (failure, cycles) = (self.carousel.failure(), self.carousel.stats().cycles);
+        if let Some(failure) = failure.filter(|failure| !self.remainder.make(failure, cycles)) {
             let message = failure.to_string();
             self.report.trouble(now, message, Some(Exit::Files));
             return Some(Exit::Files);
@@ -487,6 +514,36 @@ impl FileSender<'_> {
             Some(Exit::Done)
         } else {
             None
+        }
+    }
+
+    /// Sends what is left without the files that were lost.
+    fn go_on_with(&mut self, now: Time, made: Made, statistics: &Statistics) {
+        let paths: Vec<_> = made.left_out.iter().map(|(reason, file)| (file.path().to_owned(), *reason)).collect();
+        let messages = left_out::messages(&paths).into_iter().chain(made.trouble);
+        messages.for_each(|message| self.report.trouble(now, message, None));
+        self.carousel = match made.carousel {
+            Ok(carousel) if !made.sources.files().is_empty() => carousel,
+            failed => {
+                let why = failed.err().map_or_else(|| NOTHING_LEFT.to_owned(), |error| error.to_string());
+                self.report.trouble(now, why, Some(Exit::Files));
+                self.outcome.get_or_insert(Exit::Files);
+                return;
+            }
+        };
+        self.earlier = (self.passes(statistics), statistics.sent.packets);
+        self.symbols_per_pass = self.carousel.stats().symbols_per_cycle;
+        self.asks = asks(self.offer, made.sources.bytes());
+        self.asks.iter_mut().for_each(|asks| asks.on_audience(now, self.audience));
+        let edition = self.carousel.edition();
+        self.sets.push(Arc::new(Sending { content: hosts::content(&made.sources), edition }));
+        if let Some(book) = &mut self.receipts {
+            let (tsi, secret) = (self.offer.description.tsi, self.offer.secret.clone());
+            book.begin_again(edition.epoch, hosts::verdicts(tsi, secret, self.sets.clone(), &self.expected));
+        }
+        let (set, before) = (made.sources.fingerprint(), made.skipped_cycles);
+        if let Some(error) = self.sent.as_mut().and_then(|sent| sent.go_on_with(set, before).err()) {
+            self.cannot_note(now, &error);
         }
     }
 
@@ -528,9 +585,15 @@ impl FileSender<'_> {
         }
     }
 
-    fn end(mut self, now: Time, statistics: &Statistics) -> Exit {
+    fn end(&mut self, now: Time, statistics: &Statistics) -> Exit {
         self.announcing = None;
-        let exit = self.outcome.unwrap_or(Exit::Internal);
+        let mut exit = self.outcome.unwrap_or(Exit::Internal);
+        let left_out = self.remainder.left_out().len();
+        if left_out > 0 && exit == Exit::Done {
+            exit = Exit::Files;
+            let message = format!("{left_out} of the files were left out: send them again when nobody writes to them");
+            self.report.trouble(now, message, Some(exit));
+        }
         if let Some(book) = self.receipts.as_ref().filter(|_| !self.expected.is_empty()) {
             let results = hosts::results(&self.expected, book.entries(), |at| self.report.t_s(at));
             results.into_iter().for_each(|result| self.report.show(&SenderEvent::Result(result)));
@@ -551,9 +614,13 @@ impl FileSender<'_> {
     }
 
     fn passes(&self, statistics: &Statistics) -> f64 {
-        statistics.sent.packets as f64 / self.symbols_per_pass.max(1) as f64
+        let (passes, packets) = self.earlier;
+        passes + (statistics.sent.packets - packets) as f64 / self.symbols_per_pass.max(1) as f64
     }
 }
+
+/// What to tell when every file was lost.
+const NOTHING_LEFT: &str = "no file is left to be sent: start again when nobody writes to them";
 
 /// What to tell of more messages than there is time or room for.
 const OVERFLOW: &str = "more reports and receipts come than can be looked at in time, or from more receivers than can be remembered: some receivers are \

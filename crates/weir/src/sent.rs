@@ -70,6 +70,12 @@ impl Sent {
         self.before
     }
 
+    /// Another set is sent from here on, of whose files so many passes may have been sent.
+    pub(crate) fn go_on_with(&mut self, set: [u8; 16], before: u64) -> io::Result<()> {
+        (self.set, self.before, self.reserved) = (Hex(&set).to_string(), before, before);
+        self.note(0)
+    }
+
     /// This run has sent so many passes, and a part of the next.
     pub(crate) fn note(&mut self, passes: u64) -> io::Result<()> {
         let needed = self.before.saturating_add(passes).saturating_add(BEGUN + self.ahead);
@@ -103,7 +109,7 @@ fn passes_ahead(rate: Rate, bytes: Bytes) -> u64 {
 }
 
 /// A pass that has begun counts, and blocks are not all equally far in it.
-const BEGUN: u64 = 2;
+pub(crate) const BEGUN: u64 = 2;
 /// The longest time between two looks, with room.
 const UNLOOKED: Duration = Duration::from_secs(2);
 

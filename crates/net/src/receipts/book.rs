@@ -92,6 +92,11 @@ impl ReceiptBook {
         ReceiptBook { most, ..self }
     }
 
+    /// The sender begins again, as this start. Messages are judged by these verdicts from here on; receivers that have finished stay so.
+    pub fn begin_again(&mut self, epoch: u64, verdicts: Verdicts) {
+        (self.epoch, self.verdicts) = (epoch, verdicts);
+    }
+
     /// How many receivers have finished.
     pub fn receivers(&self) -> u64 {
         self.finished

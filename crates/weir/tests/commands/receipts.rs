@@ -1,6 +1,7 @@
 //! Receipts over this machine's loopback: whom a sender believes that a receiver has everything.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +34,37 @@ fn a_receiver_whose_sender_changes_to_other_files_proves_that_it_has_those() {
     assert!(received.is_success() && received.last_event("receipt")["acknowledged"] == true, "{}", received.told());
     assert_eq!((&received.last_event("end")["files"], sent.code()), (&1.into(), Some(0)), "{}", sent.told());
     assert!(same_content(&second, &out.join("second")));
+}
+
+/// One of two receivers has everything before a file changes, the other one lacks some of it.
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_left_out_and_all_others_arrive() {
+    let scratch = Scratch::new();
+    let tree = scratch.folder("tree");
+    let size = |name| if name == "log" { 1_000_000 } else { 300_000 };
+    let names = ["a", "log", "z"];
+    (0..).zip(names).for_each(|(seed, name)| generated_file(&tree.join(name), size(name), seed));
+    (0..40).for_each(|number| generated_file(&tree.join(format!("small{number}")), 1_000, 10 + number));
+    let session = Session::new(&scratch);
+    let sender = session.send(&tree, &["--receipts", "2", "--for", "60s"]);
+    sender.event("start", LIMIT, |_| true);
+    let [early, late] = ["early", "late"].map(|name| scratch.join(name));
+    let first = session.recv(&early).wait(LIMIT);
+    assert!(first.is_success() && same_content(&tree.join("log"), &early.join("tree/log")), "{}", first.told());
+
+    // What a log does. This receiver has other losses than the one before, and the sender reads the file again for it.
+    let mut log = std::fs::File::options().append(true).open(tree.join("log")).expect("ours");
+    let receiver = session.recv_elsewhere(&scratch.join("elsewhere"), &late, &["--link", "loss=10%"]);
+    receiver.event("progress", LIMIT, |progress| progress["received_bytes"].as_u64() > Some(100_000));
+    log.write_all(b"one more line").expect("room");
+    let (sent, received) = (sender.wait(LIMIT), receiver.wait(LIMIT));
+    assert!(sent.told().contains("tree/log is not sent: it changed after the session began"), "{}", sent.told());
+    assert_eq!((sent.code(), received.code()), (Some(FILES), Some(0)), "{}\n{}", sent.told(), received.told());
+    assert_eq!(sent.last_event("end")["receipts"], 2, "the one that has all of the first set counts: {}", sent.told());
+    for name in ["a", "z", "small0", "small39"] {
+        assert!(same_content(&tree.join(name), &late.join("tree").join(name)), "{name}");
+    }
+    assert!(!late.join("tree/log").exists(), "neither the old nor the new one is whole");
 }
 
 /// It stays until its sender has answered, and packets that come meanwhile took no part in the transfer.
@@ -141,11 +173,22 @@ impl Session {
     }
 
     fn recv_with(&self, out: &Path, words: &[&str]) -> Process {
-        let command = Command::here(WEIR).arg("recv").arg(&self.description).args(["--iface", "lo", "--json"]);
+        self.recv_by(Command::here(WEIR), out, words)
+    }
+
+    /// A receiver with a key of its own, as if it ran on another host.
+    fn recv_elsewhere(&self, state: &Path, out: &Path, words: &[&str]) -> Process {
+        let env = Command::here("env").arg(format!("XDG_STATE_HOME={}", state.display()));
+        self.recv_by(env.arg(WEIR), out, words)
+    }
+
+    fn recv_by(&self, weir: Command, out: &Path, words: &[&str]) -> Process {
+        let command = weir.arg("recv").arg(&self.description).args(["--iface", "lo", "--json"]);
         command.arg("--out").arg(out).args(words).start()
     }
 }
 
-/// The exit code, as `weir send file --help` has it.
+/// The exit codes, as `weir send file --help` has them.
+const FILES: i32 = 7;
 const RECEIPTS: i32 = 8;
 const LIMIT: Duration = Duration::from_secs(30);
