@@ -5,6 +5,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use weir_units::{Ecn, Time};
 
@@ -49,7 +50,7 @@ pub fn group_for(session: IpAddr) -> SocketAddr {
 pub struct Announcer {
     output: Output,
     to: SocketAddr,
-    interface: u32,
+    interface: Interface,
 }
 
 impl Announcer {
@@ -57,7 +58,7 @@ impl Announcer {
     pub fn new(interface: &Interface, group: SocketAddr, ttl: u8) -> Result<Announcer> {
         let config = SendConfig { ttl, offload: false, ..SendConfig::default() };
         let output = Output::to_channels(interface, group.ip(), &config)?;
-        Ok(Announcer { output, to: group, interface: interface.index })
+        Ok(Announcer { output, to: group, interface: interface.clone() })
     }
 
     /// The address that announcements come from.
@@ -67,9 +68,22 @@ impl Announcer {
 
     /// Sends an announcement. One that the kernel has no room for is as lost as one that the network drops: it is sent again.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        match self.output.send(Some(&sockaddr(self.to, self.interface)), Ecn::NotEct, packet, packet.len().max(1)) {
+        let send = |output: &mut Output, interface: &Interface| match output.send(
+            Some(&sockaddr(self.to, interface.index)),
+            Ecn::NotEct,
+            packet,
+            packet.len().max(1),
+        ) {
             SendOutcome::Sent(_) | SendOutcome::Full => Ok(()),
             SendOutcome::Refused(error) => Err(error.into()),
+        };
+        let sent = send(&mut self.output, &self.interface);
+        match self.interface.made_again() {
+            Some(interface) if sent.is_err() && self.output.attach(&interface).is_ok() => {
+                self.interface = interface;
+                send(&mut self.output, &self.interface)
+            }
+            _ => sent,
         }
     }
 }
@@ -78,6 +92,11 @@ impl Announcer {
 #[derive(Debug)]
 pub struct Listener {
     sockets: Vec<UdpSocket>,
+    /// The group of each, and the interface on which it is a member.
+    members: Vec<(SocketAddr, Interface)>,
+    clock: clock::Clock,
+    /// When it is looked again whether these are still the same.
+    next_look: Time,
     /// The socket to begin with, so that none starves.
     turn: usize,
     buffer: Vec<u8>,
@@ -86,17 +105,44 @@ pub struct Listener {
 impl Listener {
     /// One that is a member of all these groups.
     pub fn new(choice: &InterfaceChoice, groups: &[SocketAddr]) -> Result<Listener> {
-        let sockets = groups.iter().map(|group| open(choice, *group)).collect::<Result<Vec<UdpSocket>>>()?;
-        Ok(Listener { sockets, turn: 0, buffer: vec![0; LARGEST] })
+        let (mut sockets, mut members) = (Vec::new(), Vec::new());
+        for group in groups {
+            let interface = Interface::choose(choice, group.ip())?;
+            sockets.push(open(&interface, *group)?);
+            members.push((*group, interface));
+        }
+        let (clock, next_look) = (clock::Clock::new(), Time::ZERO);
+        Ok(Listener { sockets, members, clock, next_look, turn: 0, buffer: vec![0; LARGEST] })
+    }
+
+    /// Becomes a member again where an interface has been made again. What cannot be done now is tried at the next look.
+    fn attach(&mut self) {
+        for (socket, (group, interface)) in self.sockets.iter_mut().zip(&mut self.members) {
+            let Some(now) = interface.made_again() else { continue };
+            if let Ok(new) = open(&now, *group) {
+                (*socket, *interface) = (new, now);
+            }
+        }
     }
 
     /// The next announcement and who sent it, if one comes before the steady clock reaches `until`.
     pub fn receive(&mut self, until: Time) -> io::Result<Option<(&[u8], SocketAddr)>> {
-        let mut waits: Vec<_> = self.sockets.iter().map(|socket| clock::readable(socket.as_fd())).collect();
-        if !clock::wait(&mut waits, until).map_err(io::Error::from)? {
-            return Ok(None);
+        loop {
+            let now = self.clock.now();
+            if now >= self.next_look {
+                self.next_look = now + LOOK_INTERVAL;
+                self.attach();
+            }
+            let look = until.min(self.next_look);
+            let mut waits: Vec<_> = self.sockets.iter().map(|socket| clock::readable(socket.as_fd())).collect();
+            if clock::wait(&mut waits, look).map_err(io::Error::from)? {
+                break;
+            }
+            drop(waits);
+            if look == until {
+                return Ok(None);
+            }
         }
-        drop(waits);
         for _ in 0..self.sockets.len() {
             self.turn = (self.turn + 1) % self.sockets.len();
             match self.sockets[self.turn].recv_from(&mut self.buffer) {
@@ -109,16 +155,18 @@ impl Listener {
     }
 }
 
-fn open(choice: &InterfaceChoice, group: SocketAddr) -> Result<UdpSocket> {
-    let interface = Interface::choose(choice, group.ip())?;
+fn open(interface: &Interface, group: SocketAddr) -> Result<UdpSocket> {
     let refused = |source| NetError::Socket { address: group, source };
     let socket = udp(group)?;
     socket.set_reuse_address(true).map_err(refused)?;
     // Bound to the group, it gets what is sent there and nothing else.
     socket.bind(&sockaddr(group, interface.index)).map_err(refused)?;
-    join(&socket, group.ip(), None, &interface).map_err(refused)?;
+    join(&socket, group.ip(), None, interface).map_err(refused)?;
     Ok(socket.into())
 }
+
+/// How often it is looked whether an interface has been made again.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A datagram's most bytes.
 const LARGEST: usize = 65_536;

@@ -89,6 +89,16 @@ impl Interface {
         Ok(chosen)
     }
 
+    /// The interface of this name as it is now, if it has been made again: it has another number then, and neither sockets nor memberships follow.
+    pub fn made_again(&self) -> Option<Interface> {
+        let is_another = |index: u32| index != self.index;
+        if_nametoindex(self.name.as_str()).is_ok_and(is_another).then(|| {
+            let all = Interface::all().ok()?.into_iter();
+            let now = all.filter(|one| one.is_up && is_another(one.index)).find(|one| one.name == self.name)?;
+            Some(Interface { is_routed: self.is_routed, ..now })
+        })?
+    }
+
     /// All interfaces, each with all its addresses.
     pub fn all() -> Result<Vec<Interface>, NetError> {
         let mut all: Vec<Interface> = Vec::new();

@@ -52,6 +52,7 @@ mod standard;
 mod stream;
 mod top;
 mod trust;
+mod unsent;
 
 pub use args::{Agent, CciChoice, Output, Rates, Recv, SendFile, SendLive, SendMedia, SendStream, SessionSource};
 pub use doctor::events as doctor_events;

@@ -39,6 +39,7 @@ use crate::progress::PROGRESS_INTERVAL;
 use crate::remainder::{Made, Remainder};
 use crate::sent::{self, Sent};
 use crate::session::{self, Offer};
+use crate::unsent::Unsent;
 use crate::{key, left_out, sealing, standard};
 
 /// Sends files and folders, over and over, until the time is up or enough receivers have them.
@@ -145,6 +146,7 @@ pub fn files(args: &SendFile, observer: &mut dyn Observer<SenderEvent>) -> Resul
         ceilings: Ceilings::default(),
         audience: None,
         sent,
+        unsent: Unsent::new(interface, args.to.ip()),
         is_told_of_overflow: false,
         announcing,
         outcome: None,
@@ -371,6 +373,7 @@ struct FileSender<'a> {
     symbols_per_pass: u64,
     /// Passes over the sets that were sent before this one, and their packets.
     earlier: (f64, u64),
+    unsent: Unsent,
     /// That there are more reports and receipts than can be looked at has been told.
     is_told_of_overflow: bool,
     /// The session is announced as long as this is here.
@@ -444,6 +447,9 @@ impl Application<Content> for FileSender<'_> {
             self.progress(now, statistics);
         }
         if let Some(message) = self.ceilings.on_time(now) {
+            self.report.trouble(now, message, None);
+        }
+        if let Some(message) = self.unsent.on_time(now, statistics) {
             self.report.trouble(now, message, None);
         }
         self.look_for_receivers(now);

@@ -9,6 +9,7 @@ use super::outgoing::{Laid, Target};
 use super::party::{Handled, Party};
 use super::seats::Seat;
 use crate::error::{Impossible, NetError, Result};
+use crate::interface::Interface;
 use crate::profile::{Profile, Sending};
 use crate::socket::Way;
 
@@ -35,8 +36,14 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
             }
             Action::Contact { at } => return self.contact(*at),
             Action::Part { peer } => return self.part(*peer),
-            Action::Join(channel) => return self.change_membership(self.input.join(*channel)),
-            Action::Leave(channel) => return self.change_membership(self.input.leave(*channel)),
+            Action::Join(channel) => {
+                let joined = self.input.join(*channel);
+                return self.change_membership(joined);
+            }
+            Action::Leave(channel) => {
+                let left = self.input.leave(*channel);
+                return self.change_membership(left);
+            }
             Action::Deliver { number } => {
                 let (handled, label) = with_payload(handled)?;
                 let (from, payload) = (Some(handled.origin), handled.payload);
@@ -94,6 +101,19 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
     }
 
     /// What the system refuses is told, and the session goes on without it; a channel that does not exist is an error.
+    /// Goes on where the interface has been made again, as when a network card was unplugged. What cannot be done now is tried at the next look.
+    pub(super) fn look_at_interface(&mut self) -> Result<()> {
+        let Some(interface) = self.input.interface().and_then(Interface::made_again) else { return Ok(()) };
+        match self.outgoing.attach(&interface) {
+            // It has no address yet, or another one.
+            Err(_) => Ok(()),
+            Ok(()) => {
+                let joined = self.input.attach(&interface);
+                self.change_membership(joined)
+            }
+        }
+    }
+
     fn change_membership(&mut self, result: Result<()>) -> Result<()> {
         match result {
             Err(problem) if !matches!(problem, NetError::UnknownChannel { .. }) => {

@@ -24,6 +24,8 @@ pub(super) struct Driver<'a, P: Profile, A> {
     link: Option<ModelledLink>,
     tick: Duration,
     next_tick: Time,
+    /// When it is looked again whether the interface is still the same.
+    next_look: Time,
     rests_until: Time,
     /// What the application reads from can be read.
     is_application_ready: bool,
@@ -76,6 +78,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
             link,
             tick,
             next_tick: Time::ZERO,
+            next_look: Time::ZERO,
             rests_until: Time::ZERO,
             is_application_ready: false,
             closing: None,
@@ -99,6 +102,10 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
     fn tick(&mut self, now: Time) -> Result<()> {
         self.next_tick = now + self.tick;
         (self.party.has_changed, self.party.has_news) = (false, true);
+        if self.next_look <= now {
+            self.next_look = now + LOOK_INTERVAL;
+            self.party.look_at_interface()?;
+        }
         self.count();
         match self.party.application.tick(now, &self.party.statistics) {
             Progress::Continue => self.party.go_on(now)?,
@@ -273,6 +280,8 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
     }
 }
 
+/// How often it is looked whether the interface has been made again.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// What comes out of the modelled link does so at its own time, so that a call for it may be this late.
 const LINK_PATIENCE: Duration = Duration::from_millis(5);
 /// A read of less than this share of a socket's buffer was little: what comes during a rest fits easily.

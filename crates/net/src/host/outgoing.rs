@@ -12,10 +12,13 @@ use super::record::Recorder;
 use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::interface::Interface;
 use crate::profile::MAX_HEADER;
 use crate::seal::pair::PairSealer;
 use crate::seal::{ControlKey, Sealer};
-use crate::socket::{Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, scoped};
+use crate::socket::{
+    Arrival, MAX_BATCH_BYTES, MAX_BATCH_PACKETS, Output, SendOutcome, Way, header_len, rescoped, scoped,
+};
 
 /// Where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +133,17 @@ impl Outgoing {
         let channel =
             |address: &SocketAddr| Channel { output: number, address: scoped(*address, interface), ttl, last: None };
         self.channels.extend(channels.iter().map(channel));
+    }
+
+    /// The interface has been made again: what goes to channels leaves from there.
+    pub(super) fn attach(&mut self, interface: &Interface) -> Result<()> {
+        for (number, group) in self.groups.iter_mut().enumerate() {
+            group.output.attach(interface)?;
+            for channel in self.channels.iter_mut().filter(|channel| channel.output == Some(number)) {
+                channel.address = rescoped(channel.address, interface.index);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn add_unicast(&mut self, output: Output) {

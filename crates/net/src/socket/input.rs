@@ -154,6 +154,7 @@ struct Channel {
     sender: Option<IpAddr>,
     /// The socket that receives it, if one does.
     socket: Option<usize>,
+    is_joined: bool,
 }
 
 /// What [`Input::receive`] read. It goes back to it with [`Input::recycle`].
@@ -240,7 +241,7 @@ impl Input {
             });
             shards[shard].1.push((channel.ip(), id));
             let socket = receives.then_some(self.sockets.len() + shard);
-            self.channels.push(Channel { address: *channel, source, sender: source, socket });
+            self.channels.push(Channel { address: *channel, source, sender: source, socket, is_joined: false });
         }
         for (port, groups) in shards.into_iter().filter(|_| receives) {
             let config = ReceiveConfig { offload: self.config.offload && coalesces, ..self.config.clone() };
@@ -293,7 +294,8 @@ impl Input {
     }
 
     /// Becomes a member of a channel.
-    pub fn join(&self, channel: ChannelId) -> Result<(), NetError> {
+    pub fn join(&mut self, channel: ChannelId) -> Result<(), NetError> {
+        self.note_joined(channel, true);
         let (at, socket, interface) = self.place(channel)?;
         membership::join(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Join {
             channel,
@@ -304,13 +306,41 @@ impl Input {
     }
 
     /// Stops being a member of a channel.
-    pub fn leave(&self, channel: ChannelId) -> Result<(), NetError> {
+    pub fn leave(&mut self, channel: ChannelId) -> Result<(), NetError> {
+        self.note_joined(channel, false);
         let (at, socket, interface) = self.place(channel)?;
         membership::leave(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Leave {
             channel,
             address: at.address,
             source,
         })
+    }
+
+    fn note_joined(&mut self, channel: ChannelId, is_joined: bool) {
+        self.channels.get_mut(usize::from(channel.0)).into_iter().for_each(|channel| channel.is_joined = is_joined);
+    }
+
+    /// The interface that it joins on.
+    pub fn interface(&self) -> Option<&Interface> {
+        self.interface.as_ref()
+    }
+
+    /// The interface has been made again: joins there what it was a member of. If that fails, it can be tried again.
+    pub fn attach(&mut self, interface: &Interface) -> Result<(), NetError> {
+        for (number, channel) in self.channels.iter().enumerate().filter(|(_, channel)| channel.is_joined) {
+            let Ok((at, socket, before)) = self.place(ChannelId(number as u16)) else { continue };
+            // The socket may still count the membership, which then takes room.
+            let _ = membership::leave(socket, at.address.ip(), at.source, before);
+            match membership::join(socket, at.address.ip(), at.source, interface) {
+                Err(source) if source.kind() != io::ErrorKind::AddrInUse => {
+                    let (channel, address) = (ChannelId(number as u16), channel.address);
+                    return Err(NetError::Join { channel, address, interface: interface.name.clone(), source });
+                }
+                _ => {}
+            }
+        }
+        self.interface = Some(interface.clone());
+        Ok(())
     }
 
     fn place(&self, channel: ChannelId) -> Result<(Channel, &Socket, &Interface), NetError> {

@@ -101,6 +101,16 @@ pub(crate) fn scoped(address: SocketAddr, interface: u32) -> SocketAddr {
     }
 }
 
+/// The same where the interface has another number than before.
+pub(crate) fn rescoped(address: SocketAddr, interface: u32) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), interface).into()
+        }
+        _ => address,
+    }
+}
+
 /// Link-local and interface-local addresses mean nothing without an interface (RFC 4007 §6).
 fn needs_scope(address: Ipv6Addr) -> bool {
     let scope = address.octets()[1] & 0x0f;

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, setsockopt, sockopt};
 use socket2::{SockAddr, Socket};
 use weir_units::{Bytes, Ecn};
@@ -48,11 +49,23 @@ pub enum SendOutcome {
     Refused(Errno),
 }
 
+/// Whom it sends to.
+#[derive(Debug)]
+enum To {
+    /// Channels of this group's family, from the interface of this number.
+    Channels { group: IpAddr, interface: u32, config: SendConfig },
+    /// One host: the socket is connected.
+    Peer(SocketAddr),
+    /// Whoever is named.
+    Anyone,
+}
+
 /// A socket to send through.
 #[derive(Debug)]
 pub struct Output {
     socket: Socket,
     local: SocketAddr,
+    to: To,
     /// What `UDP_SEGMENT` is set to.
     segment: usize,
     /// What the IP header's congestion field is set to.
@@ -76,16 +89,41 @@ impl Output {
         let refused = |source| NetError::Socket { address: wanted, source };
         configure(&socket, interface, wanted.ip(), config).map_err(refused)?;
         socket.bind(&sockaddr(wanted, interface.index)).map_err(refused)?;
-        Output::new(socket, wanted, config.offload, config.buffer).map_err(refused)
+        let to = To::Channels { group, interface: interface.index, config: config.clone() };
+        Output::new(socket, wanted, to, config.offload, config.buffer).map_err(refused)
     }
 
-    /// Sends through a socket that receives, too. With `offload`, several packets may go as one to the edge of the host.
-    pub(super) fn new(socket: Socket, address: SocketAddr, offload: bool, wanted: Bytes) -> io::Result<Output> {
+    /// Sends through a socket that receives, too, and hears only `peer`, if that is given. With `offload`, several packets may go as one to the edge
+    /// of the host.
+    pub(super) fn unicast(
+        socket: Socket,
+        address: SocketAddr,
+        peer: Option<SocketAddr>,
+        offload: bool,
+        wanted: Bytes,
+    ) -> io::Result<Output> {
+        Output::new(socket, address, peer.map_or(To::Anyone, To::Peer), offload, wanted)
+    }
+
+    /// Sends to channels from `interface`, which has been made again, if it still has the address that it sent from: receivers know the sender
+    /// by that.
+    pub fn attach(&mut self, interface: &Interface) -> Result<(), NetError> {
+        let To::Channels { group, interface: index, config } = &self.to else { return Ok(()) };
+        if *index == interface.index {
+            return Ok(());
+        }
+        let own = |address: &IpAddr| *address == self.local.ip();
+        let addresses: Vec<IpAddr> = interface.addresses.iter().copied().filter(own).collect();
+        *self = Output::to_channels(&Interface { addresses, ..interface.clone() }, *group, config)?;
+        Ok(())
+    }
+
+    fn new(socket: Socket, address: SocketAddr, to: To, offload: bool, wanted: Bytes) -> io::Result<Output> {
         let local = socket.local_addr()?.as_socket().unwrap_or(address);
         let granted = Bytes::new(socket.send_buffer_size()? as u64 / 2);
         let buffer = BufferSize { wanted, granted, limited_by: "net.core.wmem_max" };
         let offload = offload && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
-        Ok(Output { socket, local, segment: 0, ecn: Ecn::NotEct, offload, buffer })
+        Ok(Output { socket, local, to, segment: 0, ecn: Ecn::NotEct, offload, buffer })
     }
 
     /// The address that packets come from.
@@ -170,8 +208,18 @@ impl Output {
         match once() {
             // The system reports what became of an earlier packet; this one was not sent.
             Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once().map(drop),
+            // This host has another address than when the socket was connected.
+            Err(Errno::EINVAL | Errno::EADDRNOTAVAIL | Errno::ENETUNREACH) if packets == 1 && self.connect_again() => {
+                once().map(drop)
+            }
             other => other.map(drop),
         }
+    }
+
+    /// Connects to the peer from the address that this host has now. Whether it could.
+    fn connect_again(&self) -> bool {
+        let To::Peer(peer) = self.to else { return false };
+        disconnect(&self.socket) && self.socket.connect(&sockaddr(peer, 0)).is_ok()
     }
 
     fn stop_offload(&mut self) -> bool {
@@ -200,6 +248,16 @@ impl Output {
         }
         SendOutcome::Sent(sent)
     }
+}
+
+/// Undoes `connect`: without that, the socket keeps the address that the system gave it then.
+#[expect(unsafe_code, reason = "an address of no family, which no safe wrapper takes")]
+fn disconnect(socket: &Socket) -> bool {
+    // SAFETY: zeroes are a valid socket address of the family AF_UNSPEC.
+    let nothing: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let length = size_of::<libc::sockaddr>() as libc::socklen_t;
+    // SAFETY: the descriptor is that of a live socket, and the pointer and the length describe one initialised address, which the kernel only reads.
+    unsafe { libc::connect(socket.as_raw_fd(), &raw const nothing, length) == 0 }
 }
 
 fn errno(error: &io::Error) -> Errno {

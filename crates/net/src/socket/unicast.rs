@@ -53,7 +53,8 @@ impl UnicastSocket {
 
     /// What sends through the same socket. With `offload`, several packets may go as one to the edge of the host.
     pub fn output(&self, offload: bool) -> Result<Output, NetError> {
-        let output = self.socket.try_clone().and_then(|socket| Output::new(socket, self.local, offload, BUFFER));
+        let output =
+            self.socket.try_clone().and_then(|socket| Output::unicast(socket, self.local, self.peer, offload, BUFFER));
         output.map_err(|source| NetError::Socket { address: self.local, source })
     }
 

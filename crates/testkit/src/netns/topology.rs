@@ -222,6 +222,37 @@ impl Network {
         }
     }
 
+    /// Takes the host's interface away, as when its network card is unplugged; returns the card's hardware address. No link or modelled link
+    /// may be in front of it.
+    pub fn unplug(&self, host: &Host) -> String {
+        let path = format!("/sys/class/net/{INTERFACE}/address");
+        let address = run("ip", &["netns", "exec", &host.namespace, "cat", &path]);
+        run("ip", &["-n", &host.namespace, "link", "delete", INTERFACE]);
+        address.trim().to_owned()
+    }
+
+    /// Gives it the card with this hardware address again. The interface has the same name and addresses, and another number.
+    pub fn plug(&self, host: &Host, card: &str) {
+        // The number of the old one may be free again.
+        run("ip", &["-n", &host.namespace, "link", "add", "other0", "type", "veth"]);
+        self.cable(host, None);
+        run("ip", &["-n", &host.namespace, "link", "set", INTERFACE, "address", card]);
+        self.connect(host, true);
+    }
+
+    /// The number of the host's interface.
+    pub fn interface_number(&self, host: &Host) -> u32 {
+        let path = format!("/sys/class/net/{INTERFACE}/ifindex");
+        run("ip", &["netns", "exec", &host.namespace, "cat", &path]).trim().parse().expect("a number")
+    }
+
+    /// The host has this IPv4 address from now on.
+    pub fn readdress(&self, host: &Host, address: Ipv4Addr) {
+        run("ip", &["-n", &host.namespace, "-4", "address", "flush", "dev", INTERFACE]);
+        let change = format!("address add {address}/24 dev {INTERFACE}\nroute add 224.0.0.0/4 dev {INTERFACE}\n");
+        batch(&["-n", &host.namespace, "-batch", "-"], &change);
+    }
+
     fn bridges(&self) -> &'static [&'static str] {
         if self.router.is_some() { &["br0", "br1"] } else { &["br0"] }
     }

@@ -8,6 +8,7 @@ mod announced;
 mod asked;
 mod attacks;
 mod delivery;
+mod interfaces;
 mod layers;
 mod live;
 mod media;

@@ -29,6 +29,9 @@ pub(super) struct Flood {
     left: Option<Time>,
     full: Option<Full>,
     lately: Lately,
+    /// When a packet came or was told to be lost last, and until when losses may be those of an outage.
+    heard: Option<Time>,
+    outage_until: Option<Time>,
     apart: Apart,
     cut: Option<Cut>,
     /// The latest verdict on a cut was that the network floods, so another flood is told sooner.
@@ -164,6 +167,8 @@ impl Default for Flood {
             left: None,
             full: None,
             lately: Lately::default(),
+            heard: None,
+            outage_until: None,
             apart: Apart::default(),
             cut: None,
             is_known: false,
@@ -215,8 +220,11 @@ impl Flood {
         let is_share = self.apart.on_slot(seen.now, seen.is_held_apart, seen.got);
         // Silence tells nothing: where hardly anything gets through, most slots are silent.
         if seen.all.packets + seen.all.lost > 0 {
-            self.lately.on_slot(seen.now, seen.all);
-            self.look_at_path(seen);
+            self.look_for_outage(seen.now);
+            if self.outage_until.is_none_or(|until| seen.now >= until) {
+                self.lately.on_slot(seen.now, seen.all);
+                self.look_at_path(seen);
+            }
         }
         if self.is_flooded(seen.now) {
             self.flooded = Some(seen.now);
@@ -225,6 +233,17 @@ impl Flood {
             }
         }
         is_share.then_some(News::Share)
+    }
+
+    /// Where little was lost and then nothing came for a second, the path was gone and not full. Channels tell of what was lost meanwhile within the
+    /// next second. A flood that leaves so little has lost most of what came before, too.
+    fn look_for_outage(&mut self, now: Time) {
+        let was_silent = self.heard.replace(now).is_some_and(|at| now.since(at) >= SECOND);
+        let before = self.lately.sum();
+        if was_silent && before.packets > 0 && before.part_lost() < LASTING_LOSS {
+            self.outage_until = Some(now + SECOND);
+            (self.full, self.lately) = (None, Lately::default());
+        }
     }
 
     /// Whether the path is full in this slot, or was in all of the last ones.
@@ -409,6 +428,19 @@ mod tests {
     fn a_queue_that_falls_for_one_slot_at_a_time_is_one_still() {
         let flood = slots(6_000, |millis| SlotSeen { is_queue_full: millis % 200 == 0, ..seen(millis, 10, 0) });
         assert_eq!(per_cent(&flood, 5_500), Some(14.0));
+    }
+
+    /// A cable that is pulled for six seconds, and a port of which hardly anything comes.
+    #[test]
+    fn an_outage_is_no_flood_and_rare_packets_between_many_losses_are() {
+        let mut flood = Flood::default();
+        let mut told = |millis, packets, lost| flood.on_slot(&SlotSeen { sent: 100.0, ..seen(millis, packets, lost) });
+        (0..100).for_each(|tenth| assert_eq!(told(tenth * 100, 10, 0), None));
+        // Slow channels tell a little later.
+        assert_eq!([told(16_000, 2, 500), told(16_100, 10, 80), told(16_900, 10, 20)], [None; 3]);
+        (170..300).for_each(|tenth| assert_eq!(told(tenth * 100, 10, 0), None, "{tenth}"));
+        let news: Vec<_> = (300..420).step_by(12).filter_map(|tenth| told(tenth * 100, 1, 19)).collect();
+        assert_eq!(news, [News::Full]);
     }
 
     #[test]
