@@ -123,14 +123,15 @@ fn what_a_receiver_loses_is_asked_for_and_sent_again_sealed_or_not() {
     for (seals, seed) in [(&[][..], 1), (&["--authenticate", "group"], 2), (&["--encrypt"], 3)] {
         let scratch = Scratch::new();
         let file = scratch.join("input");
-        generated_file(&file, 2_000_000, seed);
+        generated_file(&file, 1_400_000, seed);
         let session = Session::new(&scratch);
         let capture = scratch.join("capture.pcapng");
         let words = ["--receipts", "1", "--for", "60s", "--pcap", capture.to_str().expect("UTF-8")];
         let sender = session.send(&file, &[&words[..], seals].concat());
         sender.event("start", LIMIT, |_| true);
         let out = scratch.join("out");
-        // Of 140 symbols that are sent again some are lost, too. (Of 70, with 5 %, all came once in forty times.)
+        // Of 100 symbols that are sent again some are lost, too. More than 128 runs of them would not be named, and a few more symbols would
+        // come in their place than are lacking, which may be enough.
         let receiver = session.recv_with(&out, &["--link", "loss=10%"]);
         let (sent, received) = (sender.wait(LIMIT), receiver.wait(LIMIT));
         assert!(sent.is_success() && received.is_success(), "{seals:?}: {}\n{}", sent.told(), received.told());
@@ -143,7 +144,10 @@ fn what_a_receiver_loses_is_asked_for_and_sent_again_sealed_or_not() {
         let lacked =
             |answer: &Message<'_>| answer.lacks().map_while(Result::ok).map(|lack| u32::from(lack.needed)).sum::<u32>();
         let first: u32 = answers.iter().filter(|answer| answer.question == answers[0].question).map(lacked).sum();
-        assert!((80..220).contains(&first), "{seals:?}: 10 % of 1400 symbols were lost, not {first}");
+        assert!((57..157).contains(&first), "{seals:?}: 10 % of 1000 symbols were lost, not {first}");
+        let named =
+            |answer: &Message<'_>| answer.lacks().map_while(Result::ok).any(|lack| lack.runs.clone().count() > 0);
+        assert!(named(&answers[0]), "{seals:?}: which ones is told");
         let passes = sent.last_event("end")["passes"].as_f64().expect("a number");
         assert!(passes < 1.4, "{seals:?}: {passes} times the file's packets were sent");
     }
