@@ -28,6 +28,7 @@ use crate::events::{Role, Trouble};
 use crate::exit::{Exit, Failure};
 use crate::observer::Observer;
 use crate::progress::PROGRESS_INTERVAL;
+use crate::unsent::Unsent;
 use crate::{key, sealing, session};
 
 /// Sends a layered programme to a group until it ends.
@@ -45,7 +46,8 @@ pub fn run(args: &SendMedia, observer: &mut dyn Observer<MediaSenderEvent>) -> R
     sealing::seal(&mut tenant, &offer.description, &offer.secret)?;
     session::write_description(&args.session, &offer.description, &offer.secret)?;
     let clock = Clock::new();
-    let mut run = MediaSender::new(args, &offer, survey, programme, observer, clock.now());
+    let unsent = Unsent::new(interface.clone(), to.ip());
+    let mut run = MediaSender::new(args, &offer, survey, programme, observer, clock.now(), unsent);
     run.show(&MediaSenderEvent::Start(start_event(args, to, &offer, &interface)?));
     let troubles = offer.epoch_trouble.iter().cloned().chain(key::exposed(args.key.as_deref()));
     troubles.for_each(|trouble| run.trouble(clock.now(), trouble, None));
@@ -154,6 +156,7 @@ struct MediaSender<'a> {
     shown_bytes: u64,
     is_told_of_drops: bool,
     ceilings: Ceilings,
+    unsent: Unsent,
     outcome: Option<Exit>,
 }
 
@@ -190,9 +193,8 @@ impl Application<Media> for MediaSender<'_> {
     fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
         self.take(now);
         self.tell();
-        if let Some(message) = self.ceilings.on_time(now) {
-            self.trouble(now, message, None);
-        }
+        let messages = [self.ceilings.on_time(now), self.unsent.on_time(now, statistics)];
+        messages.into_iter().flatten().for_each(|message| self.trouble(now, message, None));
         if now.since(self.shown) >= PROGRESS_INTERVAL {
             self.progress(now, statistics);
         }
@@ -217,6 +219,7 @@ impl<'a> MediaSender<'a> {
         mut programme: Programme,
         observer: &'a mut dyn Observer<MediaSenderEvent>,
         started: Time,
+        unsent: Unsent,
     ) -> MediaSender<'a> {
         let (format, room) = (&offer.format, offer.room);
         let queue = |layer| {
@@ -242,6 +245,7 @@ impl<'a> MediaSender<'a> {
             shown_bytes: 0,
             is_told_of_drops: false,
             ceilings: Ceilings::default(),
+            unsent,
             outcome: None,
         }
     }

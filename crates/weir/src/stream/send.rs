@@ -24,6 +24,7 @@ use crate::events::Role;
 use crate::exit::{Exit, Failure};
 use crate::live::{LONGEST_WAIT, Pacing, Source, Supply};
 use crate::observer::Observer;
+use crate::unsent::Unsent;
 use crate::{key, session};
 
 /// Sends bytes in order to all members of a tree, until all have them.
@@ -91,7 +92,8 @@ fn from(
     }));
     key::exposed(args.key.as_deref()).into_iter().for_each(|told| node.trouble(told, None));
     let seal = Some((secret, address.tsi));
-    let mut run = Sending { node, source, tally: Tally::new(), seal, payload: Vec::new() };
+    let unsent = Unsent::new(interface, args.to.ip());
+    let mut run = Sending { node, source, tally: Tally::new(), seal, payload: Vec::new(), unsent };
     let statistics = Host::run_one(tenant, &mut run).map_err(network)?;
     Ok(run.end(&statistics, input))
 }
@@ -121,6 +123,7 @@ struct Sending<'a> {
     /// What it takes to seal the stream; `None` once that is done.
     seal: Option<(SecretKey, u16)>,
     payload: Vec<u8>,
+    unsent: Unsent,
 }
 
 impl Application<()> for Sending<'_> {
@@ -168,7 +171,10 @@ impl Application<()> for Sending<'_> {
         self.node.outcome.get_or_insert(Exit::Done);
     }
 
-    fn tick(&mut self, now: Time, _statistics: &Statistics) -> Progress {
+    fn tick(&mut self, now: Time, statistics: &Statistics) -> Progress {
+        if let Some(message) = self.unsent.on_time(now, statistics) {
+            self.node.trouble(message, None);
+        }
         self.node.tick(now, self.tally.bytes())
     }
 }
