@@ -5,13 +5,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use weir_units::{Ecn, Time};
 
 use crate::clock;
 use crate::error::{NetError, Result};
-use crate::interface::{Interface, InterfaceChoice};
+use crate::interface::{Interface, InterfaceChoice, LOOK_INTERVAL};
 use crate::socket::{Output, SendConfig, SendOutcome, join, sockaddr, udp};
 
 /// The port of announcements.
@@ -68,22 +67,22 @@ impl Announcer {
 
     /// Sends an announcement. One that the kernel has no room for is as lost as one that the network drops: it is sent again.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        let send = |output: &mut Output, interface: &Interface| match output.send(
-            Some(&sockaddr(self.to, interface.index)),
-            Ecn::NotEct,
-            packet,
-            packet.len().max(1),
-        ) {
+        let sent = self.send_once(packet);
+        if sent.is_err()
+            && let Some(interface) = self.interface.made_again()
+            && self.output.attach(&interface).is_ok()
+        {
+            self.interface = interface;
+            return self.send_once(packet);
+        }
+        sent
+    }
+
+    fn send_once(&mut self, packet: &[u8]) -> io::Result<()> {
+        let to = sockaddr(self.to, self.interface.index);
+        match self.output.send(Some(&to), Ecn::NotEct, packet, packet.len().max(1)) {
             SendOutcome::Sent(_) | SendOutcome::Full => Ok(()),
             SendOutcome::Refused(error) => Err(error.into()),
-        };
-        let sent = send(&mut self.output, &self.interface);
-        match self.interface.made_again() {
-            Some(interface) if sent.is_err() && self.output.attach(&interface).is_ok() => {
-                self.interface = interface;
-                send(&mut self.output, &self.interface)
-            }
-            _ => sent,
         }
     }
 }
@@ -164,9 +163,6 @@ fn open(interface: &Interface, group: SocketAddr) -> Result<UdpSocket> {
     join(&socket, group.ip(), None, interface).map_err(refused)?;
     Ok(socket.into())
 }
-
-/// How often it is looked whether an interface has been made again.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A datagram's most bytes.
 const LARGEST: usize = 65_536;

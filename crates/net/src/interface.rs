@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::str::FromStr;
+use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -41,6 +42,9 @@ impl FromStr for InterfaceChoice {
         })
     }
 }
+
+/// How often to look whether an interface has been made again ([`Interface::made_again`]).
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An interface as it was when it was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]

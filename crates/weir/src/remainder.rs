@@ -61,7 +61,8 @@ impl Remainder {
 
     /// What has been made, once.
     pub(crate) fn take(&mut self) -> Option<Made> {
-        let made = self.making.take_if(|making| making.is_finished())?.join().ok()?;
+        let made = self.making.take_if(|making| making.is_finished())?.join();
+        let made = made.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
         self.sources = made.sources.clone();
         (self.options.skipped_cycles, self.options.epoch) = (made.skipped_cycles, made.epoch);
         self.left_out.extend(made.left_out.iter().map(|(_, file)| file.clone()));

@@ -45,7 +45,7 @@ impl Unsent {
         let error = error.filter(|_| is_long && !self.is_told)?;
         self.is_told = true;
         Some(format!(
-            "nothing can be sent since {} s: {} ({}); the session goes on once it can",
+            "nothing could be sent for {} s: {} ({}); the session goes on as soon as sending works again",
             LONG.as_secs(),
             error.desc(),
             advice(error, &self.interface, self.group)

@@ -100,20 +100,18 @@ impl<P: Profile, A: Application<P::Label>> Party<'_, P, A> {
         Ok(())
     }
 
-    /// What the system refuses is told, and the session goes on without it; a channel that does not exist is an error.
     /// Goes on where the interface has been made again, as when a network card was unplugged. What cannot be done now is tried at the next look.
     pub(super) fn look_at_interface(&mut self) -> Result<()> {
         let Some(interface) = self.input.interface().and_then(Interface::made_again) else { return Ok(()) };
-        match self.outgoing.attach(&interface) {
+        if self.outgoing.attach(&interface).is_err() {
             // It has no address yet, or another one.
-            Err(_) => Ok(()),
-            Ok(()) => {
-                let joined = self.input.attach(&interface);
-                self.change_membership(joined)
-            }
+            return Ok(());
         }
+        let joined = self.input.attach(&interface);
+        self.change_membership(joined)
     }
 
+    /// What the system refuses is told, and the session goes on without it; a channel that does not exist is an error.
     fn change_membership(&mut self, result: Result<()>) -> Result<()> {
         match result {
             Err(problem) if !matches!(problem, NetError::UnknownChannel { .. }) => {

@@ -14,6 +14,7 @@ use super::tenant::Tenant;
 use super::{Run, Statistics};
 use crate::clock;
 use crate::error::Result;
+use crate::interface;
 use crate::profile::Profile;
 use crate::socket::{Arrival, Reading, Way};
 
@@ -103,7 +104,7 @@ impl<'a, P: Profile, A: Application<P::Label>> Driver<'a, P, A> {
         self.next_tick = now + self.tick;
         (self.party.has_changed, self.party.has_news) = (false, true);
         if self.next_look <= now {
-            self.next_look = now + LOOK_INTERVAL;
+            self.next_look = now + interface::LOOK_INTERVAL;
             self.party.look_at_interface()?;
         }
         self.count();
@@ -280,8 +281,6 @@ impl<P: Profile, A: Application<P::Label>> Run for Driver<'_, P, A> {
     }
 }
 
-/// How often it is looked whether the interface has been made again.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// What comes out of the modelled link does so at its own time, so that a call for it may be this late.
 const LINK_PATIENCE: Duration = Duration::from_millis(5);
 /// A read of less than this share of a socket's buffer was little: what comes during a rest fits easily.

@@ -21,6 +21,7 @@ use socket2::Socket;
 use weir_core::ChannelId;
 use weir_units::{Bytes, Ecn, Time};
 
+use super::reads::ReadSizes;
 use super::unicast::{UnicastSocket, canonical, refusals};
 use super::{BufferSize, Capabilities, membership, sockaddr, udp, unspecified};
 use crate::clock::{self, Arrivals, Sample};
@@ -98,34 +99,6 @@ enum Serves {
     Groups(Vec<(IpAddr, ChannelId)>),
     /// Unicast, under this number.
     Unicast { number: usize, peer: Option<SocketAddr> },
-}
-
-/// How many packets come in one read, as a packet sees it: the mean over packets, not over reads.
-///
-/// The kernel drops reads, and the large ones first. Example: after reads of 1, 1 and 40 packets a packet came in a read of
-/// (1 + 1 + 1600) / 42 = 38 packets on average, so ten drops were 381 packets.
-#[derive(Debug, Clone, Copy, Default)]
-struct ReadSizes {
-    packets: u64,
-    squares: u64,
-}
-
-impl ReadSizes {
-    fn note(&mut self, packets: u64) {
-        self.packets += packets;
-        self.squares += packets * packets;
-        if self.packets > FORGET_AFTER_PACKETS {
-            self.packets /= 2;
-            self.squares /= 2;
-        }
-    }
-
-    fn packets_in(&self, reads: u32) -> u64 {
-        match self.packets {
-            0 => u64::from(reads),
-            packets => (u64::from(reads) * self.squares + packets / 2) / packets,
-        }
-    }
 }
 
 /// All sockets of a party, and the memory that they read into.
@@ -297,12 +270,7 @@ impl Input {
     pub fn join(&mut self, channel: ChannelId) -> Result<(), NetError> {
         self.note_joined(channel, true);
         let (at, socket, interface) = self.place(channel)?;
-        membership::join(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Join {
-            channel,
-            address: at.address,
-            interface: interface.name.clone(),
-            source,
-        })
+        join(channel, &at, socket, interface)
     }
 
     /// Stops being a member of a channel.
@@ -327,16 +295,15 @@ impl Input {
 
     /// The interface has been made again: joins there what it was a member of. If that fails, it can be tried again.
     pub fn attach(&mut self, interface: &Interface) -> Result<(), NetError> {
-        for (number, channel) in self.channels.iter().enumerate().filter(|(_, channel)| channel.is_joined) {
-            let Ok((at, socket, before)) = self.place(ChannelId(number as u16)) else { continue };
+        let channels = (0..self.channels.len()).map(|number| ChannelId(number as u16));
+        for channel in channels.filter(|channel| self.channels[usize::from(channel.0)].is_joined) {
+            let (at, socket, before) = self.place(channel)?;
             // The socket may still count the membership, which then takes room.
             let _ = membership::leave(socket, at.address.ip(), at.source, before);
-            match membership::join(socket, at.address.ip(), at.source, interface) {
-                Err(source) if source.kind() != io::ErrorKind::AddrInUse => {
-                    let (channel, address) = (ChannelId(number as u16), channel.address);
-                    return Err(NetError::Join { channel, address, interface: interface.name.clone(), source });
-                }
-                _ => {}
+            match join(channel, &at, socket, interface) {
+                // From the last time that it was tried.
+                Err(NetError::Join { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {}
+                joined => joined?,
             }
         }
         self.interface = Some(interface.clone());
@@ -431,6 +398,15 @@ fn check(channels: &[SocketAddr], source: Option<IpAddr>) -> Result<(), NetError
         return Err(NetError::Channels("the channels of a session are multicast groups: 224.0.0.0/4 or ff00::/8"));
     }
     Ok(())
+}
+
+fn join(channel: ChannelId, at: &Channel, socket: &Socket, interface: &Interface) -> Result<(), NetError> {
+    membership::join(socket, at.address.ip(), at.source, interface).map_err(|source| NetError::Join {
+        channel,
+        address: at.address,
+        interface: interface.name.clone(),
+        source,
+    })
 }
 
 impl InputSocket {
@@ -599,8 +575,6 @@ const SLOT_LEN: usize = 65_536;
 const READ_SLOTS: usize = 16;
 /// Reads that are kept at a time, over all sockets.
 const POOL_SLOTS: usize = 32;
-/// How many packets [`ReadSizes`] remembers.
-const FORGET_AFTER_PACKETS: u64 = 1 << 14;
 
 #[cfg(test)]
 mod tests {
@@ -610,15 +584,5 @@ mod tests {
     fn a_link_local_sender_is_known_with_its_interface() {
         let peer: SocketAddr = "[fe80::1%3]:5004".parse().expect("an address");
         assert_eq!(sender(&SockaddrStorage::from(peer)), Some(peer));
-    }
-
-    #[test]
-    fn dropped_reads_are_counted_in_packets() {
-        let mut reads = ReadSizes::default();
-        assert_eq!(reads.packets_in(3), 3);
-        [1, 1, 40].into_iter().for_each(|packets| reads.note(packets));
-        assert_eq!(reads.packets_in(10), 381);
-        (0..100_000).for_each(|_| reads.note(1));
-        assert_eq!(reads.packets_in(10), 10, "old reads are forgotten");
     }
 }

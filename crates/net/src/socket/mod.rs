@@ -5,6 +5,7 @@
 mod input;
 mod membership;
 mod output;
+mod reads;
 mod unicast;
 
 use std::fmt;

@@ -54,8 +54,8 @@ pub enum SendOutcome {
 enum To {
     /// Channels of this group's family, from the interface of this number.
     Channels { group: IpAddr, interface: u32, config: SendConfig },
-    /// One host: the socket is connected.
-    Peer(SocketAddr),
+    /// One host. The socket is connected, but while no way leads there from this host's addresses.
+    Peer { address: SocketAddr, is_connected: bool },
     /// Whoever is named.
     Anyone,
 }
@@ -102,7 +102,13 @@ impl Output {
         offload: bool,
         wanted: Bytes,
     ) -> io::Result<Output> {
-        Output::new(socket, address, peer.map_or(To::Anyone, To::Peer), offload, wanted)
+        Output::new(
+            socket,
+            address,
+            peer.map_or(To::Anyone, |address| To::Peer { address, is_connected: true }),
+            offload,
+            wanted,
+        )
     }
 
     /// Sends to channels from `interface`, which has been made again, if it still has the address that it sent from: receivers know the sender
@@ -153,6 +159,10 @@ impl Output {
         if let Err(error) = self.mark(ecn) {
             return SendOutcome::Refused(error);
         }
+        if matches!(self.to, To::Peer { is_connected: false, .. }) && !self.connect_again() {
+            // Sent from such a socket, it would hear anyone.
+            return SendOutcome::Refused(Errno::ENETUNREACH);
+        }
         let packets = batch.len().div_ceil(packet_len);
         if packets > 1 && !self.offload {
             return self.send_singly(to, batch, packet_len);
@@ -201,25 +211,26 @@ impl Output {
             setsockopt(&self.socket, sockopt::UdpGsoSegment, &(packet_len as i32))?;
             self.segment = packet_len;
         }
-        let once = || {
-            let sent = to.map_or_else(|| self.socket.send(batch), |to| self.socket.send_to(batch, to));
+        let once = |socket: &Socket| {
+            let sent = to.map_or_else(|| socket.send(batch), |to| socket.send_to(batch, to));
             sent.map_err(|error| errno(&error))
         };
-        match once() {
+        match once(&self.socket) {
             // The system reports what became of an earlier packet; this one was not sent.
-            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once().map(drop),
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EINTR) => once(&self.socket).map(drop),
             // This host has another address than when the socket was connected.
             Err(Errno::EINVAL | Errno::EADDRNOTAVAIL | Errno::ENETUNREACH) if packets == 1 && self.connect_again() => {
-                once().map(drop)
+                once(&self.socket).map(drop)
             }
             other => other.map(drop),
         }
     }
 
     /// Connects to the peer from the address that this host has now. Whether it could.
-    fn connect_again(&self) -> bool {
-        let To::Peer(peer) = self.to else { return false };
-        disconnect(&self.socket) && self.socket.connect(&sockaddr(peer, 0)).is_ok()
+    fn connect_again(&mut self) -> bool {
+        let To::Peer { address, is_connected } = &mut self.to else { return false };
+        *is_connected = disconnect(&self.socket) && self.socket.connect(&sockaddr(*address, 0)).is_ok();
+        *is_connected
     }
 
     fn stop_offload(&mut self) -> bool {

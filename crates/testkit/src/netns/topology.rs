@@ -246,9 +246,14 @@ impl Network {
         run("ip", &["netns", "exec", &host.namespace, "cat", &path]).trim().parse().expect("a number")
     }
 
-    /// The host has this IPv4 address from now on.
-    pub fn readdress(&self, host: &Host, address: Ipv4Addr) {
+    /// The host has no IPv4 address from now on.
+    pub fn unaddress(&self, host: &Host) {
         run("ip", &["-n", &host.namespace, "-4", "address", "flush", "dev", INTERFACE]);
+    }
+
+    /// The host has this IPv4 address and no other from now on.
+    pub fn readdress(&self, host: &Host, address: Ipv4Addr) {
+        self.unaddress(host);
         let change = format!("address add {address}/24 dev {INTERFACE}\nroute add 224.0.0.0/4 dev {INTERFACE}\n");
         batch(&["-n", &host.namespace, "-batch", "-"], &change);
     }
