@@ -2,8 +2,8 @@
 //!
 //! A receiver tells now and then how far it is. One that has everything waits for a random part of a spread, so that a thousand of
 //! them do not answer at once, and then sends its receipt until it is acknowledged, at most five times. Each has a key of its
-//! own, by which it is known, and signs; a receipt proves that its receiver has the content. So it counts once a receiver, nobody
-//! whoever has the description alone can make one, and one of an earlier session counts for nothing. An answer says what it answers, so that
+//! own, by which it is known, and signs; a receipt proves that its receiver has the content. So it counts once for each receiver,
+//! the description alone is not enough to make one, and one of an earlier session counts for nothing. An answer says what it answers, so that
 //! nobody can give one that was given before. A keyed BLAKE3 tag under the description's key keeps others out before any signature is
 //! looked at, and of what bears it a second takes only so much time.
 //!

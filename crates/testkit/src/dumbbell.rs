@@ -31,8 +31,8 @@ pub struct Plan {
     pub leave_latency: Duration,
     /// How long after a join its channel comes.
     pub join_latency: Duration,
-    /// Who gets a packet: `false` whoever is a member when it leaves the bottleneck (a router behind it), `true` whoever was
-    /// when it entered (an emulated link, which stands in front of a single receiver).
+    /// Which members get a packet: `false`, those of the time at which it leaves the bottleneck (a router behind it); `true`, those of the
+    /// time at which it entered (an emulated link, which stands in front of a single receiver).
     pub members_at_entry: bool,
     /// Whether every header goes through its encoding and back.
     pub through_the_wire: bool,

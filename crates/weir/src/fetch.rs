@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(led_to(&serve_guarded(DESCRIPTION.to_owned())), Ok(b"v=0\r\n".to_vec()));
         let refused = led_to(&open).expect_err("it is a step down");
         assert!(refused.contains("over plain http") && refused.contains(&open), "{refused}");
-        // The server that it led to is there: whoever asks for it gets it.
+        // The other server answers, so it was the redirection that was refused.
         assert_eq!(session(&SessionSource::Url(open)), Ok("v=0\r\n".to_owned()));
     }
 

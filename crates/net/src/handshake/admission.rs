@@ -90,7 +90,7 @@ impl Admission {
         }
     }
 
-    /// The SSRC of the stream to a client: only whoever receives at its address can know it.
+    /// The SSRC of the stream to a client: only a host that receives at its address learns it.
     pub fn stream_ssrc(&self, client: Client) -> u32 {
         let [a, b, c, d, ..] = self.hash(client, b"stream SSRC");
         u32::from_be_bytes([a, b, c, d])

@@ -12,7 +12,7 @@ const EPOCH: u64 = 5;
 /// What the sender signs with here: a tag that its own secret makes.
 const SENDER: [u8; 32] = [9; 32];
 
-/// A signature for these tests: nobody has the secret but whoever has it here.
+/// A signature for these tests, by a secret that each test chooses.
 fn sign(secret: [u8; 32]) -> Sign {
     Box::new(move |bytes| {
         let hash = *blake3::keyed_hash(&secret, bytes).as_bytes();

@@ -186,8 +186,8 @@ impl OutFolder {
         Flock::lock(folder, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
     }
 
-    /// Writes a file of the receiver's own in the folder itself: whoever reads it, and whatever happens, all of it is there or what was
-    /// before. For whoever has the folder locked.
+    /// Writes a file of the receiver's own in the folder itself. A reader finds all of it or what was there before, whatever happens. The caller
+    /// holds the folder's lock.
     pub(crate) fn replace_own(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("new{name}");
         // One that was left by somebody who was killed.

@@ -172,7 +172,7 @@ impl Drop for Announcing {
     }
 }
 
-/// How long an announcement holds, in seconds. Whoever sends it again later announces nothing.
+/// How long an announcement holds, in seconds. Played again later, it announces nothing.
 const LIFETIME: u64 = 3_600;
 /// How soon the end of a session is seen.
 const LOOK: Duration = Duration::from_millis(50);

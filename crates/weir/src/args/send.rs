@@ -470,14 +470,14 @@ impl SendMedia {
         SendMedia { input, ..defaults(["weir", "--to", &to.to_string()]) }
     }
 
-    /// To serve `input` to whoever asks at `listen`, in all else as the command line does by default.
+    /// Serves `input` to viewers that ask at `listen`, with the command line's defaults for everything else.
     pub fn serving(input: media::Input, listen: SocketAddr) -> SendMedia {
         SendMedia { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
     }
 }
 
 impl SendLive {
-    /// To send `input` to whoever asks at `listen`, in all else as the command line does by default.
+    /// Sends `input` to viewers that ask at `listen`, with the command line's defaults for everything else.
     pub fn new(input: Input, listen: SocketAddr) -> SendLive {
         SendLive { input, ..defaults(["weir", "--unicast", &listen.to_string()]) }
     }
