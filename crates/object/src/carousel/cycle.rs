@@ -58,11 +58,11 @@ pub(crate) struct Cycle {
 }
 
 impl Cycle {
-    /// The cycle over blocks of `symbols` source symbols each, in runs of `run` symbols. Runs of large blocks are longer, so that a block has at most so many `turns`.
-    pub(crate) fn new(symbols: &[u32], run: u32, turns: u32) -> Cycle {
+    /// The cycle over blocks of `symbols` source symbols each, in runs of up to `run` symbols.
+    pub(crate) fn new(symbols: &[u32], run: u32) -> Cycle {
         let mut order = Vec::new();
         for (block, &symbols) in symbols.iter().enumerate() {
-            let runs = symbols.div_ceil(run).min(turns);
+            let runs = symbols.div_ceil(run);
             let phase = (block as u64).wrapping_mul(GOLDEN) >> 32;
             for i in 0..runs {
                 let at = ((u64::from(i) << 32) + phase) / u64::from(runs);
@@ -124,23 +124,13 @@ mod tests {
         assert_eq!(shares.last_finish(at(2.1), at(3.0)), None);
     }
 
-    #[test]
-    fn large_blocks_have_as_many_turns_as_smaller_ones_and_longer_runs() {
-        let cycle = Cycle::new(&[2_048, 100], 2, 128);
-        let turns = |block| cycle.runs.iter().filter(|(_, of)| *of == block).count();
-        assert_eq!([turns(0), turns(1)], [128, 50]);
-        let mut runs = Vec::new();
-        cycle.walk(0, cycle.slots(), |block, count| runs.push((block, count)));
-        assert!(runs.iter().all(|(block, count)| *count == if *block == 0 { 16 } else { 2 }), "{runs:?}");
-    }
-
     proptest! {
         #[test]
         fn all_channels_together_visit_every_slot_once_a_first_cycle(
             symbols in proptest::collection::vec(1u32..300, 1..20), rates in proptest::collection::vec(0u64..1000, 1..12),
-            run in 1u32..9, turns in 1u32..400, steps in 1u64..20,
+            run in 1u32..9, steps in 1u64..20,
         ) {
-            let cycle = Cycle::new(&symbols, run, turns);
+            let cycle = Cycle::new(&symbols, run);
             let shares = Shares::new(&rates);
             let mut visits = vec![0; symbols.len()];
             for step in 0..steps {
@@ -156,15 +146,15 @@ mod tests {
 
         #[test]
         fn any_stretch_of_the_cycle_visits_blocks_in_proportion(
-            symbols in proptest::collection::vec(50u32..300, 1..20), run in 1u32..9, turns in 30u32..400,
-            from in 0u64..10_000, length in 0u64..20_000,
+            symbols in proptest::collection::vec(50u32..300, 1..20), run in 1u32..9, from in 0u64..10_000,
+            length in 0u64..20_000,
         ) {
-            let cycle = Cycle::new(&symbols, run, turns);
+            let cycle = Cycle::new(&symbols, run);
             let mut visits = vec![0u32; symbols.len()];
             cycle.walk(from, from + length, |block, count| visits[block as usize] += count);
             for (block, visits) in visits.iter().enumerate() {
                 let expected = length as f64 * f64::from(symbols[block]) / cycle.slots() as f64;
-                let tolerance = 2.0 * f64::from(run.max(symbols[block].div_ceil(turns))) + 1.0;
+                let tolerance = 2.0 * f64::from(run) + 1.0;
                 prop_assert!((f64::from(*visits) - expected).abs() <= tolerance, "{visits} of {expected}");
             }
         }

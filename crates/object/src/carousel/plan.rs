@@ -178,8 +178,7 @@ fn keep(blocks: &mut [Block], symbol_size: u64, room: u64) -> f64 {
 }
 
 /// The length of a run of source symbols, for a ladder whose channels together send this many symbols a second. Long runs save work at high rates.
-/// Short runs keep blocks even: a receiver that is away for a moment misses about as many symbols of each. Those of large blocks may be longer
-/// ([`Cycle::new`](super::cycle::Cycle::new)).
+/// Short runs keep blocks even: a receiver that is away for a moment misses about as many symbols of each.
 fn source_run(symbols_per_sec: u64) -> u32 {
     (symbols_per_sec / RUNS_PER_SEC).clamp(1, LONGEST_RUN) as u32
 }

@@ -124,8 +124,8 @@ pub(crate) struct Worker {
     encoding: Encoding,
     /// Whether an earlier run sent the source symbols: this one sends repair symbols only.
     is_continued: bool,
-    /// The cycle that was walked last: its window, and whether it is of source symbols.
-    cycle: Option<(usize, bool, Cycle)>,
+    /// The cycle that was walked last: its window and its runs.
+    cycle: Option<(usize, u32, Cycle)>,
     /// Whether receivers are asked what they lack before they get repair symbols.
     asks: Arc<AtomicBool>,
 }
@@ -387,11 +387,10 @@ impl Worker {
 
     /// Which block each channel's slots are for.
     fn choose_slots(&mut self, window: usize, blocks: &Range<usize>, progress: u64, next: u64, batch: &mut Batch) {
-        let is_source = progress < CYCLE;
-        if self.cycle.as_ref().is_none_or(|(of, source, _)| (*of, *source) != (window, is_source)) {
+        let run = if progress < CYCLE { self.plan.source_run } else { REPAIR_RUN };
+        if self.cycle.as_ref().is_none_or(|(of, length, _)| (*of, *length) != (window, run)) {
             let symbols: Vec<u32> = self.plan.blocks[blocks.clone()].iter().map(|block| block.sent).collect();
-            let (run, turns) = if is_source { (self.plan.source_run, SOURCE_TURNS) } else { (REPAIR_RUN, u32::MAX) };
-            self.cycle = Some((window, is_source, Cycle::new(&symbols, run, turns)));
+            self.cycle = Some((window, run, Cycle::new(&symbols, run)));
         }
         let (_, _, cycle) = self.cycle.as_ref().expect("was just made");
         batch.slots.clear();
@@ -429,8 +428,6 @@ fn first_cycle_visits(bytes: u64) -> u64 {
     (MOST_VISITS * IN_MEMORY / bytes.max(1)).clamp(FEWEST_VISITS, MOST_VISITS)
 }
 
-/// The most turns of a block in the first cycle. A run that is lost is less than a hundredth of its block, and a receiver writes the 16 symbols of one of 2048 at one go.
-const SOURCE_TURNS: u32 = 128;
 /// Repair symbols gain nothing by runs ([`Plan::source_run`]), and single ones spread more evenly over a short round.
 const REPAIR_RUN: u32 = 1;
 const MOST_VISITS: u64 = 16;
