@@ -1,4 +1,4 @@
-//! How many packets a read that the kernel dropped had.
+//! Estimates how many packets were in the reads that the kernel dropped: it counts reads, not packets.
 
 /// How many packets come in one read, as a packet sees it: the mean over packets, not over reads.
 ///
@@ -20,7 +20,7 @@ impl ReadSizes {
         }
     }
 
-    /// The packets in so many reads that were dropped.
+    /// Estimates how many packets this many dropped reads had.
     pub(super) fn packets_in(&self, reads: u32) -> u64 {
         match self.packets {
             0 => u64::from(reads),
@@ -29,7 +29,7 @@ impl ReadSizes {
     }
 }
 
-/// How many packets it remembers.
+/// The sums are halved after this many packets, so that old reads count less and less.
 const FORGET_AFTER_PACKETS: u64 = 1 << 14;
 
 #[cfg(test)]
